@@ -1,22 +1,23 @@
-//! The bounds of the search for files and of reading, with reasons.
+//! The limits of finding and reading files, with reasons.
 
-/// Most agent files of one scope. The largest public library has some 600.
+/// Most agent files of one scope; the largest public library has some 600.
 pub const MAX_AGENT_FILES: usize = 5_000;
 
-/// Most bytes of all files of a kind in one scope: the maximum of an installed library. Each file is held in
-/// memory with its parsed form, and git packs five thousand equal files of a megabyte into one.
+/// Most bytes of all files of a kind in one scope, equal to the maximum of an installed library. Bounded
+/// because each file is in memory with its parsed form, and git packs five thousand equal files of a megabyte
+/// into one.
 pub const MAX_AGENT_BYTES: u64 = 32 << 20;
 
-/// How deep below `agents/` files are looked for.
+/// The deepest folder below `agents/` that is searched.
 pub const MAX_AGENT_DEPTH: usize = 8;
 
 /// Most directory entries visited in one scope, so that a scan of a wrong directory ends.
 pub const MAX_SCAN_ENTRIES: usize = 50_000;
 
-/// Most bytes of a `tool.toml`: it has a dozen lines.
+/// Most bytes of a `tool.toml`, which usually has a dozen lines.
 pub const MAX_MANIFEST_BYTES: u64 = 256 << 10;
 
-/// Most bytes of a component in `tools/NAME/`. A Python tool has 18 MB.
+/// Most bytes of a component in `tools/NAME/`; a Python tool has 18 MB.
 pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Most tool directories below `tools/`.

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use crate::command::called;
 use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, MAX_TOOL_DIRS};
 
-/// A tool directory that was read.
+/// An installed tool's directory, as read.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) name: ToolName,
@@ -24,8 +24,8 @@ pub(crate) struct Installed {
     pub(crate) manifest: ToolManifest,
 }
 
-/// Reads every tool directory below `dir`, at the same time, off the async threads. A missing
-/// `dir` means no tools.
+/// Reads every tool directory below `dir` concurrently, off the async threads. A missing `dir` means no
+/// tools.
 pub(crate) async fn scan(
     dir: &Path,
     reserved: impl Fn(&ToolName) -> bool,
@@ -61,26 +61,26 @@ pub(crate) async fn scan(
     (installed, problems)
 }
 
-/// The directories are the operator's.
+/// Work of the operator, who owns the directories.
 const READ: WorkKind = WorkKind { name: "reading a tool", time: Duration::from_secs(120) };
 
-/// Why a file was not read.
+/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be opened or read.
+    /// Opening or reading failed.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
     /// A special file, for example a FIFO, a device, a directory.
     #[error("it is not a regular file")]
     Special,
-    /// It is longer than the bound.
+    /// Longer than the limit; holds the length in bytes.
     #[error("it has {0} bytes, which is too much")]
     TooLarge(u64),
 }
 
 /// Reads a regular file of at most `limit` bytes.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
-    // Looked at before it is opened: opening a FIFO would wait for a writer.
+    // The kind is checked before opening, because opening a FIFO would wait for a writer.
     let meta = fs::metadata(path)?;
     if !meta.is_file() {
         return Err(ReadError::Special);
@@ -89,13 +89,13 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
         return Err(ReadError::TooLarge(meta.len()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-    // It may have grown since.
+    // The file may have grown since the check.
     fs::File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     if length > limit { Err(ReadError::TooLarge(length)) } else { Ok(bytes) }
 }
 
-/// How to read a file that the system denies this process, if known.
+/// Advice for reading a file that the system denies this process, if known.
 fn way_to_read(path: &Path, found: &ReadError) -> Option<String> {
     let ReadError::Io(error) = found else { return None };
     if error.kind() != io::ErrorKind::PermissionDenied {
@@ -155,7 +155,7 @@ fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
     let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| unread(&path, found))?;
     let wasm = called(Wasm::new(wasm).named(name.as_str()), &manifest)
         .map_err(|why| out(&toml, "bad-command", &format!("`[command]`: {why}")))?;
-    // Computed here, off the async threads.
+    // The digest is computed here, off the async threads.
     let _ = wasm.digest();
     Ok(Installed { name, path, wasm, manifest })
 }

@@ -1,4 +1,4 @@
-//! The original state of a change, kept with an apply: an undo restores it.
+//! The original state of a change, stored with an apply so that an undo can restore it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use crate::ChangesError;
 use crate::journal::Entry;
 use crate::paths::AnyPath;
 
-/// Seconds since 1970, with nanoseconds from there on.
+/// Seconds since 1970, and the nanoseconds after them.
 type Time = (i64, u32);
 
-/// The state that the agent began with at a place.
+/// The state of a file that the agent began with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Was {
-    /// The place before all steps.
+    /// The path before all steps.
     pub(crate) place: AnyPath,
     identity: (u64, u64),
     size: u64,
@@ -29,9 +29,9 @@ pub(crate) struct Was {
     hidden: Option<Time>,
     links: u64,
     digest: Option<String>,
-    /// The workspace had it still when the change was applied.
+    /// Whether the workspace's file was still in this state at the apply.
     pub(crate) same: bool,
-    /// The text is in the journal, under this entry's index.
+    /// Whether the journal has the text, under this entry's index.
     pub(crate) base: bool,
 }
 
@@ -54,7 +54,7 @@ impl Was {
         }
     }
 
-    /// The state for the overlay. `same`: nobody has changed it since.
+    /// The state for the overlay. `same` = the file has not changed since.
     pub(crate) fn before(
         &self,
         entry: &Entry,

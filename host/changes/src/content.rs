@@ -1,4 +1,4 @@
-//! Contents of a change: before, after, merged; their lines and digests.
+//! The contents of a change: before, after, merged; their lines and digests.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,7 +20,8 @@ pub(crate) struct Contents {
     pub(crate) texts: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The original content of a change, open. If the workspace changed too, the agent's original, if known.
+/// Opens the content before a change. If the workspace's file changed too, opens the agent's original, if
+/// known.
 pub(crate) fn before(
     overlay: &Overlay,
     workspace: &Workspace,
@@ -39,7 +40,7 @@ pub(crate) fn before(
     }
 }
 
-/// The content that a change leads to, open.
+/// Opens the content after a change.
 pub(crate) fn after(overlay: &Overlay, file: &FileChange) -> Result<Option<File>, ChangesError> {
     match file.kind {
         FileDifference::Deleted => Ok(None),

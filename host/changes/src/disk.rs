@@ -1,4 +1,5 @@
-//! Single files of the workspace: written beside, moved to where nothing is, known by content.
+//! Operations on single files of the workspace: writing to a temporary name, moving to a free path, comparing
+//! contents.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,7 +18,8 @@ use crate::journal::{KeptCopy, create};
 use crate::workspace::{State, Workspace, look_in, open_in};
 use crate::{ChangesError, Node, content};
 
-/// Whether both are the same file with the same content. A move changes only the last of the times.
+/// Whether both states are the same file with the same content. A move changes only the status time, which is
+/// ignored.
 pub(crate) fn is_content(now: &State, before: &State) -> bool {
     now.is_same(before) && now.size == before.size && now.modified == before.modified
 }
@@ -41,7 +43,7 @@ pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &KeptCopy)
     }
 }
 
-/// Moves something to where nothing is.
+/// Moves a file to a free path.
 pub(crate) fn move_to(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
     let moved = renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE);
     moved.or_else(|errno| {
@@ -52,7 +54,7 @@ pub(crate) fn move_to(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Resul
     })
 }
 
-/// Some file systems know no flags.
+/// Runs `other` on a file system that does not support flags of a rename.
 pub(crate) fn without_flags(
     errno: Errno,
     other: impl FnOnce() -> Result<(), Errno>,
@@ -63,7 +65,7 @@ pub(crate) fn without_flags(
     }
 }
 
-/// Writes a new file.
+/// Writes a new file with a temporary name.
 pub(crate) fn write_beside(
     dir: &OwnedFd,
     name: &OsStr,
@@ -73,7 +75,7 @@ pub(crate) fn write_beside(
 ) -> io::Result<()> {
     use std::io::Seek as _;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // A leftover of this very apply: the name has its number.
+    // Removes a leftover of this apply, because the name contains its number.
     match unlinkat(dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(errno) => return Err(errno.into()),
@@ -90,8 +92,8 @@ pub(crate) fn write_beside(
     if sync { file.sync_all() } else { Ok(()) }
 }
 
-/// Waits until all writes to a file system are on disk. If the OS sandbox has no such call, syncs the
-/// directory alone: replaced contents are kept until then, and survive a dying process.
+/// Waits until all writes to a file system are on disk. If the OS sandbox refuses that call, syncs only the
+/// directory: replaced contents are stored until then, and survive a dying process.
 #[cfg(target_os = "linux")]
 pub(crate) fn sync_disk(on_it: impl AsFd) -> Result<(), Errno> {
     match rustix::fs::syncfs(&on_it) {

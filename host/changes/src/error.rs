@@ -1,27 +1,27 @@
-//! Why something about changes could not be done.
+//! Errors of listing, applying, undoing and discarding changes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_policy::ShownPath as _;
 
-/// Why something about changes could not be done. The workspace and the overlay are as they were.
+/// Why an operation on changes failed. The workspace and the overlay are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
     /// A directory or file could not be read or written, for example on a full disk.
     #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
-        /// The step that was tried.
+        /// The attempted step.
         what: &'static str,
-        /// Where: in the workspace, or in the journal.
+        /// The path in the workspace or in the journal.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The overlay's index could not be written.
     #[error("failed to write the overlay's index: {0}")]
     Overlay(#[source] io::Error),
-    /// A named path is invalid below the workspace.
+    /// A path is not a path below the workspace.
     #[error(
         "`{}` is no path in the workspace: name it from the workspace on, without `..`", .0.shown()
     )]
@@ -35,36 +35,36 @@ pub enum ChangesError {
         /// The file.
         path: PathBuf,
     },
-    /// There are more changes than are listed.
+    /// The overlay has more changes than can be listed.
     #[error(
         "more than {0} files are changed: discard what was not meant, such as a build's output"
     )]
     TooMany(usize),
-    /// The copy for undo would be too large.
+    /// The stored originals for an undo would be too large.
     #[error(
         "{bytes} bytes would have to be kept to take this back, of at most {most}: apply fewer paths"
     )]
     TooLarge {
-        /// Its size.
+        /// The size in bytes.
         bytes: u64,
-        /// The bound.
+        /// The limit in bytes.
         most: u64,
     },
-    /// The time for it is over, or whoever asked has gone. Nothing was applied.
+    /// The time is over, or the caller disconnected. Nothing was applied.
     #[error("it was stopped before its end: it takes too long, or is not wanted any more")]
     Stopped(#[from] belljar_work::WorkStopped),
-    /// The journal is not what was written.
+    /// The journal is damaged.
     #[error("the journal `{}` is damaged: {why}", path.shown())]
     Journal {
         /// The file.
         path: PathBuf,
-        /// The fault.
+        /// The reason.
         why: String,
     },
 }
 
 impl ChangesError {
-    /// For `map_err`.
+    /// Adds the step and the path to an I/O error, for `map_err`.
     pub(crate) fn io<E: Into<io::Error>>(
         what: &'static str,
         path: &Path,

@@ -45,12 +45,13 @@ impl<'a> PathSet<'a> {
         self.0.contains(path)
     }
 
-    /// Whether the set has `path` or a directory above. One look-up for each name of the path.
+    /// Whether the set contains `path` or a directory above it. One look-up for each name of the path.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.0.contains(above))
     }
 
-    /// Whether the set has `path` or a path below. One look-up: descendants of a path follow it.
+    /// Whether the set contains `path` or a path below it. One look-up, because a path's descendants directly
+    /// follow it.
     pub(crate) fn has_below(&self, path: &Path) -> bool {
         let from = (Bound::Included(path), Bound::Unbounded);
         self.0.range::<Path, _>(from).next().is_some_and(|first| first.starts_with(path))
@@ -63,7 +64,7 @@ impl<'a> FromIterator<&'a Path> for PathSet<'a> {
     }
 }
 
-/// A path that is written so.
+/// A path in this JSON form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct AnyPath(pub(crate) PathBuf);
 
@@ -83,17 +84,17 @@ pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::E
     Form::of(path).serialize(to)
 }
 
-/// For `serialize_with`.
+/// Serializes an optional path, for `serialize_with`.
 pub(crate) fn some<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     path.as_deref().map(Form::of).serialize(to)
 }
 
-/// For `serialize_with`.
+/// Serializes a list of paths, for `serialize_with`.
 pub(crate) fn all<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(paths.iter().map(|path| Form::of(path)))
 }
 
-/// For `serialize_with`: objects with a path and a value.
+/// Serializes paths with values as objects, for `serialize_with`.
 pub(crate) fn each<S: Serializer, T: Serialize>(
     told: &[(PathBuf, T)],
     to: S,

@@ -1,4 +1,4 @@
-//! Which changes are meant.
+//! Selects changes by path.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -19,22 +19,23 @@ impl Selection {
         Self { paths: None }
     }
 
+    ///
     /// The changes at and below these paths, relative to the workspace. `.` means all.
     ///
     /// # Errors
     ///
-    /// When a path leads out of the workspace.
+    /// A path leads out of the workspace.
     pub fn paths(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ChangesError> {
         let paths = paths.into_iter().map(|path| plain(path.as_ref()));
         Ok(Self { paths: Some(paths.collect::<Result<_, _>>()?) })
     }
 
-    /// Whether it takes every path.
+    /// Whether every path is selected.
     pub(crate) fn is_all(&self) -> bool {
         self.paths.as_ref().is_none_or(|paths| paths.contains(Path::new("")))
     }
 
-    /// Whether it takes a path.
+    /// Whether a path is selected.
     pub fn takes(&self, path: &Path) -> bool {
         let named = |paths: &BTreeSet<PathBuf>| path.ancestors().any(|above| paths.contains(above));
         self.paths.as_ref().is_none_or(named)

@@ -75,7 +75,7 @@ pub(crate) fn changed_since(
     Ok(changed)
 }
 
-/// The moves of an apply, from where to where.
+/// The moves of an apply, from the old to the new path.
 struct Moves<'a>(HashMap<&'a Path, &'a Path>);
 
 impl<'a> Moves<'a> {
@@ -84,7 +84,7 @@ impl<'a> Moves<'a> {
         Self(moved.map(|(from, to)| (from.0.as_path(), to.0.as_path())).collect())
     }
 
-    /// Where a place of before is after all moves.
+    /// The path after all moves of a path before them.
     fn after(&self, place: &Path) -> PathBuf {
         let moved = place.ancestors().find_map(|above| {
             let to = self.0.get(above)?;
@@ -107,7 +107,7 @@ pub(crate) fn keep_again(
         let Step::Put { path, merged, .. } = step else { continue };
         let path = &path.0;
         if *merged && entry.again(at).exists() {
-            // The agent's own was kept before.
+            // The agent's own version was stored at the apply.
             continue;
         }
         let (mut file, _) = workspace.open(path).map_err(ChangesError::io("open", path))?;
@@ -122,7 +122,7 @@ pub(crate) fn keep_again(
     Ok(())
 }
 
-/// Returns the changes to the overlay. `left`: paths that somebody else changed.
+/// Returns the changes to the overlay. `left` = paths that another program changed.
 pub(crate) fn unsettle(
     overlay: &Overlay,
     entry: &Entry,

@@ -1,4 +1,4 @@
-//! Which program an agent file was written for.
+//! The program that an agent file was written for.
 
 use std::fmt;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum Dialect {
     GeminiCli,
     /// pi.
     Pi,
-    /// Nothing in the file tells.
+    /// Undetermined: no field is typical of a program.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ const GEMINI_TOOLS: &[&str] = &[
 /// Names of tools that only pi has.
 const PI_TOOLS: &[&str] = &["find", "ls"];
 
-/// The tiers that SmallCode writes where others name a model.
+/// The tiers that SmallCode's files have in place of a model.
 const TIERS: &[&str] = &["fast", "default", "medium", "strong"];
 
 impl fmt::Display for Dialect {

@@ -12,22 +12,22 @@ use crate::agent::{
 use crate::diagnostic::{Diagnostic, Findings, Position};
 use crate::{MAX_DEFINITION, Slug};
 
-/// A kind of file that a [`crate::Catalog`] holds.
+/// A kind of file with a [`crate::Catalog`].
 pub trait Filed: Sized {
-    /// Its words.
+    /// The names of the kind.
     const KIND: &'static FileKind;
 
-    /// The inputs of parsing besides the text.
+    /// The inputs of parsing, beside the text.
     type Context;
 
     /// Whether a file is of this kind, by its path below the folder. Others are skipped silently.
     fn wants(below: &Path) -> bool;
 
-    /// Reads one file. Never panics.
+    /// Parses one file. Never panics.
     fn read(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
 
-    /// The same reading where the file lies in a person's own home: what is forgiven in a stranger's
-    /// file may be a slip there.
+    /// The same result for a file of a person's own home, where some warnings about strangers' files are
+    /// errors.
     #[must_use]
     fn in_own_home(read: FileRead<Self>) -> FileRead<Self> {
         read
@@ -42,7 +42,7 @@ pub trait Filed: Sized {
         findings.finish()
     }
 
-    /// The name that the path alone gives, as the file is probably meant.
+    /// The name that is derived from the path alone.
     fn name_of_path(path: &Path) -> Option<String> {
         path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
     }
@@ -53,47 +53,47 @@ pub trait Filed: Sized {
     /// The name for look-up.
     fn slug(&self) -> &Slug;
 
-    /// Its file.
+    /// The path of the file.
     fn path(&self) -> &Path;
 }
 
-/// The words of a kind of file.
+/// The names and limits of a kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileKind {
-    /// `agent`.
+    /// The noun, for example `agent`.
     pub noun: &'static str,
-    /// `an agent`.
+    /// The noun with its article, for example `an agent`.
     pub a_noun: &'static str,
-    /// The folder below the home and `.belljar`, and the command that lists and checks, for example `agents`.
+    /// The folder below the home and `.belljar`, and the name of the command, for example `agents`.
     pub folder: &'static str,
     /// The most bytes of a file.
     pub max_bytes: usize,
 }
 
-/// The result of reading a file.
+/// The result of parsing a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileRead<D> {
-    /// A file of the kind; the diagnostics hold warnings and notes only.
+    /// A valid file; the diagnostics are only warnings and notes.
     Item {
-        /// It.
+        /// The definition.
         item: D,
-        /// Findings for the author.
+        /// Warnings and notes for the author.
         diagnostics: Vec<Diagnostic>,
     },
-    /// Meant as the kind, but broken: at least one error.
+    /// Meant as this kind, but invalid: at least one error.
     Invalid {
-        /// Why, and where.
+        /// The errors, with their positions.
         diagnostics: Vec<Diagnostic>,
     },
-    /// Something else.
+    /// Not meant as this kind.
     Other {
-        /// Why.
+        /// The reason.
         reason: NotAnAgent,
     },
 }
 
 impl<D> FileRead<D> {
-    /// The item, unless something in its findings is an error.
+    /// The item, unless a finding is an error.
     pub(crate) fn of(item: Option<D>, findings: Findings<'_>) -> Self {
         let failed = findings.has_errors();
         let diagnostics = findings.finish();
@@ -164,7 +164,7 @@ pub(crate) fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
 }
 
-/// The name and its slug; an error where the name is unfit for a person's list.
+/// The name and its slug; an error if the name cannot be displayed in a list.
 pub(crate) fn checked_name(
     name: &str,
     at: Position,

@@ -3,14 +3,14 @@
 use crate::diagnostic::{Position, count};
 
 /// The longest agent definition, in bytes. The longest body in 3,400 public files has 78 kB; a longer file is
-/// refused by its length, unread.
+/// refused without being read.
 pub const MAX_DEFINITION: usize = 1 << 20;
 
-/// The longest frontmatter, in bytes. The longest description seen in public files is 6 kB;
-/// the bound keeps the work of the YAML parser small.
+/// The longest frontmatter, in bytes, because it bounds the work of the YAML parser. The longest description
+/// in public files has 6 kB.
 pub const MAX_FRONTMATTER: usize = 64 << 10;
 
-/// A file in two parts. Nothing of the body is changed.
+/// A file in two parts. The body is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split<'a> {
     /// The text between the fences.
@@ -21,14 +21,14 @@ pub(crate) struct Split<'a> {
     pub(crate) body: &'a str,
     /// The line of the closing fence.
     pub(crate) fence_line: u32,
-    /// The white space before the fences, and so before every line between them.
+    /// The white space before the fences and all lines between them.
     pub(crate) indent: &'a str,
 }
 
-/// Why a file has no two parts.
+/// Why a file cannot be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoSplit {
-    /// Nothing but white space.
+    /// Only white space.
     Empty,
     /// The first line that is not blank is not `---`.
     NoFrontmatter,
@@ -38,8 +38,8 @@ pub(crate) enum NoSplit {
     TooLong(u32, usize),
 }
 
-/// The text of a file, or where it stops being UTF-8. UTF-16 without a mark may be valid UTF-8, full of
-/// zeros.
+/// The text of a file, or the position where it stops being UTF-8. UTF-16 without a byte order mark may be
+/// valid UTF-8 with zero bytes.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
     if is_utf16(bytes) {
         return Err(Position { line: 1, column: 1 });
@@ -53,7 +53,7 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
 
 /// Whether bytes outside of UTF-8 are UTF-16 text that begins with a fence.
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
-    /// Bytes that are looked at: some blank lines may stand before the fence.
+    /// The bytes that are checked, because blank lines may precede the fence.
     const LOOKED_AT: usize = 256;
     let (little, rest) = match bytes {
         [0xff, 0xfe, rest @ ..] => (true, rest),
@@ -70,8 +70,8 @@ pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
     text.trim_start().starts_with("---")
 }
 
-/// Cuts the text. A byte order mark, blank lines before the opening fence, CRLF, a closing
-/// fence of more than three dashes and a file that is indented as a whole are all fine.
+/// Splits the text. A byte order mark, blank lines before the opening fence, CRLF, a closing fence of more
+/// than three dashes and a file that is indented as a whole are accepted.
 pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
     split_from(text.strip_prefix('\u{feff}').unwrap_or(text), 0)
 }
@@ -130,7 +130,7 @@ fn is_closing(line: &str) -> bool {
 /// Lines without line ends, with the remaining text after each.
 pub(crate) struct Lines<'a> {
     pub(crate) rest: &'a str,
-    /// The number of the line that came last, from 1.
+    /// The number of the last returned line, from 1.
     pub(crate) line: u32,
 }
 

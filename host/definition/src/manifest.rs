@@ -1,4 +1,4 @@
-//! The tool manifest, `tool.toml`: what a tool asks for.
+//! Parses the tool manifest, `tool.toml`: the rights that a tool asks for.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,40 +41,39 @@ pub struct ToolManifest {
     pub ask: ToolAsk,
     /// The configuration keys that the tool reads, for example `language`.
     pub config_keys: Vec<String>,
-    /// The resumption of a call that was running when the process died.
+    /// How an interrupted call is resumed.
     pub resume: Resume,
-    /// `[command]`: how a command is called. Absent = with `args`, `stdin` and `files`.
+    /// `[command]`: the form of a command's calls. Absent = the arguments `args`, `stdin` and `files`.
     pub command: Option<CommandSpec>,
 }
 
-/// How an interrupted call of a tool is resumed.
+/// How a call that was running when the process died is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Resume {
-    /// Answered as interrupted, like any call with a possible effect.
+    /// The call is answered as interrupted, because it may have had an effect.
     #[default]
     Never,
-    /// Runs again from the beginning. Nested calls are answered from the record while they are the same ones
-    /// in the same order, and later ones are made. Only for belljar's own tools: the tool's course must
-    /// depend on its arguments, its calls' results and the recorded clock and random numbers alone.
+    /// The call runs again from the beginning. Nested calls are answered from the record while they are the
+    /// same ones in the same order, and later ones are made. Only for belljar's own tools: the tool must
+    /// depend only on its arguments, its calls' results and the recorded clock and random numbers.
     Replay,
 }
 
-/// How a command becomes a tool, as `tool.toml` says it. Whether the words and the schema do is for
-/// the sandbox to say.
+/// How a command becomes a tool, as stated in `tool.toml`. The sandbox checks the words and the schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandSpec {
-    /// The command line, with `{name}` where an argument stands. Absent = the caller's words.
+    /// The command line, with `{name}` for an argument. Absent = the caller chooses all words.
     pub args: Option<Vec<String>>,
     /// The environment.
     pub env: BTreeMap<String, String>,
-    /// The JSON Schema of the arguments, as text. Absent = made of the command line.
+    /// The JSON Schema of the arguments, as text. Absent = derived from the command line.
     pub schema: Option<String>,
     /// The path of the workspace for the command. Absent = `/workspace`.
     pub workspace_at: Option<String>,
 }
 
 impl ToolManifest {
-    /// Reads a manifest. `path` is for the diagnostics.
+    /// Parses a manifest. `path` is for the diagnostics.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let (mut reader, root) = Reader::open(path, text)?;
         let table = root.get_ref();
@@ -139,7 +138,7 @@ impl ToolManifest {
     }
 }
 
-/// `true` for all tools of the agent, or a list of names.
+/// Parses `true` for all tools of the agent, or a list of names.
 fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
     match item.get_ref().as_bool() {
         Some(true) => PeersAsk::All,

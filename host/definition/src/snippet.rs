@@ -1,4 +1,4 @@
-//! The lines of a file that a finding is about, made safe for a person's eyes.
+//! The lines of a file that a finding is about, escaped for display to a person.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,14 +8,14 @@ use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpa
 
 use crate::diagnostic::Severity;
 
-/// Shown characters of a line: the width of an ordinary terminal. Of a longer line, the part around the
-/// place.
+/// Displayed characters of a line: the width of an ordinary terminal. Of a longer line, the part around the
+/// finding is shown.
 const MAX_WIDTH: usize = 100;
 
-/// Characters kept before the place, of a line that is too long.
+/// Characters kept before the finding in a line that is too long.
 const MAX_BEFORE: usize = 40;
 
-/// Words beside which a value is not shown.
+/// Words that suggest a secret value, which is then hidden.
 const SECRET_WORDS: &[&str] =
     &["key", "secret", "token", "password", "authorization", "bearer", "sk-", "header"];
 
@@ -27,7 +27,7 @@ pub struct Snippet {
     text: String,
     /// The number of the first line of `text`, from 0.
     first: usize,
-    /// Where the label stands in `text`, in bytes.
+    /// The position of the label in `text`, in bytes.
     label: (usize, usize),
 }
 
@@ -38,7 +38,7 @@ struct Line {
 }
 
 impl Snippet {
-    /// `line` and `column` count from 1; 0 = none.
+    /// Makes a snippet. `line` and `column` count from 1; 0 = none.
     pub(crate) fn new(source: &str, severity: Severity, line: u32, column: u32) -> Option<Self> {
         let nth = usize::try_from(line.checked_sub(1)?).ok()?;
         let mut lines = source.lines().skip(nth.saturating_sub(1));
@@ -49,7 +49,7 @@ impl Snippet {
         let label = (text.len() + start, len);
         text.push_str(&here.text);
         if start == here.text.len() {
-            // The label stands behind the last character.
+            // The label is after the last character.
             text.push(' ');
         }
         text.push('\n');
@@ -57,8 +57,8 @@ impl Snippet {
     }
 }
 
-/// The line for a person, with the label on the word at `column` (from 1), or on all but the white space for
-/// 0. A tab is shown as one column, as findings count it.
+/// The displayed line, with the label on the word at `column` (from 1), or for 0 on all but the white space.
+/// A tab counts as one column, as in findings.
 fn shown(line: &str, column: usize) -> Line {
     let line = without_secret(line);
     let at = match column.checked_sub(1) {
@@ -93,8 +93,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// A line that may hold a key ends after its field's name, because terminals are recorded and shared
-/// (INV-13).
+/// The line without its value if it may contain a secret, because terminals are recorded and shared (INV-13).
 pub(crate) fn without_secret(line: &str) -> Cow<'_, str> {
     let lower = line.to_ascii_lowercase();
     let suspect = SECRET_WORDS.iter().any(|word| lower.contains(word));

@@ -1,18 +1,18 @@
 //! The nearest known word to an unknown one.
 
-/// How alike two words have to be (Jaro-Winkler, 0 to 1) before one is offered for the
-/// other: `file_raed` for `file_read` is; `notes` for `hosts` is not.
+/// The similarity (Jaro-Winkler, 0 to 1) from which a word is suggested: `file_read` for `file_raed`, but not
+/// `hosts` for `notes`.
 const ALIKE: f64 = 0.84;
 
-/// The longest text that is compared: names are short, and the comparison is quadratic.
+/// The longest compared text, in bytes, because the comparison is quadratic and names are short.
 const MAX_COMPARED: usize = 128;
 
-/// The word of `known` that `text` was most likely meant to be.
+/// The word of `known` that `text` most likely misspells.
 pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     ranked(text, known).into_iter().next()
 }
 
-/// The words of `known` that are like `text`, best first, at most three.
+/// The words of `known` that resemble `text`, best first, at most three.
 pub(crate) fn ranked<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     if text.len() > MAX_COMPARED {
         return Vec::new();
@@ -27,7 +27,7 @@ pub(crate) fn ranked<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -
     scored.into_iter().take(3).map(|(_, word)| word).collect()
 }
 
-/// `did you mean ...?`, where there is a likely word.
+/// The hint `did you mean ...?`, if a word resembles the text.
 pub(crate) fn did_you_mean<'a>(
     text: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -35,7 +35,7 @@ pub(crate) fn did_you_mean<'a>(
     nearest(text, known).map(|word| format!("did you mean `{word}`?"))
 }
 
-/// Keys that other programs have or that belong in a table of their own, and what holds that here.
+/// Keys of other programs, or keys that belong in another table, with the key for the same setting here.
 const OF_OTHERS: [(&str, &str); 7] = [
     ("mcpservers", "mcp"),
     ("servers", "mcp"),
@@ -46,7 +46,7 @@ const OF_OTHERS: [(&str, &str); 7] = [
     ("autobackground", "subagents"),
 ];
 
-/// The name here of another program's key, where the place has such a one.
+/// Advice about another program's key, if the table has a key for the same setting.
 pub(crate) fn of_others(text: &str, known: &[&str]) -> Option<String> {
     let plain = flat(text);
     let (_, own) = OF_OTHERS.iter().find(|(word, own)| *word == plain && known.contains(own))?;
@@ -56,7 +56,8 @@ pub(crate) fn of_others(text: &str, known: &[&str]) -> Option<String> {
     })
 }
 
-/// The same spelling for `maxTurns`, `max_turns` and `max-turns`.
+/// A text without joining characters, in lower case, so that `maxTurns`, `max_turns` and `max-turns` are
+/// equal.
 fn flat(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! TOML with positions: every reader reports the fault, the place, and the likely intention.
+//! Parses TOML with positions: each error has its place and the likely intention.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use crate::agent::list_of;
 use crate::diagnostic::{Diagnostic, Findings, Position, Severity, count};
 use crate::suggest;
 
-/// The longest TOML file, in bytes. A home file that grants a page of rights to each of a thousand agents has
-/// half of it.
+/// The longest TOML file, in bytes. A home file with a page of rights for each of a thousand agents has half
+/// of it.
 pub const MAX_TOML: usize = 1 << 20;
 
 /// The most entries in one list.
@@ -27,7 +27,7 @@ const MAX_ALL_ERRORS: usize = 64 << 10;
 /// Bytes between two entries of [`Columns`].
 const COLUMN_BLOCK: usize = 256;
 
-/// A value with its place.
+/// A value with its position.
 pub(crate) type Item<'t> = Spanned<DeValue<'t>>;
 
 /// One file during parsing.
@@ -39,7 +39,7 @@ pub(crate) struct Reader<'t, 'p> {
 }
 
 /// The number of characters before each block of a text, so that a column is found without counting a whole
-/// line: a file may be one line, with a finding at each word.
+/// line, because a file may be one line with a finding at each word.
 #[derive(Debug, Default)]
 struct Columns(Vec<usize>);
 
@@ -54,7 +54,7 @@ impl Columns {
         Self(before)
     }
 
-    /// The characters before a byte of the text.
+    /// The characters before a byte position of the text.
     fn characters(&self, text: &str, end: usize) -> usize {
         let block = end / COLUMN_BLOCK;
         let known = self.0.get(block).or(self.0.last()).copied().unwrap_or(0);
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<toml::de::Error>> {
 }
 
 impl<'t, 'p> Reader<'t, 'p> {
-    /// Reads the file's syntax.
+    /// Parses the file's syntax.
     pub(crate) fn open(
         path: &'p Path,
         text: &'t str,
@@ -97,14 +97,14 @@ impl<'t, 'p> Reader<'t, 'p> {
         };
         for error in &errors {
             let at = error.span().map_or(Position::default(), |span| reader.at(span));
-            // The message may quote the file, so it is foreign text like any other.
+            // The message may quote the file, so it is escaped like other foreign text.
             let message = Shown::clipped(error.message(), 300).to_string();
             reader.findings.error(at, "toml", format!("not valid TOML: {message}"));
         }
         Err(reader.findings.finish())
     }
 
-    /// The place where a span begins.
+    /// The position at which a span begins.
     pub(crate) fn at(&self, span: Range<usize>) -> Position {
         let line = self.lines.partition_point(|start| *start <= span.start);
         let start = line.checked_sub(1).and_then(|n| self.lines.get(n)).copied().unwrap_or(0);
@@ -133,8 +133,8 @@ impl<'t, 'p> Reader<'t, 'p> {
         }
     }
 
-    /// Reports a value of the wrong kind. The value itself is not quoted: where a name of a
-    /// key belongs, people write the key.
+    /// Reports a value of the wrong kind. The value is not quoted, because people sometimes write a key where
+    /// the name of a key belongs.
     pub(crate) fn wrong<T>(&mut self, name: &str, item: &Item<'_>, wants: &str) -> Option<T> {
         let kind = item.get_ref().type_str();
         let name = Shown::clipped(name, 60);

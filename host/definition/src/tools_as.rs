@@ -1,13 +1,13 @@
-//! How an agent is shown its tools.
+//! How tools are shown to an agent.
 
-/// The form in which an agent is shown its tools, without effect on its rights.
+/// The form in which tools are shown to an agent, without effect on its rights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ToolsAs {
-    /// Each by itself, to be called. The default.
+    /// Each tool is callable. The default.
     #[default]
     Calls,
-    /// As functions of the one code-running tool, the only callable one: `run_python`, or without it
+    /// All tools are functions of the code-running tool, the only callable one: `run_python`, or without it
     /// `run_javascript`. Without both, like [`ToolsAs::Calls`].
     Code,
     /// Both: each tool is callable, and the code-running tool describes them as functions.
@@ -15,15 +15,15 @@ pub enum ToolsAs {
 }
 
 impl ToolsAs {
-    /// All, in the order of the docs.
+    /// All values, in the order of the documentation.
     const ALL: [Self; 3] = [Self::Calls, Self::Code, Self::Both];
 
-    /// The word, as files spell it.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Reads the word.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == text.trim())
     }

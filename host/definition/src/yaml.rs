@@ -1,7 +1,7 @@
-//! YAML as a tree whose keys and values have positions in the file.
+//! Parses YAML into a tree whose keys and values have positions in the file.
 //!
-//! Every bound of the parser is set here: the cost of a stranger's file must not depend on the parser's
-//! defaults.
+//! Every limit of the parser is set here, because the cost of a stranger's file must not depend on the
+//! parser's defaults.
 
 mod hint;
 
@@ -14,17 +14,16 @@ use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPoli
 use crate::diagnostic::{Position, place_of};
 use crate::frontmatter::MAX_FRONTMATTER;
 
-/// Levels of nesting. Real frontmatter has at most four.
+/// Levels of nesting; real frontmatter has at most four.
 const MAX_DEPTH: usize = 16;
 
-/// Keys, values and lists in all, after aliases are expanded. The busiest public file has
-/// about 200.
+/// Keys, values and lists in all, after aliases are expanded; the largest public file has about 200.
 const MAX_NODES: usize = 10_000;
 
-/// Anchors, and their uses. Hardly any file has one; a bomb needs many.
+/// Anchors, and their uses. Hardly any file has one, but a file that expands enormously needs many.
 const MAX_ALIASES: usize = 32;
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
@@ -33,7 +32,7 @@ pub(crate) struct Node {
     pub(crate) written: Option<String>,
 }
 
-/// The value that stands there.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -45,14 +44,14 @@ pub(crate) enum Value {
     Map(Vec<(Key, Node)>),
 }
 
-/// A key with its place.
+/// A key with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) text: String,
     pub(crate) at: Position,
 }
 
-/// Why a text is not YAML that we read.
+/// Why a text cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct YamlError {
     pub(crate) at: Position,
@@ -61,19 +60,19 @@ pub(crate) struct YamlError {
     pub(crate) kind: YamlErrorKind,
 }
 
-/// The kinds of invalid YAML, by their possible repair.
+/// The kinds of invalid YAML, which decide about a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum YamlErrorKind {
-    /// It breaks the grammar, as hand-written text does.
+    /// The text breaks the grammar, as hand-written text often does.
     Syntax,
-    /// A key stands there twice.
+    /// A key occurs twice.
     Duplicate,
     /// Too costly, or with text hidden from a person: not repaired.
     Hostile,
 }
 
 impl Node {
-    /// A scalar as text; a number or boolean as it was written.
+    /// A scalar as text; a number or boolean as written.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -82,7 +81,7 @@ impl Node {
         }
     }
 
-    /// A whole number; quoted ones count.
+    /// A whole number, quoted or not.
     pub(crate) fn integer(&self) -> Option<i128> {
         match &self.value {
             Value::Int(n) => Some(*n),
@@ -128,7 +127,7 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
     }
 }
 
-/// The position of a lone carriage return. The parser ends a line there; other programs do not, and on a
+/// The position of a lone carriage return. This parser ends a line there; other programs do not, and on a
 /// terminal the text after it covers the text before.
 fn lone_return(yaml: &str) -> Option<Position> {
     let bytes = yaml.as_bytes();
@@ -193,8 +192,8 @@ fn node(raw: Spanned<Raw>, yaml: &str, first_line: u32) -> Node {
     Node { value, at, written }
 }
 
-/// The first value with a tag of its author's own. The parser leaves tags out, and `!Write` would be
-/// nothing, `!except [Bash]` the list alone.
+/// The first value with an author's own tag. The parser drops tags, so `!Write` would be nothing, and
+/// `!except [Bash]` only the list.
 fn tagged(raw: &Spanned<Raw>, yaml: &str) -> Option<serde_yaml::Location> {
     if has_tag(&raw.defined, yaml) {
         return Some(raw.defined);
@@ -214,7 +213,8 @@ fn has_tag(location: &serde_yaml::Location, yaml: &str) -> bool {
     };
     let Some((before, after)) = yaml.split_at_checked(start) else { return false };
     let own = |text: &str| text.starts_with('!') && !text.starts_with("!!");
-    // No value begins so without quotes, and the places of some begin behind their tags.
+    // No unquoted value begins this way, and the parser's position of some values is after their
+    // tags.
     let line = before.rsplit('\n').next().unwrap_or_default();
     let last = line.trim_end().rsplit([' ', '\t', '[', '{', ',']).next().unwrap_or_default();
     own(after) || own(last)
@@ -265,7 +265,7 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
     YamlError { at, message, hint, kind }
 }
 
-/// Our own words for what is valid and would cost too much.
+/// An own message for valid YAML that would cost too much.
 fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
     use serde_yaml::Error as E;
     use serde_yaml::budget::BudgetBreach as Breach;
@@ -289,9 +289,9 @@ fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
         | E::AliasExpansionLimitExceeded { .. }
         | E::AliasReplayStackDepthExceeded { .. }
         | E::RecursiveReferencesRequireWeakTypes { .. } => aliases(),
-        // The scanner's own bound on nesting is only visible in its message.
+        // The scanner's own limit on nesting is only visible in its message.
         error if error.render().contains("recursion limit exceeded") => deep(),
-        // A breach that the parser passes on as words.
+        // The parser reports this breach only as text.
         error if error.render().contains("budget breached") => aliases(),
         _ => None,
     }
@@ -301,7 +301,7 @@ fn deep() -> Option<(String, &'static str)> {
     Some((format!("nested deeper than {MAX_DEPTH} levels"), "flatten it"))
 }
 
-/// The tree as it comes from the parser.
+/// The tree of the parser.
 enum Raw {
     Null,
     Bool(bool),

@@ -1,4 +1,4 @@
-//! Files: landlock.
+//! Restricts access to files, by landlock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use landlock::{
 
 use crate::wall::Allowed;
 
-/// The requested version of landlock's interface: the newest tested version. An older kernel enforces the
-/// part that it knows.
+/// The requested version of landlock's interface: the newest tested one. An older kernel enforces the part
+/// that it supports.
 const WANTED: ABI = ABI::V7;
 
-/// Directories kept open for good: a directory of `/proc` that is closed may come back with another identity,
-/// unknown to the rule.
+/// Directories kept open permanently, because a closed directory of `/proc` may return with another identity,
+/// which the rule does not match.
 static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
 /// Confines this thread and threads made later. Returns the version of the interface in force, and the parts
-/// that an old kernel leaves out.
+/// that an old kernel lacks.
 pub(crate) fn confine(
     paths: &BTreeMap<PathBuf, Allowed>,
     network: bool,
@@ -54,15 +54,15 @@ fn restrict(
         .handle_access(AccessFs::from_all(WANTED))?
         // This process accepts no connections; outgoing connections pass the network gate.
         .handle_access(AccessNet::BindTcp)?
-        // No signal to an outside process, and no abstract socket of one: the broker and its children are
-        // reached by requests alone.
+        // No signals to outside processes, and no abstract sockets of them: the broker and its
+        // children are only reached by requests.
         .scope(Scope::from_all(WANTED))?;
     if !network {
         ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
     }
     let mut created = ruleset.create()?;
     for (path, allowed) in paths {
-        // What is not there needs no rule.
+        // A missing path needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };
         if path.starts_with("/proc") {
             hold(path);

@@ -1,9 +1,9 @@
 //! The OS sandbox: limits that the operating system enforces on this process even if the first wall fails.
 //!
-//! The first wall is the sandbox: wasmtime, and a check of every operation. Should a fault in the first wall
-//! let a guest act as the host process, the process can still do little: on Linux, landlock confines its
-//! access to files, and seccomp leaves it the system calls that a host of tools makes. Neither can be undone,
-//! and every thread made later is behind it too.
+//! The first wall is the sandbox: wasmtime, and a check of every operation. Even if a fault in the first wall
+//! lets a guest act as the host process, the process can do little: on Linux, landlock confines its access to
+//! files, and seccomp restricts it to the system calls that a host of tools needs. Neither can be undone, and
+//! both apply to every thread made later.
 //!
 //! ```text
 //! Broker::start ──> a process outside the wall, which starts only what it was told of at first
@@ -11,16 +11,16 @@
 //! ```
 //!
 //! Work that has to happen outside (compiling, the cache, the operator's hook commands and MCP servers,
-//! reading the operator's settings again) is done by the [`Broker`], a process made before the wall went up.
-//! The broker takes six requests and no more, without names of programs or paths. An MCP server is a
-//! [`Program`] behind a separate wall.
+//! reading the operator's settings again) is done by the [`Broker`], a process made before the wall is
+//! raised. The broker accepts only six kinds of requests, without names of programs or paths. An MCP server
+//! is a [`Program`] behind a separate wall.
 //!
-//! # What the wall cannot tell
+//! # What the wall cannot distinguish
 //!
-//! - One agent from another: the wall is the process's, so it lets through the union of all agents' grants.
-//! - Addresses: seccomp does not see them. The network gate decides which hosts are reached; here only the IP
-//!   families are left.
-//! - Names inside a directory that may be written, for example `.belljar` in a workspace.
+//! - Agents from each other: the wall is the process's, so it lets through the union of all agents' grants.
+//! - Addresses: seccomp does not see them. The network gate decides about hosts; the wall only restricts the
+//! socket families to IP.
+//! - Names inside a writable directory, for example `.belljar` in a workspace.
 //!
 //! # Needs
 //!

@@ -1,4 +1,4 @@
-//! Which addresses lie on the public internet.
+//! Classifies addresses: public, private, local and others.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ pub enum AddressClass {
     Loopback,
     /// Private use: RFC 1918, RFC 6598 (shared), RFC 4193 (unique local).
     Private,
-    /// Link-local, which holds the metadata services of the clouds.
+    /// Link-local, which includes the metadata services of the clouds.
     LinkLocal,
-    /// An IPv4 address carried inside an IPv6 one: mapped, compatible, NAT64, 6to4, Teredo.
+    /// An IPv4 address inside an IPv6 one: mapped, compatible, NAT64, 6to4, Teredo.
     EmbeddedIpv4,
     /// Unspecified, broadcast, multicast, documentation, benchmarking, reserved.
     Reserved,
@@ -34,8 +34,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// Classifies an address after the IANA special-purpose registries for IPv4 and IPv6.
-/// What is not known to be public is not public.
+/// Classifies an address by the IANA special-purpose registries for IPv4 and IPv6. An address that is not
+/// known as public is not public.
 pub fn classify(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
@@ -90,7 +90,7 @@ fn classify_v6(a: Ipv6Addr) -> AddressClass {
         [0x2001, 1..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => {
             AddressClass::Reserved
         }
-        // Global unicast is 2000::/3; nothing else has been given out.
+        // Global unicast is 2000::/3; other ranges have not been assigned.
         [0x2000..=0x3fff, ..] => AddressClass::Public,
         _ => AddressClass::Reserved,
     }

@@ -1,4 +1,4 @@
-//! Waiting for a budget to be cancelled, without a runtime: wakers that a budget calls.
+//! Waiting for a budget's cancellation without a runtime: the budget calls the stored wakers.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll, Waker};
 
 use crate::Budget;
 
-/// The tasks that wait for one budget, by the number of the wait. A waiting task is in the list of every
-/// budget from its own to the top.
+/// The tasks that wait for one budget, by the number of the wait. A waiting task is in the list of its budget
+/// and of every ancestor.
 #[derive(Default)]
 pub(crate) struct Waiters(Mutex<BTreeMap<u64, Waker>>);
 
-/// Completes when the budget or one above it is cancelled; see [`Budget::cancelled`].
+/// Completes when the budget or an ancestor is cancelled; see [`Budget::cancelled`].
 #[derive(Debug)]
 pub struct Cancelled {
     budget: Budget,
@@ -21,10 +21,10 @@ pub struct Cancelled {
 }
 
 impl Waiters {
-    /// Wakes everybody, once.
+    /// Wakes all waiting tasks, once.
     pub(crate) fn wake(&self) {
         let woken = std::mem::take(&mut *self.list());
-        // Outside the lock: a waker may run anything.
+        // Called outside the lock, because a waker may run any code.
         woken.into_values().for_each(Waker::wake);
     }
 
@@ -65,7 +65,7 @@ impl Future for Cancelled {
             this.wait = Some((number, cx.waker().clone()));
             this.budget.waiters().for_each(|waiters| waiters.set(number, cx.waker()));
         }
-        // Looked at again, for a cancellation before the waker stood in the lists woke nobody.
+        // Checked again, because a cancellation before the waker was stored woke no task.
         if this.budget.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -1,12 +1,13 @@
-//! Rights and budgets: who may do what, and how much of it.
+//! Rights and budgets: what an agent may do, and how much.
 //!
-//! Pure: no I/O, no clock, no async runtime. The other crates ask here before they act, and a
-//! check returns the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an
-//! [`AddressPermit`]), so that unchecked use does not compile.
+//! Pure: no I/O, no clock, no async runtime. The other crates check here before they act, and a check returns
+//! the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an [`AddressPermit`]), so that unchecked use
+//! does not compile. For example, a connection needs an [`AddressPermit`], which only `UrlPermit::address`
+//! returns.
 //!
-//! Effective rights = definition ∩ tool manifest ∩ operator grants ∩ the parent's rights.
-//! [`Rights`] holds the first, third and fourth for one agent; [`Rights::for_tool`] adds the
-//! second and gives the [`ToolRights`] under which a store is opened.
+//! Effective rights = definition ∩ tool manifest ∩ operator grants ∩ the parent's rights. [`Rights`] holds
+//! the first, third and fourth for one agent; [`Rights::for_tool`] adds the second and returns the
+//! [`ToolRights`] of a store.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

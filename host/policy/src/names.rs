@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a tool or a secret, in bytes. The chat-model interfaces that
-/// belljar speaks accept at most 64 characters in a tool name.
+/// The longest name of a tool or a secret, in bytes, because chat-model interfaces accept at most 64
+/// characters in a tool name.
 const MAX_NAME: usize = 64;
 
-/// Why a text is not a name.
+/// An invalid name, with its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a {what} name: use a letter, then letters, digits, `_` or `-`, at most {MAX_NAME} in all"
@@ -28,7 +28,7 @@ macro_rules! name {
         pub struct $type(Arc<str>);
 
         impl $type {
-            /// Checks the text: a letter, then letters, digits, `_` or `-`; at most 64 bytes.
+            /// Parses a name: a letter, then letters, digits, `_` or `-`; at most 64 bytes.
             pub fn new(text: &str) -> Result<Self, InvalidName> {
                 if is_name(text) {
                     return Ok(Self(text.into()));
@@ -77,7 +77,7 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a tool, as the model sees it and as grants spell it.
+    /// The name of a tool, as models see it and grants have it.
     ToolName, "tool"
 }
 

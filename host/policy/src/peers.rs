@@ -10,17 +10,17 @@ use crate::ToolName;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeersAsk {
-    /// None of them.
+    /// No tool.
     #[default]
     None,
     /// All tools of the agent.
     All,
-    /// The agent's tools among these.
+    /// These tools, as far as the agent has them.
     Only(BTreeSet<ToolName>),
 }
 
 impl PeersAsk {
-    /// Whether a tool is asked for.
+    /// Whether a tool is requested.
     pub fn covers(&self, tool: &ToolName) -> bool {
         match self {
             Self::None => false,

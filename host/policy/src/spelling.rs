@@ -1,12 +1,12 @@
-//! How names of files that are not text are told to a guest and to a peer, whose names are texts of
-//! Unicode.
+//! Spells file names that are not text for guests and peers, whose names are Unicode texts.
 //!
-//! A byte that is not UTF-8 is `\xHH` with two upper-case digits: `caf\xE9.txt` is a name of Latin-1.
-//! In a text with such letters, the backslash becomes `\x5C`, so no two names have the same spelling. A guest
-//! opens, changes and makes files by the same spelling. A text that spells no such name means itself.
+//! A byte that is not UTF-8 is spelled `\xHH` with two upper-case digits: `caf\xE9.txt` is a Latin-1 name. In
+//! a text that contains such letters itself, the backslash is spelled `\x5C`, so no two names have the same
+//! spelling. A guest opens, changes and makes files by the same spelling. A text that spells no such name is
+//! itself the name.
 //!
-//! No `/`, no NUL and no `.` is ever spelt so: a spelling has as many parts as its path, and leads
-//! nowhere else.
+//! `/`, NUL and `.` are never spelled this way, so a spelling has as many parts as its path, and cannot lead
+//! elsewhere.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ pub(crate) const ESCAPE: usize = 4;
 
 const BACKSLASH: u8 = b'\\';
 
-/// A name, or a path, as a guest or a peer is told it.
+/// The spelling of a name or path for a guest or a peer.
 pub fn spell(name: &OsStr) -> Cow<'_, str> {
     if let Some(text) = name.to_str().filter(|text| !text.contains("\\x")) {
         return Cow::Borrowed(text);
@@ -27,7 +27,7 @@ pub fn spell(name: &OsStr) -> Cow<'_, str> {
     let (mut out, mut at) = (String::with_capacity(bytes.len() + ESCAPE), 0);
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = match escaped(bytes, at) {
                 Some(_) => write!(out, "\\x{BACKSLASH:02X}"),
                 None => out.write_char(c),
@@ -42,12 +42,12 @@ pub fn spell(name: &OsStr) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a guest is told a name as it is.
+/// Whether a name's spelling is the name itself.
 pub fn is_plain(name: &OsStr) -> bool {
     matches!(spell(name), Cow::Borrowed(_))
 }
 
-/// The name, or the path, that a guest or a peer means by a text.
+/// The name or path that a spelling refers to.
 pub fn meant(text: &str) -> Cow<'_, OsStr> {
     if !text.contains("\\x") {
         return Cow::Borrowed(OsStr::new(text));
@@ -67,11 +67,11 @@ pub fn meant(text: &str) -> Cow<'_, OsStr> {
         }
     }
     let name = std::ffi::OsString::from_vec(name);
-    // A different spelling of the same name is not accepted.
+    // Only the canonical spelling of a name is accepted.
     if spell(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
 }
 
-/// The byte that is spelt here: one that no ASCII letter is, or a backslash.
+/// The byte spelled at this position: a non-ASCII byte, or a backslash.
 pub(crate) fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
     let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
         return None;

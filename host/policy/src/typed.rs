@@ -1,8 +1,8 @@
 //! Paths as a person reads and types them, on one line.
 //!
-//! A character that would not be seen is escaped as in [`Shown`](crate::Shown) (`\n`, `\u{1b}`), and a byte that is no
-//! text as in [`spelling`](crate::spelling) (`\xE9`). A backslash before what reads like one of these is
-//! `\x5C`, so a path that is shown can be typed back, and means no other one.
+//! An invisible character is escaped as in [`Shown`](crate::Shown) (`\n`, `\u{1b}`), and a byte that is not
+//! text as in [`spelling`](crate::spelling) (`\xE9`). A backslash before text that looks like an escape is
+//! `\x5C`, so a displayed path can be typed back, and is unambiguous.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::spelling::{self, ESCAPE};
 /// Letters of the longest `\u{..}`.
 const LONGEST: usize = 10;
 
-/// A path that is shown to a person.
+/// A path in its displayed form.
 pub(crate) struct PathText<'a>(pub(crate) &'a OsStr);
 
 impl fmt::Display for PathText<'_> {
@@ -38,7 +38,7 @@ impl fmt::Display for PathText<'_> {
     }
 }
 
-/// The path that a person means who types one as it is shown. A text that shows no path means itself.
+/// The path with this displayed form. A text that is not the displayed form of a path is itself the path.
 pub fn typed_path(text: &str) -> PathBuf {
     if !text.contains('\\') {
         return PathBuf::from(text);
@@ -70,7 +70,7 @@ enum Escaped {
     Char(char),
 }
 
-/// The escape that a text begins with, and its length.
+/// The escape at the beginning of a text, and its length.
 fn escape(text: &[u8]) -> Option<(Escaped, usize)> {
     if let Some(byte) = spelling::escaped(text, 0) {
         return Some((Escaped::Byte(byte), ESCAPE));

@@ -1,12 +1,12 @@
-//! JSON of strangers, looked through before a value is built of it.
+//! Checks strangers' JSON before a value is built from it.
 
 use serde::de::IgnoredAny;
 
-/// How deep JSON may nest: what parsers of every language take without complaint.
+/// The deepest nesting of JSON, because parsers of every language accept this much.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// Whether the text is JSON of bounded depth, without building a value. serde_json checks
-/// the depth of built values, not of skipped ones.
+/// Checks that the text is JSON of bounded depth, without building a value. serde_json checks the depth of
+/// built values, not of skipped ones.
 pub(crate) fn check_json(text: &str) -> Result<(), String> {
     if depth(text) > MAX_DEPTH {
         return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
@@ -14,7 +14,7 @@ pub(crate) fn check_json(text: &str) -> Result<(), String> {
     serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// The deepest nesting, if the text is JSON.
+/// The deepest nesting of a JSON text.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {

@@ -80,5 +80,5 @@ pub use overlay::{
 };
 pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
 pub use sandbox::{Component, Sandbox};
-/// Ends calls and runs: what [`JarBuilder::cancelled_by`] takes.
+/// The token that ends calls and runs: the argument of [`JarBuilder::cancelled_by`].
 pub use tokio_util::sync::CancellationToken;

@@ -1,5 +1,5 @@
-//! The host's own requests for one call of an agent, in a protocol that the host speaks on the agent's
-//! behalf. They pass the same gate as a guest's, in the same order, and are billed alike.
+//! The host's own requests for one call of an agent, in a protocol that the host implements for the agent,
+//! for example MCP. They pass the same gate as a guest's requests, and are billed in the same way.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,41 +22,41 @@ use crate::receipt::record::{Lists, Record};
 use crate::receipt::{Denial, Receipt, withheld};
 use crate::{Digest, Part, ProgressSink};
 
-/// The bounds of one call's requests.
+/// The limits of one call's requests.
 #[derive(Debug)]
 pub struct OutgoingSpec<'a> {
-    /// The hosts that may be reached.
+    /// The allowed hosts.
     pub scope: HostScope,
-    /// The values of secrets, of the run.
+    /// The secrets of the run, with their values.
     pub secrets: &'a SecretStore,
-    /// The secrets joined to requests for their bound host. Replies are searched for these too, beside the
-    /// run's secrets.
+    /// The secrets that are added to requests for their bound hosts. Replies are searched for these too,
+    /// beside the run's secrets.
     pub joined: &'a BTreeSet<SecretName>,
-    /// Pays for every byte.
+    /// The budget that pays for every byte.
     pub budget: &'a Budget,
-    /// Bounds connections and lines.
+    /// The limits of connections and log lines.
     pub limits: &'a Limits,
 }
 
-/// The gate of one call. Redirects are not followed. A reply compressed without request is decoded, or
-/// refused if secrets are searched for.
+/// The gate of one call. Redirects are not followed. A reply that is compressed without a request for it is
+/// decoded, or refused if secrets are searched for.
 pub struct Outgoing {
     gate: Arc<Gate>,
     budget: Budget,
     broker: Option<Broker>,
 }
 
-/// A reply, read piece by piece. Dropped, its connection is closed.
+/// A reply, read piece by piece. Dropping it closes its connection.
 pub struct HttpReply {
-    /// The status, including redirections.
+    /// The status, redirections included.
     pub status: StatusCode,
-    /// Its headers. Foreign text.
+    /// The headers, which are foreign text.
     pub headers: HeaderMap,
     body: WasiBody,
     connection: JoinHandle<()>,
 }
 
-/// Why there is no reply: a word for the model. The facts are in the receipt.
+/// Why no reply was received: a short text for the model. The receipt has the facts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OutgoingError(String);
@@ -68,7 +68,7 @@ impl Outgoing {
         Self::noting(sandbox, spec, record)
     }
 
-    /// A gate for other hosts, or with other secrets, in the same call, with common billing and notes.
+    /// A gate with other hosts or secrets in the same call, with common billing and records.
     #[must_use]
     pub fn beside(&self, sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
         Self::noting(sandbox, spec, Arc::clone(&self.gate.record))
@@ -87,20 +87,22 @@ impl Outgoing {
         self.broker.as_ref()
     }
 
-    /// Bills bytes for a program, before they are sent.
+    ///
+    /// Bills bytes to a program, before they are sent.
     ///
     /// # Errors
     ///
-    /// When they are more than may be sent.
+    /// The call may not send that many bytes.
     pub fn sent(&self, bytes: usize) -> Result<(), OutgoingError> {
         self.bill(Meter::Egress, bytes, "more than may be sent")
     }
 
-    /// Bills bytes that a program has handed over.
+    ///
+    /// Bills bytes that a program returned.
     ///
     /// # Errors
     ///
-    /// When they are more than may be received.
+    /// The call may not receive that many bytes.
     pub fn received(&self, bytes: usize) -> Result<(), OutgoingError> {
         self.bill(Meter::Ingress, bytes, "more than may be received")
     }
@@ -110,43 +112,45 @@ impl Outgoing {
         self.gate.record.bill(meter, bytes).map_err(|_| OutgoingError(over.to_owned()))
     }
 
-    /// Logs a program's line beside its answers, within the bounds of such lines.
+    /// Logs a line of a program's output that is not an answer, within the limits of log lines.
     pub fn log(&self, level: &str, line: &str) {
         self.gate.record.log(level, line);
     }
 
-    /// Notes that a secret was handed over.
+    /// Records that a secret was passed to a program.
     pub fn secret_used(&self, name: &SecretName) {
         self.gate.record.secret_used(name.as_str());
     }
 
-    /// Sends a request. Needs a tokio runtime, on which the connection is driven.
+    ///
+    /// Sends a request. Needs a tokio runtime, on which the connection runs.
     ///
     /// # Errors
     ///
-    /// When it is refused, or the peer cannot be reached.
+    /// The request is refused, or the peer cannot be reached.
     pub async fn send(&self, request: Request<Bytes>) -> Result<HttpReply, OutgoingError> {
         let body = |bytes: Bytes| Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
         let sent = Arc::clone(&self.gate).send(request.map(body), None).await;
         let (reply, io) = sent.map_err(|error| word(&error))?;
         let connection = tokio::spawn(async move {
-            // Its errors reach the reader of the body.
+            // An error of the connection also reaches the reader of the body.
             let _ = Box::into_pin(io).await;
         });
         let (parts, body) = reply.into_parts();
         Ok(HttpReply { status: parts.status, headers: parts.headers, body, connection })
     }
 
-    /// Notes a refusal that the protocol makes.
+    /// Records a refusal by the protocol's own rules.
     pub fn deny(&self, code: DenyCode, what: &str, facts: String) {
         self.gate.record.deny(Denial::new(code, what, facts));
     }
 
-    /// The output, checked as a guest's is; its size is taken from the budget.
+    ///
+    /// Checks the output like a guest's, and bills its size to the budget.
     ///
     /// # Errors
     ///
-    /// When the output is invalid, or exceeds a bound of the call or of its ancestors.
+    /// The output is invalid, or exceeds a limit of the call or of an ancestor.
     pub fn accept(&self, parts: Vec<Part>) -> Result<Output, CallError> {
         let parts = parts.into_iter().map(|part| match part {
             Part::Text(text) => wit::Part::Text(text),
@@ -158,13 +162,13 @@ impl Outgoing {
         accept(wit::Output { parts: parts.collect() }, &self.budget)
     }
 
-    /// A sink without reports that contain a secret of the run.
+    /// A sink that drops reports with a secret of the run.
     #[must_use]
     pub fn progress(&self, sink: ProgressSink) -> ProgressSink {
         withheld::progress(self.gate.secrets.watch(), sink)
     }
 
-    /// Ends the call: its effects are written into the receipt, and an outcome with a secret of the run is
+    /// Ends the call: the effects are added to the receipt, and an outcome with a secret of the run is
     /// withheld, like a guest's.
     pub fn conclude(
         self,
@@ -196,11 +200,12 @@ fn note(lists: Lists, receipt: &mut Receipt) {
 }
 
 impl HttpReply {
-    /// The next bytes; `None` = it has ended.
+    ///
+    /// The next bytes; `None` = the end of the reply.
     ///
     /// # Errors
     ///
-    /// When it breaks off, or is more than may be received.
+    /// The connection broke, or the call may not receive that many bytes.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, OutgoingError> {
         loop {
             match self.body.frame().await {
@@ -222,10 +227,10 @@ impl Drop for HttpReply {
     }
 }
 
-/// An error in the words of `wasi:http`, without what a peer says.
+/// The name of a `wasi:http` error, without the peer's text.
 fn word(error: &Error) -> OutgoingError {
     if let Error::HttpResponseContentCoding(Some(name)) = error {
-        // Safe to show: `name` is short and has printable characters only.
+        // Safe to show, because `name` is short and has only printable characters.
         return OutgoingError(format!("the reply is encoded as `{name}`, which cannot be decoded"));
     }
     let debug = format!("{error:?}");

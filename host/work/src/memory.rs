@@ -1,15 +1,15 @@
-//! Memory that the host's threads have freed goes back to the system.
+//! Returns freed memory of the host's threads to the system.
 
-/// Gives the memory that the C library keeps for its threads back to the system. Without this call the C library
-/// keeps what one moment of much work has freed, in an arena for each thread, and the process stays as large
-/// as it was at that moment. It takes milliseconds; elsewhere than on Linux with glibc it does nothing.
+/// Returns the memory that the C library caches for its threads to the system. Without this call the C
+/// library keeps an arena for each thread, and the process stays as large as at its peak. Takes milliseconds;
+/// without effect except on Linux with glibc.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library's own function, which takes a number")]
 pub fn give_back_memory() {
-    // SAFETY: it may be called at any time from any thread.
+    // SAFETY: the function may be called at any time from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Gives nothing back: only glibc has a call for this.
+/// Has no effect, because only glibc has such a call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_back_memory() {}

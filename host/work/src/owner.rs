@@ -9,18 +9,18 @@ use crate::{
     MAX_RUNNING, MAX_RUNNING_OF_OPERATOR, MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER, OPERATOR,
 };
 
-/// The limits are of the process, because its threads are.
+/// The limits of the process, because its threads are shared.
 static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RUNNING)));
 static OWNERS: LazyLock<Mutex<HashMap<String, Weak<Owner>>>> = LazyLock::new(Mutex::default);
 
-/// Entries of [`OWNERS`] beyond which those of owners without a job are removed.
+/// The size of [`OWNERS`] beyond which owners without a job are removed.
 const TIDY_AT: usize = 1024;
 
 #[derive(Debug)]
 struct Owner {
     is_operator: bool,
     running: Arc<Semaphore>,
-    /// The jobs that run and those that wait.
+    /// The running and the waiting jobs.
     present: Arc<Semaphore>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     present: OwnedSemaphorePermit,
 }
 
-/// A thread: held until the job has returned.
+/// A thread, reserved until the job has returned.
 #[expect(dead_code, reason = "the permits are held for their drop alone")]
 pub(crate) struct Slot {
     running: OwnedSemaphorePermit,
@@ -39,7 +39,7 @@ pub(crate) struct Slot {
     owner: Arc<Owner>,
 }
 
-/// A place in the queue of `name`; `None` where the queue is full.
+/// Reserves a place in the queue of `name`; `None` = the queue is full.
 pub(crate) fn queue(name: &str) -> Option<Place> {
     let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
     let owner = owners.get(name).and_then(Weak::upgrade);
@@ -65,7 +65,7 @@ pub(crate) fn queue(name: &str) -> Option<Place> {
 }
 
 impl Place {
-    /// Waits for a thread of the owner, then for one of the process, in the order asked.
+    /// Waits for a thread of the owner, then for one of the process, in the order of requests.
     pub(crate) async fn slot(self) -> Slot {
         let running = acquire(&self.owner.running).await;
         let all = match self.owner.is_operator {
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-/// A permit. The semaphores here are never closed.
+/// A permit of the semaphore, which is never closed.
 async fn acquire(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     loop {
         if let Ok(permit) = Arc::clone(semaphore).acquire_owned().await {

@@ -1,4 +1,4 @@
-//! Finding the files of a workspace that may name others, within bounds.
+//! Finds the files of a workspace that may name others, within bounds.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use super::table::Table;
 use crate::FileChange;
 use crate::workspace::Workspace;
 
-/// Directories of the workspace that are listed.
+/// The most directories of the workspace that are listed.
 const MAX_DIRS: usize = 512;
-/// Names read of each directory.
+/// The most names read from each directory.
 const MAX_NAMES: usize = 4096;
-/// Levels of directories listed without a change below.
+/// Levels of directories that are listed without a change below.
 const MAX_DEPTH: usize = 3;
-/// Files that are given.
+/// The most files that are returned.
 const MAX_FILES: usize = 256;
 
 /// The files of the workspace that run others, by name: first in the directories above the changes, then in
-/// the others from the top down. Ends early when the signal is raised.
+/// the others from the top down. Stops early when the signal is raised.
 pub(super) fn referring(
     table: &Table,
     files: &[FileChange],

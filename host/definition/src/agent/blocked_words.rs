@@ -1,4 +1,4 @@
-//! Unintelligible restrictions of tools: they block the agent, with their line.
+//! Restrictions of tools that cannot be parsed: they block the agent, and the report has their line.
 
 use belljar_policy::{Permission, Shown};
 
@@ -8,7 +8,7 @@ use super::tools::TOOL_ALIASES;
 use crate::suggest;
 
 impl ToolListReader<'_, '_, '_, '_> {
-    /// Blocks the agent: an entry restricts, and nobody knows how.
+    /// Blocks the agent because of an entry that restricts in an unknown way.
     pub(super) fn not_understood(&mut self, entry: &Entry) {
         let name = Shown::clipped(&entry.text, 60).to_string();
         let (field, line) = (&self.field.0, entry.at.line);
@@ -22,8 +22,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.list.lose_by(&name, why);
     }
 
-    /// Blocks the agent if a name in a list of forbidden tools is unknown, because its meaning is unknown
-    /// too.
+    /// Blocks the agent if a name in a list of forbidden tools is unknown.
     pub(super) fn known_or_blocked(&mut self, entry: &Entry, found: &Behind, most: Permission) {
         if found.is_known || most == Permission::Allow {
             return;
@@ -34,8 +33,8 @@ impl ToolListReader<'_, '_, '_, '_> {
             "`{name}` is no tool that is known here, so what is taken away is not known and the \
              agent is blocked"
         );
-        // A suggestion costs a comparison with every tool, so none is made for a finding that is only
-        // counted.
+        // A suggestion needs a comparison with every tool, so a finding that is only counted gets
+        // none.
         let aliases = || TOOL_ALIASES.iter().map(|row| row.name);
         let nearest = || suggest::nearest(&entry.text, aliases());
         let is_told = !self.fields.findings.is_full();

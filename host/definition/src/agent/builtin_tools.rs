@@ -3,13 +3,13 @@
 /// Starts one subagent.
 pub const SPAWN_AGENT: &str = "spawn_agent";
 
-/// Starts several subagents side by side and waits for all.
+/// Starts several subagents concurrently and waits for all.
 pub const DELEGATE_PARALLEL: &str = "delegate_parallel";
 
-/// Says how subagents in the background are doing.
+/// Returns the state of subagents in the background.
 pub const AGENT_STATUS: &str = "agent_status";
 
-/// Gives the conclusion of a subagent in the background.
+/// Returns the result of a subagent in the background.
 pub const AGENT_RESULT: &str = "agent_result";
 
 /// Ends a subagent in the background.
@@ -18,10 +18,10 @@ pub const AGENT_CANCEL: &str = "agent_cancel";
 /// Loads the text of a skill.
 pub const USE_SKILL: &str = "use_skill";
 
-/// Keeps the agent's list of what is to be done.
+/// Stores the agent's list of tasks.
 pub const TODO_WRITE: &str = "todo_write";
 
-/// Asks the person at the root.
+/// Asks the person at the root a question.
 pub const CLARIFY: &str = "clarify";
 
 /// Enters and leaves a copy of the agent's overlays.

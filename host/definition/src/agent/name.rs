@@ -1,4 +1,4 @@
-//! The name of an agent, and its slug.
+//! Reads the name of an agent, and its slug.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Dialect, Slug};
 /// The longest name for people, in characters.
 const MAX_NAME: usize = 100;
 
-/// `name`, otherwise the file's. A name may have any letters; look-ups use its slug.
+/// Reads `name`, or else derives it from the file's name. A name may have any letters; look-ups use its slug.
 pub(super) fn read(
     path: &Path,
     dialect: Dialect,
@@ -60,7 +60,7 @@ pub(super) fn read(
     Some((name, slug))
 }
 
-/// Whether a name is too long for a person, or has invisible characters.
+/// Whether a name is too long for display, or has invisible characters.
 pub(crate) fn unfit(name: &str) -> bool {
     name.chars().count() > MAX_NAME || name.chars().any(is_refused)
 }
@@ -72,7 +72,7 @@ pub(crate) fn unfit_message() -> String {
     )
 }
 
-/// The file's name without the endings that agent files have.
+/// The file's name without the suffixes of agent files.
 fn stem(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let cut = |name: &str, end: &str| {

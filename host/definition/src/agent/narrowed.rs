@@ -1,5 +1,5 @@
-//! The rights that a file takes away from its agent, with the deciding fields, and the unintelligible
-//! restrictions.
+//! The rights that a file denies its agent, with the deciding fields, and the restrictions that cannot be
+//! enforced.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::tool_list::ToolList;
 use crate::diagnostic::{Findings, Position};
 use crate::yaml::{Key, Node, Value};
 
-/// Shown characters of a field's name and of its value.
+/// Displayed characters of a field's name and of its value.
 const MAX_SHOWN: usize = 60;
 
-/// Advice about a limit that is not kept.
+/// Advice about a limit that is not enforced.
 pub(super) const HINT: &str = "take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`";
 
 /// The tools of delegation, and of managing delegated work.
@@ -36,7 +36,7 @@ pub struct Decider {
     pub others: Option<Permission>,
 }
 
-/// A line that mentions a limit, in an unknown field or value.
+/// A line with an unknown field or value that mentions a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotKept {
     /// Its line in the file, from 1.
@@ -79,14 +79,14 @@ impl AgentDefinition {
     }
 }
 
-/// Takes the tools for delegating away, by the word of this field.
+/// Denies the tools for delegating, because of this field.
 pub(super) fn delegate_nothing(by: &(String, u32), tools: &mut ToolList) {
     let names = DELEGATING.into_iter().filter_map(|name| ToolName::new(name).ok());
     let named = names.map(|name| (name, Permission::Deny)).collect();
     tools.lower(by, &named, None);
 }
 
-/// Says what is not kept.
+/// Reports the limits that are not enforced.
 pub(super) fn say(not_kept: &[NotKept], findings: &mut Findings<'_>) {
     for it in not_kept {
         let message = format!(

@@ -1,5 +1,5 @@
-//! Agent files of a person's own home: an unknown tool name is the person's slip, in any program's format,
-//! and an error. In a stranger's file it is a warning, because the author may have other tools.
+//! Stricter rules for agent files of a person's own home: an unknown tool name is an error there, in any
+//! program's format. In a stranger's file it is a warning, because the author may have other tools.
 
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -8,7 +8,7 @@ use super::{AgentDefinition, Parsed};
 /// The code of the finding about an unknown tool name.
 pub(super) const UNKNOWN: &str = "unknown-tool";
 
-/// Where the tools are listed.
+/// Advice on how to list the tools.
 pub(super) const LIST: &str = "`belljar tools list` shows all tools";
 
 /// The message about an unknown tool name.
@@ -17,7 +17,8 @@ pub(super) fn does_not_exist(name: &str) -> String {
 }
 
 impl Parsed {
-    /// The same result for a file in a person's own home: an unknown name in `tools` makes the file invalid.
+    /// The same result with the rules for a person's own home: an unknown name in `tools` makes the file
+    /// invalid.
     #[must_use]
     pub fn in_own_home(self) -> Self {
         match self {
@@ -32,6 +33,7 @@ impl Parsed {
     }
 }
 
+///
 /// The findings of an agent of a person's own home.
 ///
 /// # Errors
@@ -50,7 +52,7 @@ pub(crate) fn refuse_unknown_tools(
             found.hint.get_or_insert_with(|| LIST.to_owned());
         }
     }
-    // Findings are bounded, so this one may have been counted only.
+    // Findings are bounded, so this one may only have been counted.
     if !findings.iter().any(|found| found.severity == Severity::Error) {
         let found = Diagnostic::of_file(&agent.path, UNKNOWN, first.clone());
         findings.push(Diagnostic { hint: Some(LIST.to_owned()), ..found });

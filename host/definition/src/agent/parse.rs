@@ -1,4 +1,4 @@
-//! From bytes to an agent definition.
+//! Parses an agent definition from bytes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::yaml::{self, Key, Node};
 /// The code of the note that a stranger's file has no `tools`.
 pub(crate) const NO_TOOLS: &str = "no-tools";
 
-/// Names of files that are documentation if without frontmatter, for example `README`.
+/// Names of files that are documentation if they have no frontmatter, for example `README`.
 const DOCUMENTATION: &[&str] = &[
     "readme",
     "changelog",
@@ -49,14 +49,14 @@ const DOCUMENTATION: &[&str] = &[
     "gemini",
 ];
 
-/// Reads an agent definition in one of the ordinary shapes; see [`parse_agent_in`].
+/// Parses an agent definition in one of the ordinary shapes; see [`parse_agent_in`].
 pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parsed {
     parse_agent_in(path, bytes, known_tools, Shapes::Ordinary)
 }
 
-/// Reads an agent definition. `path` is for diagnostics and, in foreign files without a
-/// `name`, gives the name. Never panics; work and memory are bounded by [`MAX_DEFINITION`]
-/// and [`MAX_FRONTMATTER`].
+/// Parses an agent definition. `path` is for diagnostics and, in a foreign file without a `name`, is the
+/// source of the name. Never panics; work and memory are bounded by [`MAX_DEFINITION`] and
+/// [`MAX_FRONTMATTER`].
 pub fn parse_agent_in(
     path: &Path,
     bytes: &[u8],
@@ -126,7 +126,7 @@ pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
     Parsed::Invalid { diagnostics: findings.finish() }
 }
 
-/// Whether the bytes begin as a file with frontmatter does.
+/// Whether the bytes begin like a file with frontmatter.
 fn opens_with_fence(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.trim_ascii_start().starts_with(b"---")
@@ -142,7 +142,7 @@ pub(crate) fn say_utf16(findings: &mut Findings<'_>) {
     );
 }
 
-/// Why a file without frontmatter is passed over.
+/// Why a file without frontmatter is skipped.
 pub(crate) fn no_agent(path: &Path, why: NoSplit) -> NotAnAgent {
     match why {
         _ if is_documentation(path) => NotAnAgent::Documentation,
@@ -153,7 +153,7 @@ pub(crate) fn no_agent(path: &Path, why: NoSplit) -> NotAnAgent {
     }
 }
 
-/// Whether a file is named like documentation, for example `README.md` or `CHANGELOG-2.md`.
+/// Whether a file has a name of documentation, for example `README.md` or `CHANGELOG-2.md`.
 pub(crate) fn is_documentation(path: &Path) -> bool {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
     let stem = stem.unwrap_or_default();
@@ -163,7 +163,7 @@ pub(crate) fn is_documentation(path: &Path) -> bool {
     })
 }
 
-/// Reports frontmatter that is not closed, or too long.
+/// Reports frontmatter that is unclosed or too long.
 pub(crate) fn say_no_split(why: NoSplit, findings: &mut Findings<'_>) {
     match why {
         NoSplit::Unclosed(line) => findings.error_hint(
@@ -202,7 +202,7 @@ fn read(
     spell(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
     let before = entries.len();
-    // Applied, so not reported.
+    // The field is applied, so it is not reported as unknown.
     entries.retain(|(key, value)| {
         key.text != "isolation" || value.text().is_none_or(|text| text.trim() != "worktree")
     });
@@ -260,7 +260,7 @@ fn read(
     })
 }
 
-/// The remaining fields: enforced limits, and others.
+/// Reads the remaining fields: enforced limits, and others.
 fn limits(
     mut fields: Fields<'_, '_>,
     dialect: Dialect,
@@ -283,7 +283,7 @@ fn limits(
     not_kept
 }
 
-/// Renames narrowing fields to the one name of their reader.
+/// Renames narrowing fields to the spelling of their reader.
 fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
     for (key, _) in entries {
         let meant = keys::meant(&key.text).to_owned();
@@ -295,7 +295,7 @@ fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
     }
 }
 
-/// The file's words about tools, and about not saying any.
+/// Reads the file's statements about tools, or reports that it has none.
 fn tools(
     fields: &mut Fields<'_, '_>,
     dialect: Dialect,
@@ -318,7 +318,8 @@ fn tools(
     tools
 }
 
-/// The description. If a stranger's is not text, its source is taken as text, because quotes were forgotten.
+/// Reads the description. If a stranger's description is not text, its source becomes the text, because its
+/// author forgot quotes.
 fn description(split: &Split<'_>, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Option<String> {
     let Some(key) = fields.structured("description").filter(|_| dialect != Dialect::Canonical)
     else {

@@ -1,6 +1,7 @@
-//! Restricted tools of other programs: by name, the tools with the same function here.
+//! Maps restricted tools of other programs, by name, to the tools with the same function here.
 //!
-//! The table is data: `tables/tool_names.toml`. It gives nothing.
+//! The table is data: `tables/tool_names.toml`. It never grants a tool. For example, denying Codex's
+//! `apply_patch` denies `file_edit`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,7 +10,7 @@ use serde::Deserialize;
 
 use super::words::flat;
 
-/// The table by name, each compared without what only joins words.
+/// The table by name, without characters that only join words.
 static NAMES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
     // Without the table every name is unknown, and an unknown name blocks.
     let table = toml::from_str::<Table>(include_str!("../../tables/tool_names.toml"));
@@ -19,7 +20,7 @@ static NAMES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    /// The tools for a function's word, for example `write`.
+    /// The tools for the name of a function, for example `write`.
     does: BTreeMap<String, Vec<String>>,
     program: Vec<Program>,
 }
@@ -59,13 +60,13 @@ pub(super) fn denied_with(
         found.peek()?;
         return Some(found.flat_map(|(_, tools)| tools).map(String::as_str).collect());
     }
-    // `functions.shell`, `builtin/grep`: the last part is the tool.
+    // In `functions.shell` and `builtin/grep`, the last part is the tool.
     let last = plain.rsplit(['/', '.', ':']).next().unwrap_or(plain);
     let tools = NAMES.get(plain).or_else(|| NAMES.get(last))?;
     Some(tools.iter().map(String::as_str).collect())
 }
 
-/// The name without the day of its version.
+/// The name without the date of its version.
 fn undated(name: &str) -> &str {
     let Some(start) = name.len().checked_sub(8) else { return name };
     match name.split_at_checked(start) {

@@ -1,19 +1,19 @@
-//! The answer of a value: yes, no, nothing, less than all, or something else.
+//! Classifies a value: yes, no, empty, less than all, or something else.
 
 use super::limit_words::MAX_NAME;
 use super::words::{TABLES, flat, words};
 use crate::yaml::{Node, Value};
 
-/// The meaning of a value for the key before it.
+/// The meaning of a value for its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
-    /// Nothing stands there.
+    /// No value.
     Nothing,
     Yes,
     No,
     /// An empty list or map.
     Empty,
-    /// A text with a word of restriction in it.
+    /// A text with a restricting word.
     Less,
     /// A list of anything.
     List,

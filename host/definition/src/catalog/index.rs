@@ -1,4 +1,4 @@
-//! An index of a catalogue's names: looking up the name of every file takes time linear in the number of files.
+//! An index of a catalogue's names, so that looking up the names of all files takes linear time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::{Scope, Slug};
 /// The names of a catalogue's entries and of the files that it does not use.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    /// The entries of a name, in the catalogue's order.
+    /// The entries of each name, in the catalogue's order.
     pub(super) entries: BTreeMap<Slug, Vec<usize>>,
-    /// The first file that could not be understood and whose path gives a name.
+    /// The first invalid file for each name that a path yields.
     pub(super) broken: BTreeMap<Slug, usize>,
-    /// The names that paths give of files that are not in use and may hold an agent.
+    /// The names that the paths of unused files yield, if the file may define an agent.
     pub(super) unused: BTreeSet<Slug>,
-    /// The libraries that have a file here, in use or not.
+    /// The libraries with any file here, used or not.
     pub(super) libraries: BTreeSet<String>,
 }
 

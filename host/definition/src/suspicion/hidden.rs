@@ -1,4 +1,4 @@
-//! Characters that no screen shows.
+//! Finds invisible characters.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use belljar_policy::Shown;
 
 use super::{Found, HIDDEN_CHARACTER, some};
 
-/// Looks at every line. What belongs to an emoji or to a script that joins its letters is
-/// ordinary text, and so is a byte order mark at the very beginning.
+/// Searches every line. Characters that are part of an emoji or of a script with joined letters are ordinary
+/// text, and so is a byte order mark at the very beginning.
 pub(super) fn look(text: &str, found: &mut Found<'_>) {
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
@@ -29,7 +29,7 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// Hidden characters of a line, with how many of each.
+/// The hidden characters of a line, counted by kind.
 fn kinds(line: &str) -> BTreeMap<&'static str, usize> {
     let mut kinds = BTreeMap::new();
     let mut before = None;
@@ -44,13 +44,13 @@ fn kinds(line: &str) -> BTreeMap<&'static str, usize> {
     kinds
 }
 
-/// Whether a hidden character is part of how its neighbours are written.
+/// Whether a hidden character is part of the writing of its neighbours.
 fn is_ordinary(before: Option<char>, c: char, after: Option<char>) -> bool {
     let shows = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !Shown::hides(c));
-    // The variation selector of an emoji may stand before a joiner.
+    // An emoji's variation selector may precede a joiner.
     let emoji = |c: Option<char>| c == Some('\u{fe0f}') || shows(c);
     match c {
-        // A selector follows what it selects: an emoji, or the digit of a keycap.
+        // A selector follows the character that it selects: an emoji, or the digit of a keycap.
         '\u{fe0e}' | '\u{fe0f}' => {
             shows(before)
                 || after == Some('\u{20e3}') && before.is_some_and(|c| "0123456789#*".contains(c))

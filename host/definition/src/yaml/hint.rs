@@ -1,13 +1,13 @@
 //! Advice about a text at which the YAML parser stops.
 
-/// A hint for the parser's message, which is about the line `nth` of `yaml`, counted from 0;
-/// `first_line` is the line of the file on which `yaml` begins.
+/// A hint for the parser's message about the line `nth` of `yaml`, counted from 0; `first_line` is the line
+/// of the file at which `yaml` begins.
 pub(super) fn of(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
     unclosed(message, yaml, nth, first_line).or_else(|| yaml.lines().nth(nth).and_then(of_line))
 }
 
-/// Advice about quotes and brackets that end too early or not at all. The parser stops at the line
-/// after, `nth` from the first, and its words do not say where the quote began.
+/// Advice about quotes and brackets that end too early or not at all. The parser stops at a later line, `nth`
+/// from the first, and its message does not contain the line where the quote began.
 fn unclosed(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
     if message.contains("unclosed bracket") {
         return Some("close the list, `[a, b]`; quote a text that begins so".to_owned());
@@ -38,7 +38,7 @@ fn open_quote(line: &str) -> Option<char> {
             Some('"') if c == '\\' => escaped = true,
             Some(quote) if c == quote => open = None,
             Some(_) => {}
-            // Within a word it is an apostrophe; two stand for one.
+            // Within a word the quote is an apostrophe; two quotes mean one.
             None if matches!(c, '"' | '\'') && begins(before, c) => open = Some(c),
             None => {}
         }
@@ -52,7 +52,7 @@ fn begins(before: char, quote: char) -> bool {
     before.is_whitespace() || "[{,:".contains(before) || before == '\'' && quote == before
 }
 
-/// The usual fault of a line on which a YAML parser stops.
+/// Advice about the usual error in a line at which a YAML parser stops.
 fn of_line(line: &str) -> Option<String> {
     let (key, value) = line.split_once(':')?;
     let (key, value) = (key.trim().trim_start_matches("- "), value.trim());

@@ -10,18 +10,17 @@ use super::scratch::Scratch;
 use crate::program::Program;
 use crate::running::SHELL;
 
-/// The body of a keeper: runs the command by the shell, with this process's directory, environment and
-/// streams, and returns the exit code. Before a keeper ends, it ends every descendant of the command, in
-/// whatever session. `SIGTERM` and the end of its parent end the command. A program calls this first thing in
-/// `main`.
+/// Runs a keeper: runs the command in the shell, with this process's directory, environment and streams, and
+/// returns the exit code. Before a keeper ends, it ends every descendant of the command, in whatever session.
+/// `SIGTERM` and the end of its parent end the command. A program calls this function first in `main`.
 pub fn keep(command: &OsStr) -> ExitCode {
     let mut shell = Command::new(SHELL);
     shell.arg("-c").arg(command);
     until_its_end(shell, None)
 }
 
-/// The same for a program from the broker's description: belljar, started with the arguments `confined`,
-/// becomes the program. A program that exceeds its bound of processes or threads is ended too.
+/// Runs the keeper of a program from the broker's description: belljar, started with the arguments
+/// `confined`, executes the program. A program that exceeds its limit of processes or threads is ended too.
 pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let Some(mut program) = described else { return ExitCode::FAILURE };
@@ -38,7 +37,7 @@ pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let Ok(text) = serde_json::to_string(&program) else { return ExitCode::FAILURE };
     command.args(confined).arg(text);
     let code = until_its_end(command, Some(program.processes));
-    // All that could write there has ended.
+    // Every process that could write there has ended.
     drop(scratch);
     code
 }
@@ -53,7 +52,7 @@ fn until_its_end(command: Command, processes: Option<u32>) -> ExitCode {
     }
 }
 
-/// Ends as the command has ended; by which signal is not told.
+/// Ends like the command; the number of a fatal signal is not passed on.
 fn like(status: ExitStatus) -> ExitCode {
     if status.code().is_none() {
         let own = rustix::process::getpid();
@@ -78,7 +77,7 @@ async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatu
     })?;
     let mut child = tokio::process::Command::from(command).spawn()?;
     if births.is_some() {
-        // A peer of the program then sees at once when the program closes its ends.
+        // A peer of the program can then see at once when the program closes its ends.
         let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;

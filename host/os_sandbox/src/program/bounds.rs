@@ -1,4 +1,4 @@
-//! The bounds of a program's processes that the kernel keeps.
+//! The limits of a program's processes that the kernel enforces.
 
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
@@ -13,7 +13,7 @@ const FILE: u64 = 1 << 30;
 /// Bytes of a stack, which is not counted as data.
 const STACK: u64 = 64 << 20;
 
-/// Lower priority than the host's, so that a program does not slow the host.
+/// A lower priority than the host's, so that a program does not slow the host.
 const NICE: i32 = 5;
 
 /// Threads of all processes of a program. The kernel counts threads by user, not by program, so the keeper

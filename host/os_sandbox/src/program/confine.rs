@@ -1,21 +1,22 @@
-//! The wall of a program, which goes up before the program's first instruction.
+//! The wall of a program, raised before the program's first instruction.
 
 use std::path::Path;
 
 use super::Program;
 use crate::wall::{Allowed, SYSTEM, Wall, other_threads};
 
-/// The oldest version of landlock that prevents emptying an outside file by its path.
+/// The oldest version of landlock that prevents truncating an outside file by its path.
 const LEAST_LANDLOCK: u32 = 3;
 
-/// The version that keeps signals within the wall. On an older kernel a program signals itself alone.
+/// The version that restricts signals to processes behind the wall. On an older kernel a program can only
+/// signal itself.
 const SCOPES_SIGNALS: u32 = 6;
 
-/// Where the system's own programs and their libraries are, without [`KEPT_OUT`].
+/// The directories of the system's programs and their libraries, without [`KEPT_OUT`].
 const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
 /// Settings, states and keys of services inside readable directories: of software built on this machine, and
-/// of TLS libraries in unusual places.
+/// of TLS libraries with unusual paths.
 const KEPT_OUT: &[&str] = &[
     "/usr/etc",
     "/usr/lib/ssl/private",
@@ -29,7 +30,7 @@ const KEPT_OUT: &[&str] = &[
     "/usr/share/ssl/private",
 ];
 
-/// Files of the machine that language runtimes read: nothing about other processes, and only public files of
+/// Files of the machine that language runtimes read: none about other processes, and only public files of
 /// `/etc`.
 const MACHINE: &[&str] = &[
     "/dev/zero",
@@ -47,11 +48,12 @@ const MACHINE: &[&str] = &[
     "/proc/version",
 ];
 
+///
 /// Confines this process to the program's grants.
 ///
 /// # Errors
 ///
-/// Where a part of it does not stand. Nothing may be started then.
+/// A part of the confinement is missing. The program must not be started then.
 pub(super) fn confine(program: &Program) -> Result<(), String> {
     match other_threads()? {
         0 => {}
@@ -73,7 +75,7 @@ pub(super) fn confine(program: &Program) -> Result<(), String> {
         .map_err(|why| no_sandbox("seccomp", why))
 }
 
-/// The system, as every program has it.
+/// The wall around the system's files, the same for every program.
 fn system() -> Wall {
     let mut wall = Wall::default();
     for path in SYSTEM.iter().chain(MACHINE) {
@@ -90,14 +92,14 @@ fn system() -> Wall {
     wall
 }
 
-/// The wall of a program: the system's files and the operator's grants. Grants come last: a directory that
-/// the operator granted is let through, wherever it lies.
+/// The wall of a program: the system's files and the operator's grants. Grants come last, so that a granted
+/// directory is let through even if the system's part excludes it.
 fn wall(program: &Program) -> Result<Wall, String> {
     let mut wall = Wall::default();
     for (path, allowed) in system().let_through() {
         wall.allow(&path, allowed);
     }
-    // No terminal: whoever sits at it is not the program's to ask.
+    // No terminal, because a program must not prompt the person.
     wall.allow(Path::new("/dev/null"), Allowed::Device);
     wall.allow(&program.path, Allowed::Run);
     let given = program.read.iter().map(|path| (path, Allowed::Run));

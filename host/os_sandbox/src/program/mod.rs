@@ -1,5 +1,5 @@
-//! Programs that speak on their standard streams: the operator's files, started by the broker, each confined
-//! by belljar before the process becomes the program.
+//! Programs with a protocol on their standard streams: the operator's files, started by the broker, each
+//! confined by belljar before the process executes the program.
 //!
 //! ```text
 //! broker ──> keeper, which ends all that is below it ──> this program: bounds, the wall, no privilege
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A program can reach the granted directories, the system's programs and libraries, and nothing else of the
-//! file system. Its environment is the granted one, its descriptors are the three streams, and a network is
-//! there only if granted. If the kernel cannot confine a program, the program is not started.
+//! file system. Its environment is the granted one, its descriptors are the three streams, and it has a
+//! network only if granted. If the kernel cannot confine a program, the program is not started.
 
 #[cfg(target_os = "linux")]
 mod bounds;
@@ -32,7 +32,7 @@ pub(crate) use self::bounds::MAX_THREADS;
 pub struct Program {
     /// The name, for messages, for example `work`.
     pub name: String,
-    /// The file: a whole path, for example `/usr/bin/npx`.
+    /// The absolute path of the file, for example `/usr/bin/npx`.
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Program {
     pub read: BTreeSet<PathBuf>,
     /// Readable and writable directories.
     pub write: BTreeSet<PathBuf>,
-    /// Whether it has a network: any address then.
+    /// Whether the program may use the network, with any address.
     pub network: bool,
     /// Bytes of private memory for each process.
     pub memory: u64,
@@ -51,7 +51,7 @@ pub struct Program {
     pub processes: u32,
 }
 
-/// The variables of a program's environment. Their values are not shown.
+/// The variables of a program's environment. `Debug` hides their values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment(pub BTreeMap<String, String>);
 
@@ -71,11 +71,11 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// The exit code of a program that could not be started. The reason is on stderr.
+/// The exit code of a program that could not be started. Stderr has the reason.
 const NOT_STARTED: u8 = 126;
 
-/// The body of a process that becomes a program: `text` is the keeper's description. The bounds hold and the
-/// wall stands before the program's first instruction; if either fails, the program does not start.
+/// Confines this process and executes the program of the keeper's description `text`. The limits and the wall
+/// are in force before the program's first instruction; if either fails, the program does not start.
 pub fn become_program(text: &OsStr) -> ExitCode {
     let program = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let why = match program {
@@ -86,7 +86,7 @@ pub fn become_program(text: &OsStr) -> ExitCode {
     ExitCode::from(NOT_STARTED)
 }
 
-/// Returns only where it cannot.
+/// Executes the program; returns only on failure, with the reason.
 #[cfg(target_os = "linux")]
 fn becomes(program: &Program) -> String {
     use std::os::unix::process::CommandExt as _;

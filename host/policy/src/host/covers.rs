@@ -1,10 +1,10 @@
-//! Whether one rule allows all that another one allows.
+//! Whether one rule allows everything that another one allows.
 
 use super::{HostPattern, HostRule, Port, is_below};
 
 impl HostRule {
-    /// Whether every target that `other` matches is matched here too. May say no where it is
-    /// so in a roundabout way; never says yes where it is not.
+    /// Whether this rule matches every target that `other` matches. May return false for a complicated case
+    /// in which it does; never returns true if it does not.
     pub fn covers(&self, other: &Self) -> bool {
         let schemes = self.scheme.is_none() || self.scheme == other.scheme;
         let ports = match (self.port, other.port) {

@@ -1,4 +1,4 @@
-//! Arguments beside their schema.
+//! Converts arguments by their schema.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::{MAX_GROWTH, Whole, has_candidate, integer, is_of_number};
 
-/// How deep arguments are followed, which is deeper than tools take.
+/// The deepest level of arguments that is converted, deeper than tools accept.
 const MAX_DEPTH: usize = 64;
 
-/// Schemas for one place of the arguments, with `anyOf` and references followed.
+/// Schemas of one value, with `anyOf` and references followed.
 const MAX_SCHEMAS: usize = 16;
 
-/// Visited schemas in all, so that neither large arguments nor a large schema multiplies the other.
+/// Visited schemas in all, so that large arguments and a large schema do not multiply.
 const MAX_STEPS: usize = 100_000;
 
 /// The arguments with each whole number written as an integer if the schema expects one. Unchanged without
@@ -48,14 +48,14 @@ pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
-/// A walk through a text that is JSON, beside the schemas of each place.
+/// A walk through a JSON text, together with the schemas of each value.
 struct Walk<'t, 's> {
     text: &'t [u8],
     at: usize,
     root: &'s Value,
-    /// The numbers that are written otherwise, in the order of the text.
+    /// The rewritten numbers, in the order of the text.
     edits: Vec<(Range<usize>, String)>,
-    /// Schemas that were looked at.
+    /// The number of visited schemas.
     steps: usize,
     grown: usize,
 }
@@ -69,7 +69,7 @@ impl<'s> Walk<'_, 's> {
             Some(b'{' | b'[') => self.pass(),
             Some(b'"') => drop(self.string()),
             Some(byte) if is_of_number(byte) && !byte.is_ascii_alphabetic() => self.number(schemas),
-            // `true`, `false`, `null`.
+            // The literals `true`, `false`, `null`.
             Some(_) => {
                 while self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
                     self.at += 1;
@@ -156,7 +156,7 @@ impl<'s> Walk<'_, 's> {
         serde_json::from_slice(self.text.get(from..self.at)?).ok()
     }
 
-    /// Goes past what nests too deep.
+    /// Skips a value that nests too deeply.
     fn pass(&mut self) {
         let mut open = 0_usize;
         while let Some(byte) = self.peek() {
@@ -194,8 +194,8 @@ impl<'s> Walk<'_, 's> {
                 self.gather(own, &mut below, MAX_DEPTH);
                 continue;
             }
-            // Whether a name fits a pattern is not looked at: of several schemas an integer counts only
-            // where none asks for any number.
+            // Name patterns are not matched, because a schema too many is harmless: a number
+            // becomes an integer only if no schema accepts other numbers.
             let by_pattern = schema.get("patternProperties").and_then(Value::as_object);
             let others = ["additionalProperties", "unevaluatedProperties"];
             let others = others.iter().filter_map(|other| schema.get(*other));
@@ -223,7 +223,7 @@ impl<'s> Walk<'_, 's> {
         below
     }
 
-    /// Adds a schema, and further ones for the same place.
+    /// Adds a schema, and the further schemas of the same value.
     fn gather(&mut self, schema: &'s Value, all: &mut Vec<&'s Value>, depth: usize) {
         self.steps += 1;
         let known = all.iter().any(|known| std::ptr::eq(*known, schema));
@@ -251,7 +251,7 @@ impl<'s> Walk<'_, 's> {
     }
 }
 
-/// Whether schemas of one place ask for an integer, and none for any number.
+/// Whether a schema of the value requires an integer, and none accepts other numbers.
 fn asks_for_integer(schemas: &[&Value], whole: &Whole) -> bool {
     let has = |name: &str| {
         schemas.iter().filter_map(|schema| schema.get("type")).any(|kind| match kind {
@@ -259,7 +259,7 @@ fn asks_for_integer(schemas: &[&Value], whole: &Whole) -> bool {
             kind => kind == name,
         })
     };
-    // An enumeration: the integer itself is among the values.
+    // An enumeration with the integer itself among the values.
     let listed = || {
         let lists = schemas.iter().filter_map(|schema| schema.get("enum")?.as_array());
         let alone = schemas.iter().filter_map(|schema| schema.get("const"));

@@ -1,4 +1,4 @@
-//! The supported versions of the tools' contract. Common interfaces have equal types in both, so one set of
+//! The supported versions of the tools' contract. Interfaces in both versions have equal types, so one set of
 //! bindings suffices.
 
 use wasmtime::AsContextMut;
@@ -10,13 +10,13 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 use crate::component::interfaces::is_tool_export;
 use crate::jar::state::Guest;
 
-/// The versions in which `log` and `progress` are offered.
+/// The versions in which `log` and `progress` are provided.
 pub(crate) const VERSIONS: [&str; 2] = ["0.1.0", "0.2.0"];
 
 /// The version with `types` and `peers`, which a component may import.
 pub(crate) const WITH_PEERS: &str = "0.2.0";
 
-/// Where a component has the contract's functions.
+/// The positions of the contract's functions in a component.
 pub(crate) struct ToolIndices {
     describe: ComponentExportIndex,
     invoke: ComponentExportIndex,
@@ -32,7 +32,7 @@ pub(crate) struct Tool {
 }
 
 impl ToolIndices {
-    /// Finds the indices; `None` = the component lacks an export.
+    /// Finds the functions; `None` = the component lacks an export.
     pub(crate) fn of(component: &Component) -> Option<Self> {
         let ty = component.component_type();
         let mut exports = ty.exports(component.engine());

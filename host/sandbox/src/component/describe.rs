@@ -1,6 +1,6 @@
-//! A component's answers about its tools: asked once per digest, checked, kept.
+//! A component's descriptions of its tools: requested once per digest, checked, stored.
 //!
-//! `describe` is a stranger's code: it runs in a throwaway store without any grant.
+//! `describe` is a stranger's code, so it runs in a temporary store without any grant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,16 +24,16 @@ use crate::component::wasm::{Digest, Wasm};
 use crate::error::DescribeError;
 use crate::jar::store::{Done, Job};
 
-/// How long the broker may take: compiling, and `describe` itself.
+/// The longest wait for the broker: compiling, and `describe` itself.
 const MAKE_WAIT: Duration = WAIT.saturating_add(Duration::from_secs(60));
 
-/// Answers that were checked.
+/// The checked descriptions.
 #[derive(Debug)]
 pub(crate) struct Describer {
     limits: DescribeLimits,
     loader: Arc<Loader>,
     cache: Option<Arc<Cache>>,
-    /// The broker, which replaces the cache, and makes answers with the usual limits.
+    /// The broker, which replaces the cache, and makes descriptions with the usual limits.
     broker: Option<Broker>,
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
@@ -45,16 +45,16 @@ const CHECKING: WorkKind =
 type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
 type Entry = OnceCell<Result<Described, DescribeError>>;
 
-/// The answer for a digest.
+/// The description of a digest.
 #[derive(Debug, Clone)]
 enum Described {
-    /// The tools of the component, whoever asks.
+    /// The tools of the component, the same for every caller.
     Tools(Arc<[ToolInfo]>),
-    /// A command: the name and the form are the caller's.
+    /// A command, whose name and form the caller chooses.
     Command,
 }
 
-/// Checks an answer on a thread: it may have megabytes of schemas, each to be checked. `limits` bounds the
+/// Checks a description on a separate thread, because it may have megabytes of schemas. `limits` bounds the
 /// work.
 pub(crate) async fn checked(
     claims: Vec<Claim>,
@@ -65,7 +65,7 @@ pub(crate) async fn checked(
 }
 
 impl Describer {
-    /// Knows nothing yet.
+    /// Makes an empty store of descriptions.
     pub(crate) fn new(
         limits: DescribeLimits,
         loader: Arc<Loader>,
@@ -96,7 +96,7 @@ impl Describer {
         }
     }
 
-    /// Sets the answer for the component with this digest.
+    /// Stores the description of the component with this digest.
     pub(crate) fn know(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
         self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(Described::Tools(tools))))));
     }
@@ -135,8 +135,8 @@ impl Describer {
         Ok(tools.into())
     }
 
-    /// The descriptions stored or made by the broker. If it fails, the component is asked here, which reports
-    /// the fault, and the answer is not stored.
+    /// The descriptions stored or made by the broker. If it fails, `describe` runs here, which reports the
+    /// error, and the result is not stored.
     async fn brokered(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
         let broker = self.broker.as_ref()?;
         let found = match broker.find(Made::Tools, &wasm.digest().to_string()).await {
@@ -144,7 +144,7 @@ impl Describer {
             Ok(None) => {
                 inspect::check(wasm.bytes()).ok()?;
                 let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
-                // Compiled first, which takes most of the time.
+                // The component is compiled first, which takes most of the time.
                 self.loader.watch(wasm, made).await.ok()?.ok()?
             }
             Err(error) => {
@@ -155,7 +155,7 @@ impl Describer {
         serde_json::from_slice(&found).ok()
     }
 
-    /// Runs `describe` in a store without any grant. Functions are described by the host.
+    /// Runs `describe` in a store without any grant. The host itself describes plain functions.
     async fn ask(&self, wasm: &Wasm) -> Result<Vec<Claim>, DescribeError> {
         let limits = &self.limits;
         let loaded = self.loader.load(wasm).await?;
@@ -180,8 +180,8 @@ impl Describer {
     }
 }
 
-/// The cache's name for a component's descriptions. Narrower limits must not be answered from what
-/// wider ones let in.
+/// The cache's name for a component's descriptions. It includes the limits, so that narrower limits never
+/// reuse a result of wider ones.
 pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
     let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
     format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")

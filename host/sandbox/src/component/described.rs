@@ -1,7 +1,7 @@
-//! The answer of `describe`, checked: a stranger's text that every later model request repeats.
+//! Checks the answer of `describe`: a stranger's text that every later model request repeats.
 //!
-//! An answer that breaks a rule is refused as a whole: a tool with a false schema is not half-trusted. Pure,
-//! so that the fuzzer compiles the module without the engine.
+//! An answer that breaks a rule is refused as a whole, because a tool with one false statement is not
+//! trusted. Pure, so that the fuzzer compiles the module without the engine.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::component::tool_info::{Hints, ToolInfo};
 use crate::json::check_json;
 
-/// The longest name of a tool, in bytes, as the contract says.
+/// The longest name of a tool, in bytes, by the contract.
 const MAX_NAME: usize = 64;
 
-/// The bounds of `describe` and of its answer.
+/// The limits of `describe` and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribeLimits {
-    /// Fuel. Default: 10 G, which a Python runtime needs to start with room to spare.
+    /// Fuel. Default: 10 G, because a Python runtime needs several for its start.
     pub fuel: u64,
     /// Linear memory and tables, in bytes. Default: 256 MiB, one pool slot.
     pub memory_bytes: u64,
@@ -55,7 +55,7 @@ impl Default for DescribeLimits {
     }
 }
 
-/// Checks an answer as a whole. The error says what a tool author has to change.
+/// Checks an answer as a whole. The error is a text for the tool's author.
 pub(crate) fn check(claims: Vec<Claim>, limits: &DescribeLimits) -> Result<Vec<ToolInfo>, String> {
     if claims.is_empty() {
         return Err("it offers no tool".to_owned());
@@ -83,12 +83,13 @@ fn check_one(claim: Claim, limits: &DescribeLimits) -> Result<ToolInfo, String> 
     Ok(ToolInfo { name, description, schema, hints })
 }
 
-/// Checks the words of a stranger about a tool: description and schema are bounded and hide nothing,
-/// and the schema is one of an object. Gives the schema.
+///
+/// Checks a stranger's texts about a tool: description and schema are bounded and contain no hidden
+/// characters, and the schema is one of an object. Returns the parsed schema.
 ///
 /// # Errors
 ///
-/// With what is wrong.
+/// A text with the reason.
 pub fn check_words(
     description: &str,
     schema: &str,
@@ -111,7 +112,7 @@ fn check_name(name: &str) -> Result<ToolName, String> {
     if fits { ToolName::new(name).map_err(|_| error()) } else { Err(error()) }
 }
 
-/// Read by the model and by the operator, so hidden characters are refused.
+/// The model and the operator read this text, so hidden characters are refused.
 fn check_text(text: &str, limit: usize) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("it has no description".to_owned());
@@ -148,7 +149,7 @@ fn check_schema(text: &str, limit: usize) -> Result<Value, String> {
     if schema.get("type") != Some(&Value::from("object")) {
         return Err("its schema is not of an object: write `\"type\": \"object\"`".to_owned());
     }
-    // Escapes in JSON can hide what the text does not show.
+    // Escapes in JSON can hide characters.
     visible_strings(&schema)?;
     if let Err(error) = jsonschema::meta::validate(&schema) {
         let why = error.to_string();

@@ -1,11 +1,12 @@
-//! Machine code as part of the program runs in place: its pages are the program's own file, shared by all
-//! processes, and nothing is unpacked or copied before the first call.
+//! Runs the program's own machine code in place: its pages are the program's file, shared by all processes,
+//! and no code is unpacked or copied before the first call.
 
 use rustix::mm::{MprotectFlags, mprotect};
 use wasmtime::CustomCodeMemory;
 
 /// The smallest page of a supported processor, which bounds the alignment. The actual size is not read,
-/// because that requires a file behind the OS sandbox; with larger pages, the system refuses unaligned code.
+/// because reading it requires a file behind the OS sandbox; with larger pages, the system refuses unaligned
+/// code.
 pub(crate) const SMALLEST_PAGE: usize = 4 << 10;
 
 /// Makes code executable in place. wasmtime's own mappings are read-only by then.

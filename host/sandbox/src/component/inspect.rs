@@ -1,4 +1,4 @@
-//! Imports and exports of a component, read from its bytes alone: no engine, no guest code.
+//! Lists the imports and exports of a component from its bytes alone, without an engine or guest code.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::component::interfaces::{is_hook_export, is_tool_export, need};
 use crate::component::kind::{ComponentKind, Form, kind_of};
 use crate::component::wasm::Digest;
 
-/// The largest component. A Python tool with its interpreter has 18 MB.
+/// The largest component: 64 MiB, because a Python tool with its interpreter has 18 MB.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
 
-/// Inspected imports and exports of one component; all of WASI 0.2 has about 50.
+/// The most imports and exports of one component; all of WASI 0.2 has about 50.
 const MAX_NAMES: usize = 1_000;
 
 /// Bytes of a name that an error shows.
 const MAX_SHOWN: usize = 128;
 
-/// The make-up of a component.
+/// The parts of a component that decide how it can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// SHA-256 of the bytes.
@@ -34,7 +34,7 @@ pub struct Inspection {
     pub tool_export: Option<String>,
     /// The `belljar:hook/hooks` export, in the component's spelling; `None` = not a belljar hook.
     pub hook_export: Option<String>,
-    /// The kind of use; `None` = no usable export.
+    /// The kind of component; `None` = no usable export.
     pub kind: Option<ComponentKind>,
 }
 
@@ -43,28 +43,28 @@ pub struct Inspection {
 pub struct Import {
     /// In the component's spelling, for example `wasi:filesystem/types@0.2.3`.
     pub name: String,
-    /// The need of it.
+    /// The condition for the import to work.
     pub need: Need,
 }
 
 /// The condition for an import to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// Nothing: always there, and empty-handed.
+    /// Nothing: always provided, without content.
     Base,
-    /// `log` and `progress`: always there.
+    /// Nothing: `log` and `progress` are always provided.
     Contract,
-    /// A mount.
+    /// A granted mount.
     Files,
-    /// A host.
+    /// A granted host.
     Network,
-    /// Nothing; it answers from the tool's own settings.
+    /// Nothing: answered from the tool's own settings.
     Config,
     /// Other tools of the agent.
     Peers,
-    /// Known and never given: every call is refused.
+    /// Known but never provided: every call is refused.
     Denied,
-    /// The host does not know it: such a component does not load.
+    /// Unknown to the host: such a component does not load.
     Unknown,
 }
 
@@ -83,8 +83,8 @@ impl fmt::Display for Need {
     }
 }
 
-/// Reads a component's imports and exports. The caller decides whether they fit the host; only invalid bytes
-/// are an error.
+/// Lists a component's imports and exports. The caller decides whether the host supports them; only invalid
+/// bytes are an error.
 pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
     let size = wasm.len() as u64;
     if size > MAX_COMPONENT {
@@ -106,7 +106,7 @@ pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
     Ok(found)
 }
 
-/// As [`inspect`], and refuses what cannot load.
+/// Inspects like [`inspect`], and refuses a component that cannot load.
 pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
     let found = inspect(wasm)?;
     if let Some(import) = found.imports.iter().find(|import| import.need == Need::Unknown) {
@@ -130,8 +130,8 @@ fn malformed(error: &BinaryReaderError) -> LoadError {
     LoadError::Malformed(Shown::clipped(&error.to_string(), 4 * MAX_SHOWN).to_string())
 }
 
-/// Walks the sections. What is nested (modules, components) is passed over: only the outer
-/// component's names bind the host.
+/// Parses the sections. Nested modules and components are skipped, because only the outer component's names
+/// bind the host.
 fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
     let mut depth = 0_u32;
     let mut ended = false;

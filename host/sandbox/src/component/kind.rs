@@ -14,7 +14,7 @@ pub enum ComponentKind {
     Command,
     /// Exports other functions: each is a tool, described by its type.
     Functions,
-    /// It exports `belljar:hook/hooks`: no tool at all.
+    /// Exports `belljar:hook/hooks`: not a tool.
     Hook,
 }
 
@@ -26,8 +26,9 @@ pub(crate) enum Form {
     Other,
 }
 
-/// The kind for these exports. A component with the contract is a tool, whatever else it exports. `None` =
-/// nothing usable, or a belljar interface in an unknown version, whose meaning is not in its types.
+/// The kind of a component with these exports. A component with the tools' contract is a tool, whatever else
+/// it exports. `None` = no usable export, or a belljar interface in an unknown version, whose meaning its
+/// types do not show.
 pub(crate) fn kind_of<'a>(
     exports: impl Iterator<Item = (&'a str, Form)> + Clone,
 ) -> Option<ComponentKind> {

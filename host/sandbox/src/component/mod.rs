@@ -1,4 +1,4 @@
-//! From a component's bytes to something that opens stores: inspected, described, compiled, kept.
+//! Components: inspected, described, compiled, and loaded for opening stores.
 
 pub(crate) mod adapt;
 pub(crate) mod artifact;

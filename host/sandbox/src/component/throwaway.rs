@@ -1,4 +1,4 @@
-//! A store for one job, without any grant and with separate bounds: for strangers' code that answers a
+//! A store for one job, without any grant and with separate limits: for strangers' code that answers a
 //! question outside of tool calls.
 
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::jar::state::{Guest, Settings};
 use crate::jar::store::{Allowance, Done, Job, OpenStore, RunFault};
 use crate::receipt::record::Record;
 
-/// The bounds of the job.
+/// The limits of the job.
 pub(crate) struct ThrowawayBounds {
     pub(crate) fuel: u64,
     /// Linear memory and tables.
     pub(crate) memory_bytes: u64,
     /// Wall time.
     pub(crate) time: Duration,
-    /// Bytes of an answer that must pass; the host copies a stated minimum in any case.
+    /// Bytes of an answer; the host copies a fixed minimum in any case.
     pub(crate) answer_bytes: u64,
 }
 
-/// Runs the job and drops the store. The inner error says how it failed, escaped.
+/// Runs the job and drops the store. The inner error is an escaped text.
 pub(crate) async fn run(
     loader: &Loader,
     loaded: &Loaded,

@@ -8,23 +8,22 @@ use serde::{Deserialize, Serialize};
 pub struct ToolInfo {
     /// The name in the form `[a-z][a-z0-9_]*`, for example `file_read`.
     pub name: ToolName,
-    /// The description that the model is told. Bounded, without control and bidirectional
-    /// characters.
+    /// The description for the model. Bounded, without control and bidirectional characters.
     pub description: String,
     /// A JSON Schema of an object.
     pub schema: serde_json::Value,
-    /// Promises about effects.
+    /// Hints about effects.
     pub hints: Hints,
 }
 
-/// A tool's promises about its effects. They decide which calls may overlap, and never widen a right. The
-/// default promises nothing.
+/// A tool's hints about its effects. They decide which calls may overlap, and never widen a right. The
+/// default is the most cautious.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hints {
-    /// Changes nothing outside its own store.
+    /// Whether calls change nothing outside the tool's own store.
     pub read_only: bool,
-    /// Calling again with the same arguments changes nothing more.
+    /// Whether repeating a call with the same arguments has no further effect.
     pub idempotent: bool,
-    /// Talks to things beyond the host.
+    /// Whether calls reach systems beyond the host.
     pub open_world: bool,
 }

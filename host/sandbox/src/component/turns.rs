@@ -1,8 +1,8 @@
-//! The order of compilations: a slow component lets others pass.
+//! The order of compilations, in which a slow component does not delay others.
 //!
-//! Each compilation takes all cores and much memory, so one runs at a time; but a hostile component can
-//! compile for minutes, and nobody else's first call may wait for it. A compilation unfinished after
-//! [`PATIENCE`] goes on among the few long ones; while those places are taken it is killed, and begins anew
+//! Each compilation uses all cores and much memory, so one runs at a time; but a hostile component can
+//! compile for minutes, and must not delay another tool's first call. A compilation that is unfinished after
+//! [`PATIENCE`] continues among the few long ones; if their places are taken it is killed, and starts again
 //! when one is free.
 
 use std::pin::pin;
@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How long a compilation has the compiler to itself. The stock tools take under a second each,
-/// a tool with a Python interpreter 14 s.
+/// How long a compilation runs alone: the stock tools need under a second each, a tool with a Python
+/// interpreter 14 s.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Compilations beyond that time. With the quick one, the maximum, each as large as a compiler child may
-/// become.
+/// Concurrent long compilations. With the quick one, this is the maximum, each as large as a compiler child
+/// may become.
 const LONG: usize = 2;
 
-/// The places at the compiler.
+/// The places of running compilations.
 #[derive(Debug)]
 pub(crate) struct Turns {
     quick: Semaphore,
@@ -31,8 +31,8 @@ impl Turns {
         Self { quick: Semaphore::new(1), long: Semaphore::new(LONG) }
     }
 
-    /// Does the work when its turn comes. Dropping the work's future must end it, because `work` is called
-    /// again for a second beginning.
+    /// Runs the work at its turn. Dropping the work's future must stop it, because `work` is called again for
+    /// a restart.
     pub(crate) async fn take<T, W: Future<Output = T>>(&self, work: impl Fn() -> W) -> T {
         {
             let quick = self.quick.acquire().await;
@@ -49,7 +49,7 @@ impl Turns {
         work().await
     }
 
-    /// Like [`Self::take`] for uninterruptible work, which keeps its turn to the end.
+    /// Runs uninterruptible work like [`Self::take`]; it keeps its turn to the end.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> T {
         let _quick = self.quick.acquire().await;
         work.await

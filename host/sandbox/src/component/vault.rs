@@ -1,10 +1,9 @@
-//! The vault that a broker keeps for a process behind the OS sandbox: machine code and checked
-//! descriptions, made and stored outside, where a fault in the sandbox does not reach.
+//! The vault of a broker, for a process behind the OS sandbox: machine code and checked descriptions, made
+//! and stored outside, where a fault in the sandbox has no access.
 //!
-//! The process hands over bytes or names a digest; it neither reads the cache's key nor writes an
-//! entry. A result stored under a digest was made from bytes with that digest, by a child behind a separate
-//! wall: one child compiles and runs nothing of the component, the other runs `describe` without access to
-//! anything.
+//! The process passes bytes or a digest; it neither reads the cache's key nor writes an entry. A result
+//! stored under a digest was made from bytes with that digest, by a child behind a separate wall: one child
+//! compiles and runs no code of the component, the other runs `describe` without any access.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -30,25 +29,26 @@ use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
 use crate::error::{LoadError, SandboxError};
 
-/// Address space of the describing child: a component's memories are reserved whole, with guards around them,
-/// and limited by the store besides.
+/// Address space of the describing child: a component's memories are reserved as a whole, with guard pages;
+/// the store limits their use.
 const DESCRIBE_ADDRESSES: u64 = 1 << 40;
 
-/// Bytes of a nameless file in which the engine keeps a memory's initial content. No other file is within
-/// reach.
+/// Bytes of the unnamed file in which the engine stores a memory's initial content. The child can write no
+/// other file.
 const DESCRIBE_FILE: u64 = 512 << 20;
 
-/// Bytes of checked descriptions: 64 tools at their largest, with JSON's overhead.
+/// Bytes of checked descriptions: 64 tools of the largest size, with JSON's overhead.
 const MAX_TOOLS: u64 = 16 << 20;
 
-/// Wall time of the child: that of `describe` itself, and room to start in.
+/// Wall time of the child: that of `describe` itself, and of its start.
 const DESCRIBE_WAIT: Duration = Duration::from_secs(30);
 
+///
 /// Prepares a cache directory for a [`Vault`]: makes it private, with a key.
 ///
 /// # Errors
 ///
-/// When it cannot be used; the text says why.
+/// The directory cannot be used; the text has the reason.
 pub fn prepare_cache(directory: &Path) -> Result<(), SandboxError> {
     Cache::open(directory).map(drop)
 }
@@ -64,7 +64,7 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// `program compiler...` is to call [`crate::compile_child`], and `program describer...`
+    /// Makes a vault. `program compiler...` must call [`crate::compile_child`], and `program describer...`
     /// [`describe_child`].
     pub fn new(program: PathBuf, compiler: Vec<OsString>, describer: Vec<OsString>) -> Self {
         let child = Compiler::Child { program: program.clone(), args: compiler };
@@ -111,7 +111,8 @@ impl Vault {
         Ok(made.into_bytes())
     }
 
-    /// The child may be hostile, so its answer is checked like a component's.
+    /// The checked descriptions of a component. The child may be hostile, so its answer is checked like a
+    /// component's.
     async fn tools(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
         let code = match self.get(Made::Code, wasm.digest()) {
             Some(code) => code,
@@ -135,10 +136,10 @@ impl Vault {
 
 impl belljar_os_sandbox::BrokerVault for Vault {
     fn open(&self, directory: Option<&Path>) {
-        // The maker of the broker has tried the directory, and has reported faults.
+        // The process that started the broker has tried the directory, and has reported errors.
         let cache = directory.and_then(|directory| Cache::open(directory).ok());
         let _ = self.cache.set(cache);
-        // Computes the code's name in advance, so that the first request does not wait.
+        // Computes the code's name now, so that the first request does not wait.
         let _ = code_name(Digest::of(&[]), &self.engines);
     }
 
@@ -151,7 +152,8 @@ impl belljar_os_sandbox::BrokerVault for Vault {
             if component.len() as u64 > MAX_COMPONENT {
                 return Err("the component is too large".to_owned());
             }
-            // INV-225: the child would answer with a component, to be kept as machine code.
+            // INV-225: the child would answer with a component, which would be stored as machine
+            // code.
             if is_module(&component) {
                 return Err("a core module, not a component".to_owned());
             }
@@ -170,12 +172,12 @@ fn claim(tool: ToolInfo) -> Claim {
     Claim { name, description, schema, hints }
 }
 
-/// The body of a describing child: reads machine code and its component on stdin, and writes the component's
+/// Runs a describing child: reads machine code and its component from stdin, and writes the component's
 /// checked descriptions to stdout. Before reading a byte, the child lowers its limits and raises a wall
-/// without gaps.
+/// without openings.
 pub fn describe_child() -> ExitCode {
     belljar_os_sandbox::conceal();
-    // Missing kernel support affects the host too, which reports it.
+    // The host reports missing kernel support, which it shares with the child.
     let _ = Wall::default().raise();
     let described = describe().and_then(|tools| {
         let mut stdout = io::stdout().lock();
@@ -206,7 +208,7 @@ fn describe() -> Result<Vec<u8>, String> {
         let (engines, wasm) = (Arc::new(Engines::new(0)), Wasm::new(component));
         let slow = SlowCompile::default();
         let loader = Arc::new(Loader::new(Compiler::InProcess, slow, None, None, engines));
-        // From the broker's own cache or compiler.
+        // The code is from the broker's own cache or compiler.
         let loaded = loader.preload(Artifact::trusted(code), &wasm).await;
         loaded.map_err(|error| error.to_string())?;
         let describer = Describer::new(DescribeLimits::default(), loader, None, None);

@@ -14,7 +14,7 @@ use crate::component::command_form::CommandForm;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// The bytes of a component. Cloning shares them; the digest is computed once, on first use.
+/// The bytes of a component. Clones share the bytes; the digest is computed once, on first use.
 #[derive(Clone)]
 pub struct Wasm(Arc<Inner>);
 
@@ -23,7 +23,7 @@ struct Inner {
     digest: OnceLock<Digest>,
     /// A name for people, for example `file_read`.
     name: OnceLock<String>,
-    /// The form of a call, for a command.
+    /// The form of a command's calls.
     form: OnceLock<Arc<CommandForm>>,
 }
 
@@ -31,7 +31,7 @@ enum Bytes {
     Here(Cow<'static, [u8]>),
     /// Packed in the program, and unpacked on first use.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
-    /// In a file that is not there.
+    /// In a file that is missing.
     Missing(&'static str),
 }
 
@@ -44,7 +44,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of all that a file holds, read piece by piece; more than `most` bytes are an error.
+    /// The digest of a file's content, read piece by piece; more than `most` bytes are an error.
     pub fn of_file(file: File, most: u64) -> io::Result<Self> {
         let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
         let (mut file, mut read) = (file.take(most.saturating_add(1)), 0_u64);
@@ -61,7 +61,7 @@ impl Digest {
         }
     }
 
-    /// Reads what [`Digest`] displays: 64 hexadecimal digits in lower case.
+    /// Parses the displayed form of a [`Digest`]: 64 hexadecimal digits in lower case.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         let digits = text.as_bytes();
@@ -80,12 +80,12 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// A digest that was computed before.
+    /// A digest that was computed earlier.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The digest itself.
+    /// The bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -113,13 +113,13 @@ impl Wasm {
         Self::of(Bytes::Missing(file), OnceLock::from(digest))
     }
 
-    /// Bytes read from somewhere.
+    /// Bytes in memory.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self::of(Bytes::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes. Empty if the bytes of [`Wasm::packed`] are malformed, or [`Wasm::missing`]: an invalid
-    /// component.
+    /// The bytes. Empty, and so an invalid component, if the bytes of [`Wasm::packed`] are malformed, or for
+    /// [`Wasm::missing`].
     pub fn bytes(&self) -> &[u8] {
         match &self.0.bytes {
             Bytes::Here(bytes) => bytes,
@@ -130,7 +130,7 @@ impl Wasm {
         }
     }
 
-    /// The file that would hold the bytes.
+    /// The name of the missing file with the bytes.
     pub(crate) fn missing_file(&self) -> Option<&'static str> {
         match self.0.bytes {
             Bytes::Missing(file) => Some(file),
@@ -164,7 +164,7 @@ impl Wasm {
     }
 
     pub(crate) fn form(&self) -> Arc<CommandForm> {
-        // Shared, because every opened jar needs it.
+        // Shared, because every jar needs it.
         static DEFAULT: LazyLock<Arc<CommandForm>> = LazyLock::new(Arc::default);
         Arc::clone(self.0.form.get().unwrap_or(&DEFAULT))
     }
@@ -174,7 +174,7 @@ impl Wasm {
     }
 }
 
-/// Lower-case hexadecimal, 64 characters.
+/// Displays lower-case hexadecimal, 64 characters.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const HEX: &[u8; 16] = b"0123456789abcdef";

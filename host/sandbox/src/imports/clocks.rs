@@ -1,8 +1,8 @@
 //! Clocks for guests: real time, in steps of a millisecond; for a repeatable call, the time of its
 //! [`Course`](crate::Course).
 //!
-//! A tool needs the date and the length of a wait. Finer steps would serve to time the
-//! host's caches and other guests.
+//! A tool needs the date and the length of a wait. Finer steps are withheld, because they would help to
+//! measure the host's caches and other guests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,10 +14,10 @@ use crate::jar::course::Following;
 const STEP: Duration = Duration::from_millis(1);
 const STEP_NANOS: u64 = 1_000_000;
 
-/// The date.
+/// The clock of dates.
 pub(crate) struct Wall(pub(crate) Arc<Following>);
 
-/// Time since the store opened, and a step, because Go's runtime takes a clock at zero for a broken one.
+/// The time since the store opened, plus one step, because Go's runtime treats a clock at zero as broken.
 pub(crate) struct Monotonic(pub(crate) Instant, pub(crate) Arc<Following>);
 
 impl HostWallClock for Wall {

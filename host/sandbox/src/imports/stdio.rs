@@ -1,7 +1,8 @@
-//! A guest's stdout and stderr: the first bytes are kept, the rest is counted. A command's stdin.
+//! A guest's stdout and stderr, of which the first bytes are stored and the rest counted, and a command's
+//! stdin.
 //!
-//! wasmtime-wasi's own pipe fails when full, and a tool with a long log should not fail for that; its default
-//! stream queues empty writes without bound.
+//! wasmtime-wasi's own pipe fails when full, but a tool should not fail because of a long log; its default
+//! stream queues empty writes without limit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use crate::receipt::record::Record;
 
-/// The largest write; the host allocates as much for `write-zeroes`.
+/// The largest write, because the host allocates as much for `write-zeroes`.
 const MAX_WRITE: usize = 64 << 10;
 
 /// One of the two streams of a store.
@@ -30,25 +31,25 @@ struct Kept {
 }
 
 impl Stdio {
-    /// Keeps `limit` bytes of each call.
+    /// Makes a stream that stores `limit` bytes of each call.
     pub(crate) fn new(limit: u64, record: Arc<Record>) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Self { limit, kept: Arc::default(), record }
     }
 
-    /// The text kept since the last call of this, and how much was dropped.
+    /// Returns and clears the stored text, and the number of dropped bytes.
     pub(crate) fn take(&self) -> (String, u64) {
         let (bytes, dropped) = self.take_bytes();
         (String::from_utf8_lossy(&bytes).into_owned(), dropped)
     }
 
-    /// The same, as it came.
+    /// Returns and clears the stored bytes, and the number of dropped ones.
     pub(crate) fn take_bytes(&self) -> (Vec<u8>, u64) {
         let Kept { bytes, dropped } = std::mem::take(&mut *self.kept());
         (bytes, dropped)
     }
 
-    /// The text that [`Self::take`] would return, kept in place.
+    /// The text that [`Self::take`] would return, without clearing it.
     pub(crate) fn text(&self) -> (String, u64) {
         let kept = self.kept();
         (String::from_utf8_lossy(&kept.bytes).into_owned(), kept.dropped)
@@ -59,7 +60,7 @@ impl Stdio {
     }
 }
 
-/// A command's standard input: the call's text, and then the end. All its streams share one position.
+/// A command's standard input: the call's text, followed by the end. All its streams share one position.
 #[derive(Clone)]
 pub(crate) struct Stdin {
     left: Arc<Mutex<Bytes>>,
@@ -114,7 +115,7 @@ impl IsTerminal for Stdio {
 }
 
 impl StdoutStream for Stdio {
-    /// Not used by WASI 0.2, which asks for [`StdoutStream::p2_stream`]; keeps nothing.
+    /// Unused by WASI 0.2, which calls [`StdoutStream::p2_stream`]; drops all bytes.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

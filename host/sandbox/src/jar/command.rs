@@ -1,4 +1,5 @@
-//! A command as a tool: it starts with one call's arguments, runs to its end, and its output is the answer.
+//! Runs a command as a tool: it starts with one call's arguments, runs to its end, and its output is the
+//! answer.
 
 use serde_json::{Map, Value};
 use wasmtime::Store;
@@ -10,17 +11,17 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 };
 use crate::jar::state::{Exited, Guest};
 
-/// The share of stderr in an answer. A byte may take six in JSON.
+/// The share of stderr in an answer: small, because a byte may need six in JSON.
 const STDERR_SHARE: usize = 8;
 
-/// Room beside stdout for the counts after the cut.
+/// Bytes reserved beside stdout for the counts of dropped bytes.
 const SLACK: usize = 64;
 
-/// The name and type of an attachment, where stdout is no text.
+/// The name and type of the attachment if stdout is not text.
 const BYTES_NAME: &str = "stdout.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
-/// Sets the arguments of a call in a fresh store. The error names the fault of the arguments.
+/// Sets the arguments of a call in a fresh store. Returns the error in the arguments, if any.
 pub(crate) fn start(guest: &mut Guest, call: &Call) -> Result<(), String> {
     let line = guest.settings.form.line(&call.tool, &call.arguments)?;
     let most = guest.settings.output_bytes;
@@ -28,7 +29,7 @@ pub(crate) fn start(guest: &mut Guest, call: &Call) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs it. An exit is an end like any other; the outer error is a trap.
+/// Runs the command. An exit is an ordinary end; the outer error is a trap.
 pub(crate) async fn run(
     indices: &CommandIndices,
     store: &mut Store<Guest>,
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     Ok(Ok(answer(store.data(), code)))
 }
 
-/// The output: first the host's line about the ending, so that no text of the command can imitate it, then
+/// The output: first the host's line about the exit, so that the command's text cannot imitate it, then
 /// stdout.
 fn answer(guest: &Guest, code: u8) -> Output {
     let most = usize::try_from(guest.settings.output_bytes).unwrap_or(usize::MAX);
@@ -77,7 +78,7 @@ fn answer(guest: &Guest, code: u8) -> Output {
             dropped += cut(&mut text, room);
             (!text.is_empty()).then_some(Part::Text(text))
         }
-        // Cut off in the middle of a character: still text.
+        // Cut in the middle of a character, so the output is still text.
         Err(error) if out_dropped > 0 && is_cut(&error.utf8_error()) => {
             let mut text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             dropped += cut(&mut text, room);
@@ -100,7 +101,7 @@ fn is_cut(error: &std::str::Utf8Error) -> bool {
     error.error_len().is_none()
 }
 
-/// Cuts a text to so many bytes, and says how many went.
+/// Cuts a text to a number of bytes, and returns how many were removed.
 fn cut(text: &mut String, most: usize) -> u64 {
     let before = text.len();
     if before > most {

@@ -4,22 +4,23 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-/// The clock's step at each look: enough for scripts that measure time. Otherwise the clock stands still,
-/// because a call never takes the same time twice.
+/// The clock's step at each reading, enough for scripts that measure time. Otherwise the clock is stopped,
+/// because real durations are not repeatable.
 const TICK_NANOS: u64 = 1_000;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The start of a repeatable call: with an equal course, an equal guest sees equal times and random numbers.
+/// The start values of a repeatable call: with equal values, an equal guest sees equal times and random
+/// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course {
-    /// The random numbers follow from it.
+    /// The seed of the random numbers.
     pub seed: [u8; 32],
-    /// When the call began: milliseconds since 1970.
+    /// The start of the call, in milliseconds since 1970.
     pub began: u64,
 }
 
-/// The course of the present call of a store, if any.
+/// The repeatable course of a store's present call, if any.
 #[derive(Default)]
 pub(crate) struct Following(Mutex<Option<Position>>);
 
@@ -30,13 +31,13 @@ struct Position {
 }
 
 impl Following {
-    /// INV-241: begins a call. Nothing of the course of the one before is left.
+    /// INV-241: begins a call. No state of the previous call's course remains.
     pub(crate) fn begin(&self, course: Option<Course>) {
         let begun = course.map(|course| Position { course, looks: 0, blocks: 0 });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
     }
 
-    /// Nanoseconds since 1970, of a call that follows a course.
+    /// Nanoseconds since 1970 in a repeatable call; `None` = not repeatable.
     pub(crate) fn now(&self) -> Option<u64> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = slot.as_mut()?;
@@ -45,7 +46,7 @@ impl Following {
         Some(begun.saturating_add(position.looks.saturating_mul(TICK_NANOS)))
     }
 
-    /// Fills in random bytes, of a call that follows a course.
+    /// Fills in random bytes in a repeatable call; false = not repeatable.
     pub(crate) fn fill(&self, bytes: &mut [u8]) -> bool {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(position) = slot.as_mut() else { return false };

@@ -1,4 +1,4 @@
-//! Tools whose calls leave state for later ones, and calls that shorten their own time.
+//! Tools whose calls leave state for later ones, and calls that lower their own time limit.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -9,16 +9,16 @@ use belljar_policy::ToolName;
 use crate::jar::output::{Output, Part};
 use crate::jar::{Jar, Slot};
 
-/// In front of the first result of a tool after its store was lost.
+/// The note before the first result of a tool whose store was lost.
 const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had left in it (variables, \
     functions) is gone]";
 
-/// The shortest time that a call can be given.
+/// The shortest time limit of a call.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Jar {
-    /// The tools with state from earlier calls, or with a pending note about lost state. They begin anew in
-    /// another jar.
+    /// The tools with state from earlier calls, or with a pending note about lost state. In another jar,
+    /// their state is lost.
     pub fn with_state(&self) -> Vec<ToolName> {
         let has_state = |slot: &Slot| {
             let open = || slot.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
@@ -29,14 +29,14 @@ impl Jar {
         slots.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Notes that a tool's state is in another jar: the tool's next result has a note.
+    /// Records that a tool's state is in another jar: the tool's next result gets the note.
     pub fn begins_anew(&self, tool: &str) {
         if let Some(slot) = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot)) {
             slot.lost.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The result of a call, with a note where its tool has begun anew since the call before.
+    /// The result of a call, with the note if its tool lost its state since the previous call.
     pub(super) fn marked(&self, slot: usize, mut output: Output) -> Output {
         if self.has_begun_anew(slot) {
             output.parts.insert(0, Part::Text(BEGAN_ANEW.to_owned()));
@@ -44,14 +44,14 @@ impl Jar {
         output
     }
 
-    /// The same note in front of the text of an error.
+    /// Adds the note before the text of an error.
     pub(super) fn mark(&self, slot: usize, message: &mut String) {
         if self.has_begun_anew(slot) {
             message.insert_str(0, &format!("{BEGAN_ANEW}\n"));
         }
     }
 
-    /// Whether a tool has lost its state without a note yet.
+    /// Whether a tool lost its state and has no note about it yet. Clears the mark.
     fn has_begun_anew(&self, slot: usize) -> bool {
         let slot = self.slots.get(slot).filter(|slot| slot.tool.ask.keeps_state);
         slot.is_some_and(|slot| slot.lost.swap(false, Ordering::Relaxed))
@@ -59,7 +59,7 @@ impl Jar {
 }
 
 impl Slot {
-    /// The time in a call's own arguments, if its tool has such an argument.
+    /// The time limit in a call's own arguments, if its tool has such an argument.
     pub(super) fn asked_time(&self, arguments: &str) -> Option<Duration> {
         let name = self.tool.ask.time_argument.as_ref()?;
         let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;

@@ -1,23 +1,23 @@
-//! The fixed bounds of a store, and its memory, the bound that grants set.
+//! The fixed limits of a store, and the limit of its memory, which grants set.
 
 use belljar_policy::{Budget, Exhausted, Meter};
 use wasmtime::{Error, ResourceLimiter, Result};
 
-/// Things the host holds for one store at once: streams, pollables, requests, descriptors.
-/// Each costs about 100 bytes to some KiB on the host, outside the memory budget.
+/// Resources of one store in the host at one time: streams, pollables, requests, descriptors. Each uses about
+/// 100 bytes to some KiB of the host, outside the memory budget.
 pub(crate) const MAX_RESOURCES: usize = 4_096;
 
-/// Living component handles of one store, because a guest makes them without the host's help.
+/// Living component handles of one store, bounded because a guest makes them without a call into the host.
 pub(crate) const MAX_HANDLES: usize = 10_000;
 
-/// Bytes of one call into the host, and at least one answer of `invoke`. They are copied to host memory
-/// before any check.
+/// Bytes of one call into the host, and at least one answer of `invoke`, because they are copied to host
+/// memory before any check.
 pub(crate) const MAX_HOSTCALL: usize = 16 << 20;
 
-/// Random bytes of one request. Filling them is host work: 64 KiB takes microseconds.
+/// Random bytes of one request, because filling them is host work: 64 KiB needs microseconds.
 pub(crate) const MAX_RANDOM: u64 = 64 << 10;
 
-/// Core instances, memories and tables of one store. A Python tool has 14, 1 and 2.
+/// Core instances, memories and tables of one store; a Python tool has 14, 1 and 2.
 pub(crate) const MAX_INSTANCES: u32 = 64;
 const MAX_MEMORIES: usize = 16;
 const MAX_TABLES: usize = 32;
@@ -25,27 +25,28 @@ const MAX_TABLES: usize = 32;
 /// Host memory of one table element.
 const TABLE_ELEMENT: u64 = 16;
 
-/// The memory of one store, taken from the jar's budget and given back when dropped.
 ///
-/// Linear memories and tables of all stores of a jar count together, because the budget is
-/// shared. Initial memories come through here too.
+/// The memory of one store, reserved from the jar's budget and released when dropped.
+///
+/// Linear memories and tables of all stores of a jar count together, because the budget is shared. Initial
+/// memories are counted here too.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     budget: Budget,
     held: u64,
     peak: u64,
-    /// Taken for a growth that may still fail.
+    /// Reserved for a growth that may still fail.
     pending: u64,
     refused: Option<Exhausted>,
 }
 
 impl MemoryLimiter {
-    /// Holds nothing yet.
+    /// Makes a limiter without any memory yet.
     pub(crate) fn new(budget: Budget) -> Self {
         Self { budget, held: 0, peak: 0, pending: 0, refused: None }
     }
 
-    /// The highest sum since the last call of this.
+    /// The highest sum since the last call of this method.
     pub(crate) fn take_peak(&mut self) -> u64 {
         std::mem::replace(&mut self.peak, self.held)
     }
@@ -72,7 +73,7 @@ impl MemoryLimiter {
         }
     }
 
-    /// Growth can fail after permission, for example in a full slot. A failure can also be reported without a
+    /// Growth can fail after permission, for example in a full slot. A failure may also be reported without a
     /// request; then nothing is pending.
     fn failed(&mut self) {
         let back = std::mem::take(&mut self.pending);

@@ -1,4 +1,4 @@
-//! Running host operations that may outlive their call: closing a jar waits for them.
+//! Running host operations that may outlive their call. Closing a jar waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(crate) struct Operation {
 }
 
 impl Operations {
-    /// Notes an operation. `name` is for the operator.
+    /// Begins an operation. `name` is for the operator.
     pub(crate) fn begin(self: &Arc<Self>, name: &str) -> Operation {
         let mut state = self.state();
         let id = state.next;
@@ -35,12 +35,12 @@ impl Operations {
         Operation { id, all: Arc::clone(self) }
     }
 
-    /// The operations in flight.
+    /// The names of running operations.
     pub(crate) fn names(&self) -> Vec<String> {
         self.state().names.values().cloned().collect()
     }
 
-    /// Waits until nothing is in flight.
+    /// Waits until no operation is running.
     pub(crate) async fn ended(&self) {
         loop {
             let changed = self.ended.notified();

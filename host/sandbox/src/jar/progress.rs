@@ -1,15 +1,15 @@
-//! Reports of a tool while it works.
+//! Progress reports of a running tool.
 
 use std::sync::Arc;
 
 /// One report of `belljar:tool/progress`. Foreign text: escape it before showing it to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// How much is done, in the tool's unit.
+    /// The finished amount, in the tool's unit.
     pub done: u64,
-    /// Of how much; `None` = not known.
+    /// The total amount; `None` = unknown.
     pub total: Option<u64>,
-    /// The tool's words, cut at a bound.
+    /// The tool's message, cut to a limit.
     pub message: String,
 }
 

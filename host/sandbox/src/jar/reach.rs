@@ -1,4 +1,4 @@
-//! The other tools that a call of a jar may call.
+//! Determines the other tools that a call of a jar may call.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::jar::peers::{Most, Nest, PeerReach, Peers, Within};
 use crate::jar::{Given, Jar};
 
 impl Jar {
-    /// Whether a tool of this jar may call others: the manifest requests some within these rights.
+    /// Whether a tool of this jar may call others: the manifest requests some that these rights grant.
     pub fn may_call_others(&self, tool: &str) -> bool {
         let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
         slot.is_some_and(|slot| !self.given(slot).rights.peers().is_empty())

@@ -1,5 +1,5 @@
 //! Texts before their first change: the common base for a merge, when a file was changed both in the overlay
-//! and below.
+//! and in the lower directory.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -13,16 +13,16 @@ use rustix::io::Errno;
 use super::layer::below;
 use super::room::Room;
 
-/// Bytes of a kept text. Nobody merges larger ones.
+/// Bytes of a stored text, because larger texts are not merged.
 pub(super) const LARGEST: u64 = 4 << 20;
-/// Bytes in which a zero marks a binary file, as in git.
+/// The first bytes of a file, in which a zero byte marks it as binary, as in git.
 const LOOKED_AT: usize = 8000;
-/// The part of the quota for these texts besides; the pool counts them too.
+/// These texts may use this part of the quota (a quarter) in addition; the pool counts them too.
 const PART: u64 = 4;
 
 const NEW: &str = "new";
 
-/// The directory of the layer that has them, named by their SHA-256.
+/// The directory of the layer with these texts, named by their SHA-256.
 #[derive(Debug)]
 pub(super) struct Bases {
     dir: OwnedFd,
@@ -31,7 +31,7 @@ pub(super) struct Bases {
 }
 
 impl Bases {
-    /// Opens those of a layer whose contents have this room.
+    /// Opens the texts of a layer; `beside` is the room of its contents.
     pub(super) fn open(layer: BorrowedFd<'_>, beside: &Room) -> io::Result<Self> {
         let room = beside.part(PART);
         let dir = below(layer, "bases")?;
@@ -58,7 +58,7 @@ impl Bases {
         Ok(Self { dir, room, held: Mutex::new(held) })
     }
 
-    /// Keeps a content, if text and if there is room. Without it a merge is impossible, without further harm.
+    /// Stores a content, if it is text and fits. Otherwise a merge is impossible, without further harm.
     pub(super) fn keep(&self, digest: [u8; 32], content: &[u8]) {
         let mut held = self.lock();
         let size = content.len() as u64;
@@ -83,7 +83,7 @@ impl Bases {
         Ok(renameat(&self.dir, NEW, &self.dir, name(digest))?)
     }
 
-    /// Bytes of all.
+    /// Bytes of all texts.
     pub(super) fn bytes(&self) -> u64 {
         self.room.used()
     }

@@ -1,20 +1,20 @@
-//! Long waits of a guest's call, for the disk or a lock, without blocking other guests.
+//! Lets a guest's call wait for the disk or a lock without blocking other guests.
 //!
-//! A guest's call of the file system is done where its guest runs, on an async worker. Most take microseconds;
-//! the copy of a file of a gigabyte takes seconds, and so does a call that finds the overlay locked
-//! by such a copy. While one waits, the tasks of its worker go on elsewhere.
+//! A guest's file operation runs on the async worker of its guest. Most operations need microseconds; copying
+//! a file of a gigabyte takes seconds, and so does an operation on an overlay that is locked by such a copy.
+//! During the wait, the other tasks of the worker move to another thread.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Bytes whose copy a worker may wait for: a few milliseconds.
+/// Bytes whose copy may block a worker: a few milliseconds.
 const SHORT: u64 = 8 << 20;
 
-/// Copies so many bytes by `copy`.
+/// Runs `copy`, which copies this many bytes.
 pub(super) fn copying<T>(bytes: u64, copy: impl FnOnce() -> T) -> T {
     if bytes > SHORT { waiting(copy) } else { copy() }
 }
 
-/// Runs code that may wait for long, bounded by the overlay's quota.
+/// Runs code that may block for long, bounded by the overlay's quota.
 pub(super) fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
@@ -23,7 +23,7 @@ pub(super) fn waiting<T>(wait: impl FnOnce() -> T) -> T {
             reason = "the call is in the midst of its guest, which cannot be moved; its quota is its bound"
         )]
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-        // It has no other worker, or is none.
+        // The runtime has only one worker, or this thread is not a worker.
         Ok(_) | Err(_) => wait(),
     }
 }

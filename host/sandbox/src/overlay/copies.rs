@@ -1,4 +1,4 @@
-//! The copies of a layer that a subagent's overlay is made of.
+//! Copies a layer for a subagent's overlay.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -15,8 +15,8 @@ use super::layer::{Layer, copy};
 use super::room::Full;
 
 impl Overlay {
-    /// Copies the layer into a directory, as a subagent's base and start. Ends between two files when the
-    /// signal is raised; an error leaves nothing.
+    /// Copies the layer into a directory, as the base and the first content of a subagent's overlay. Stops
+    /// between two files when the signal is raised; after an error, no copy remains.
     pub(super) fn copy_to(&self, dir: &Path, stop: &StopSignal) -> io::Result<()> {
         let next = dir.with_extension("next");
         match std::fs::remove_dir_all(&next) {
@@ -27,7 +27,7 @@ impl Overlay {
         match copied {
             Ok(()) => std::fs::rename(next, dir),
             Err(error) => {
-                // Half of one takes room, and nobody opens it.
+                // A partial copy uses space and is never opened.
                 let _ = std::fs::remove_dir_all(&next);
                 Err(error)
             }

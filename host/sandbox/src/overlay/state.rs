@@ -1,4 +1,4 @@
-//! State that the clones of an overlay share.
+//! The state that the clones of an overlay share.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::rel::Rel;
 use super::room::{Room, Upper};
 use super::tree::IndexTree;
 
-/// State that the clones of an overlay share.
+/// The state that the clones of an overlay share.
 pub(crate) struct OverlayShared {
     pub(super) lower: Root,
     pub(super) path: PathBuf,
@@ -27,24 +27,24 @@ pub(crate) struct OverlayShared {
     pub(super) bases: Arc<Bases>,
 }
 
-/// The part that changes.
+/// The part of the state that changes.
 pub(crate) struct State {
     pub(super) tree: IndexTree,
     pub(super) index: Index,
-    /// Files whose content lies in the layer and that have a name.
+    /// Files with a name whose content is in the layer.
     pub(super) uppers: HashMap<u64, Arc<Upper>>,
-    /// Files of the lower directory that are open for reading, by their paths there.
+    /// Files of the lower directory that are open for reading, by lower path.
     pub(super) readers: HashMap<Rel, Weak<Reader>>,
-    /// How many of them somebody held when that was counted last.
+    /// The number of readers in use at the last sweep.
     pub(super) live_readers: usize,
 }
 
-/// A file of the lower directory that guests read. Once it is copied, they read the copy.
+/// A file of the lower directory that guests read. After a copy to the layer, they read the copy.
 pub(crate) struct Reader {
     pub(super) rel: Rel,
     pub(super) identity: (u64, u64),
     pub(super) moved: OnceLock<(Arc<Upper>, Arc<File>)>,
-    /// Times that were set while it had a name.
+    /// Times that were set while the file had a name.
     pub(super) times: Mutex<FileTimes>,
 }
 

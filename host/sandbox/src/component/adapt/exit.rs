@@ -1,7 +1,7 @@
-//! The exit code of a command of preview 1.
+//! Preserves the exit code of a WASI preview 1 command.
 //!
-//! The adapter ends a program with `exit`, which only reports success or failure. So a module calls
-//! `exit-with-code` directly in place of `proc_exit`: both take one number.
+//! The adapter ends a program with `exit`, which only reports success or failure. Therefore a module is
+//! changed to call `exit-with-code` directly in place of `proc_exit`: both have one number as their argument.
 
 use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
@@ -10,7 +10,7 @@ use wit_parser::Resolve;
 const OLD: (&[u8], &[u8]) = (b"wasi_snapshot_preview1", b"proc_exit");
 const NEW: (&[u8], &[u8]) = (b"wasi:cli/exit@0.2.12", b"exit-with-code");
 
-/// The interface as the adapter has it.
+/// The interface as in the adapter.
 const WIT: &str = "package wasi:cli@0.2.12;
 interface exit {
   exit: func(status: result);
@@ -18,10 +18,10 @@ interface exit {
 }
 world ends { import exit; }";
 
-/// The section of a module that imports stand in.
+/// The id of a module's import section.
 const IMPORTS: u8 = 2;
 
-/// The bytes in front of the first section.
+/// The bytes before the first section.
 const HEADER: usize = 8;
 
 /// The module with the import replaced, and the new import's type added; unchanged without such an import.
@@ -51,7 +51,7 @@ pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
     Some(made)
 }
 
-/// The imports with the other name; `None` inside = there is no such import.
+/// The imports with the replaced name; the inner `None` = no such import.
 fn renamed(content: &[u8]) -> Option<Option<Vec<u8>>> {
     let (count, mut rest) = number(content)?;
     let mut made = Vec::with_capacity(content.len());
@@ -75,7 +75,7 @@ fn renamed(content: &[u8]) -> Option<Option<Vec<u8>>> {
     Some(changed.then_some(made))
 }
 
-/// The length of what an import is: a command of preview 1 imports functions alone.
+/// The length of an import's description. A command of preview 1 only imports functions.
 fn description(bytes: &[u8]) -> Option<usize> {
     let (kind, after) = bytes.split_first()?;
     if *kind != 0 {

@@ -20,14 +20,14 @@ use crate::component::tool_info::Hints;
 use crate::jar::state::Guest;
 use crate::{LoadError, Need};
 
-/// Inspected exported functions: more than a model could be offered, and few enough to walk all types in a
-/// moment.
+/// The most exported functions: more than a model could be offered, and few enough to check all types
+/// quickly.
 const MAX_FUNCTIONS: usize = 256;
 
-/// Functions that a refusal names.
+/// The most functions named in a refusal.
 const MAX_NAMED: usize = 8;
 
-/// The name of an attachment that a function's bytes become.
+/// The name and type of the attachment for a function's bytes.
 const BYTES_NAME: &str = "result.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
@@ -38,11 +38,11 @@ pub(crate) struct Functions {
     hints: Hints,
 }
 
-/// A function that is offered.
+/// An offered function.
 struct Function {
     /// The tool's name, for example `greet`.
     tool: String,
-    /// As the component spells it.
+    /// The name in the component's spelling.
     spelled: String,
     index: ComponentExportIndex,
     ty: ComponentFunc,
@@ -51,14 +51,14 @@ struct Function {
 /// An exported function that is not offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutFunction {
-    /// In the component's spelling. Foreign text: escape it before showing it to a person.
+    /// The name in the component's spelling. Foreign text: escape it before showing it to a person.
     pub function: String,
     /// The reason, in the host's own words, for example about an unsupported type.
     pub reason: String,
 }
 
 impl Functions {
-    /// Finds the functions. An error if there are too many, or none is callable.
+    /// Finds the functions. An error if there are too many, or if none is callable.
     pub(crate) fn find(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
         let (mut found, mut left_out) = (Vec::new(), Vec::new());
         let ty = component.component_type();
@@ -114,7 +114,8 @@ impl Functions {
         });
         let reaches = |name: &str| matches!(need(name), Need::Files | Need::Network | Need::Peers);
         let outward = ty.imports(engine).any(|(name, _)| reaches(name));
-        // Known from the imports, not a promise of the component: it cannot change anything.
+        // This hint is derived from the imports, not promised by the component: without them it
+        // cannot change anything.
         let hints = Hints { read_only: !outward, ..Hints::default() };
         Ok(Self { offered: offered.collect(), left_out, hints })
     }
@@ -124,8 +125,8 @@ impl Functions {
         &self.left_out
     }
 
-    /// The functions as self-described tools, for the same checks; at most `most`, and one more as a sign of
-    /// further ones.
+    /// The functions in the form of self-described tools, for the same checks; at most `most`, and one more
+    /// as a sign of further ones.
     pub(crate) fn claims(&self, most: usize) -> Vec<Claim> {
         let offered = self.offered.iter().take(most.saturating_add(1));
         let claim = |function: &Function| Claim {
@@ -170,8 +171,8 @@ impl Functions {
     }
 }
 
-/// A function's result as an answer: text as text, bytes as a file, all else as JSON; the error of
-/// a result is the tool's error.
+/// A function's result as an answer: text as text, bytes as a file, any other value as JSON; the error of a
+/// result becomes the tool's error.
 fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
     let (Some(ty), Some(value)) = (ty.results().next(), results.into_iter().next()) else {
         return Ok(Output { parts: vec![Part::Json("null".to_owned())] });

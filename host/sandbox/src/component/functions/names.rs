@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a tool's name, as providers of models accept them.
+/// Bytes of a tool's name, because providers of models accept no more.
 const MAX_NAME: usize = 64;
 
-/// Digits of the digest in otherwise equal names.
+/// Digits of the digest that distinguish otherwise equal names.
 const DIGITS: usize = 8;
 
-/// `namespace:package/interface@version#function`, or the function alone.
+/// The spelling of a function: `namespace:package/interface@version#function`, or the function alone.
 pub(super) fn spelled(interface: Option<&str>, function: &str) -> String {
     match interface {
         Some(interface) => format!("{interface}#{function}"),
@@ -18,14 +18,14 @@ pub(super) fn spelled(interface: Option<&str>, function: &str) -> String {
     }
 }
 
-/// Why a function with this name is never offered.
+/// Why a function with this name is never offered; `None` = it may be.
 pub(super) fn refused(function: &str) -> Option<&'static str> {
     function.starts_with('[').then_some("it belongs to a resource, which JSON cannot name")
 }
 
-/// The tools of functions, in the same order. The version is left out. If two names would be equal, or a name
-/// is too long, a part of the digest of the component's spelling follows: so a name depends on nothing but
-/// the component.
+/// The tools' names for functions, in the same order. The version is left out. If two names would be equal,
+/// or a name is too long, a part of the digest of the component's spelling is appended, so that a name
+/// depends only on the component.
 pub(super) fn tools<'a>(spelled: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let plain: Vec<String> = spelled.clone().map(plain).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -49,7 +49,7 @@ fn plain(spelled: &str) -> String {
         _ => '_',
     });
     let legal: String = legal.collect();
-    // A name of WIT begins with a letter; what a component is named otherwise is not said.
+    // A WIT name begins with a letter; the format of other names is unspecified.
     if legal.starts_with(|c: char| c.is_ascii_lowercase()) { legal } else { format!("f_{legal}") }
 }
 
@@ -57,7 +57,7 @@ fn marked(name: &str, spelled: &str) -> String {
     let digest = Sha256::digest(spelled.as_bytes());
     let digits: String = digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
     let room = MAX_NAME - DIGITS - 1;
-    // ASCII, so every byte is a boundary.
+    // The name is ASCII, so every byte is a character boundary.
     let head = name.get(..name.len().min(room)).unwrap_or_default();
     format!("{head}_{digits}")
 }

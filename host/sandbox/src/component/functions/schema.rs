@@ -1,4 +1,4 @@
-//! JSON Schema of a function's parameters.
+//! Converts a function's parameters to a JSON Schema.
 //!
 //! A type can be short when written and enormous when unfolded, so every walk over types counts its visits.
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
 
-/// Nesting depth of types. Each level is up to three of JSON, whose bound is 64.
+/// The deepest nesting of types: each level needs up to three levels of JSON, whose limit is 64.
 const MAX_DEPTH: usize = 16;
 
-/// Types within one function, and cases of a type, each counted at every use. Parsing a value searches all
-/// cases, so their number is the price of each value.
+/// Types within one function, and cases of a type, each counted at every use, because parsing a value
+/// compares it with all cases.
 const MAX_TYPES: usize = 500;
 
-/// Bytes of a parameter's name: what providers of models accept as a property.
+/// Bytes of a parameter's name, because providers of models accept no longer property.
 const MAX_PARAMETER: usize = 64;
 
-/// The schema of the arguments, or the reason against it.
+/// The schema of the arguments, or the reason why the function has none.
 pub(super) fn of_arguments(function: &ComponentFunc) -> Result<Value, String> {
     let mut left = MAX_TYPES;
     let mut properties = Map::new();
@@ -35,7 +35,7 @@ pub(super) fn of_arguments(function: &ComponentFunc) -> Result<Value, String> {
     Ok(object(properties, required))
 }
 
-/// Whether the result can be told as JSON.
+/// Checks that the result can be converted to JSON.
 pub(super) fn check_result(function: &ComponentFunc) -> Result<(), String> {
     let mut left = MAX_TYPES;
     for ty in function.results() {
@@ -108,7 +108,7 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
             let names: Vec<_> = flags.names().collect();
             json!({ "type": "array", "items": { "enum": names }, "uniqueItems": true })
         }
-        // `null` could be either of two options, so the inner one is named.
+        // `null` would be ambiguous between the two options, so the inner one has a name.
         Type::Option(option) if matches!(option.ty(), Type::Option(_)) => {
             json!({ "anyOf": [case("some", Some(option.ty()), depth, left)?, { "type": "null" }] })
         }
@@ -126,7 +126,7 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
     })
 }
 
-/// How many cases values of a type are told apart by.
+/// The number of cases of a type.
 fn cases(ty: &Type) -> usize {
     match ty {
         Type::Variant(variant) => variant.cases().count(),
@@ -136,7 +136,7 @@ fn cases(ty: &Type) -> usize {
     }
 }
 
-/// A case without a value is its name; a case with a value is an object of one property.
+/// The schema of a case: its name, or an object with one property if the case has a value.
 fn case(name: &str, ty: Option<Type>, depth: usize, left: &mut usize) -> Result<Value, String> {
     match ty {
         None => Ok(json!({ "const": name })),

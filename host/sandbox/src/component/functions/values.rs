@@ -1,4 +1,4 @@
-//! Values of a component and JSON, each made of the other as a type says.
+//! Converts values of a component to JSON and back, by their types.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,17 +6,18 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{Type, Val};
 
-/// Values in the arguments of one call. Each takes some 40 bytes of the host's memory, however short in JSON.
+/// Values in the arguments of one call. Each uses some 40 bytes of the host's memory, however short it is in
+/// JSON.
 const MAX_VALUES: usize = 1_000_000;
 
-/// Characters of a property's name that an error repeats.
+/// Characters of a property's name in an error.
 const MAX_SHOWN: usize = 64;
 
-/// Numbers that JSON has no form for.
+/// Numbers without a form in JSON.
 const SPECIAL: [(&str, f64); 3] =
     [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
 
-/// The parameters of a function, or what is wrong with the arguments.
+/// The parameters of a function, or the error in the arguments.
 pub(super) fn arguments(
     function: &ComponentFunc,
     given: &Map<String, Value>,
@@ -27,7 +28,7 @@ pub(super) fn arguments(
         .map(|fields| fields.into_iter().map(|(_, value)| value).collect())
 }
 
-/// The types of the two cases of a result; `None` = it is another type.
+/// The types of the two cases of a result; `None` = another type.
 pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
     match ty {
         Type::Result(result) => Some((result.ok(), result.err())),
@@ -35,7 +36,7 @@ pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
     }
 }
 
-/// The bytes of a list of bytes; `None` = it is something else.
+/// The bytes of a list of bytes; `None` = another value.
 pub(super) fn bytes(ty: &Type, value: &Val) -> Option<Vec<u8>> {
     match (ty, value) {
         (Type::List(list), Val::List(items)) if list.ty() == Type::U8 => Some(raw(items)),
@@ -43,7 +44,7 @@ pub(super) fn bytes(ty: &Type, value: &Val) -> Option<Vec<u8>> {
     }
 }
 
-/// A value as JSON. Types that have no schema do not come here.
+/// A value as JSON. The type must have a schema.
 pub(super) fn json(ty: &Type, value: &Val) -> Value {
     if let Some(bytes) = bytes(ty, value) {
         return Value::String(STANDARD.encode(bytes));
@@ -58,7 +59,8 @@ pub(super) fn json(ty: &Type, value: &Val) -> Value {
         (_, Val::U32(number)) => (*number).into(),
         (_, Val::S64(number)) => (*number).into(),
         (_, Val::U64(number)) => (*number).into(),
-        // As a person would write it: the nearest double of 0.1 in 32 bits has 17 digits.
+        // In decimal form as a person would write it, because the double nearest to a 32-bit 0.1
+        // has 17 digits.
         (_, Val::Float32(number)) => float(number.to_string().parse().unwrap_or(f64::NAN)),
         (_, Val::Float64(number)) => float(*number),
         (_, Val::Char(char)) => Value::String(char.to_string()),
@@ -128,7 +130,7 @@ fn raw(items: &[Val]) -> Vec<u8> {
     items.iter().filter_map(byte).collect()
 }
 
-/// Makes values, and counts them. Errors name the place from the inside out.
+/// Makes values, and counts them. An error names the place from the inside out.
 struct Maker {
     left: usize,
 }
@@ -263,7 +265,7 @@ impl Maker {
         values.collect()
     }
 
-    /// Every field has to be there, but for options; none may be there that is not asked for.
+    /// Every field except options is required, and unknown fields are refused.
     fn fields(
         &mut self,
         fields: impl Iterator<Item = (String, Type)>,
@@ -304,7 +306,7 @@ impl Maker {
     }
 }
 
-/// A case by its name alone, or as an object of one property.
+/// A case: its name alone, or an object with one property.
 fn named(given: &Value) -> Result<(&str, Option<&Value>), String> {
     if let Some(name) = given.as_str() {
         return Ok((name, None));

@@ -1,5 +1,5 @@
-//! Other ways to a protected file: links with protected names, hard links, and directories
-//! that would carry a protected name to another place.
+//! Protects files that are reachable by another path: by links with protected names, hard links, and
+//! directories that would carry a protected name to another path.
 //!
 //! Not covered: a protected name that is a link, outside of its target's directory and of the mount's own.
 
@@ -17,26 +17,25 @@ use super::closed::{Closed, Led, lead};
 use super::names::is_protected;
 use super::walk::{HostDir, MAX_DEPTH, PathEnd, kind};
 
-/// Entries searched before a directory is renamed. A larger directory cannot be renamed: the search has to be
-/// complete, and has to end.
+/// Entries that are searched before a directory is renamed. A larger directory cannot be renamed, because the
+/// search must be complete and bounded.
 pub(crate) const MAX_SEARCHED: usize = 20_000;
 
-/// The relation of a place to the links with protected names in its own directory and in the
-/// mount's.
+/// The relation of a path to the links with protected names in its own directory and in the mount's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Meant {
-    /// Nothing.
+    /// No relation.
     Not,
-    /// A directory or a link on the way of such a link: replacing it would change the link's meaning.
+    /// A directory or link on the path of such a link: replacing it would change the link's meaning.
     OnTheWay,
-    /// The target of such a link, or a path below: with `AGENTS.md -> CLAUDE.md`, writing `CLAUDE.md` means
-    /// writing `AGENTS.md`.
+    /// The target of such a link, or a path below: with `AGENTS.md -> CLAUDE.md`, writing `CLAUDE.md` changes
+    /// `AGENTS.md`.
     Itself,
 }
 
-/// The relation of a place in a mount to the protected links near it. `mount`: the host's path of the mount,
-/// without links. Such a link is the user's, and followed like the user's programs do, even if absolute or
-/// out of the mount and back.
+/// The relation of a path in a mount to the protected links near it. `mount` = the host's path of the mount,
+/// without links. Such a link is the user's, so it is followed like the user's programs do, even if absolute
+/// or out of the mount and back.
 pub(crate) fn meant_by_protected_links<D: HostDir>(
     mount: &Path,
     root: BorrowedFd<'_>,
@@ -46,13 +45,12 @@ pub(crate) fn meant_by_protected_links<D: HostDir>(
     if place.parent_real().is_empty() || here == Meant::Itself {
         return here;
     }
-    // A directory that is not the host's has no links: guests make none.
+    // A directory that is only in the overlay has no links, because guests cannot make them.
     let Some(dir) = place.at().host_dir() else { return here };
     here.max(meant_from(mount, dir, place.parent_real(), &place.real))
 }
 
-/// The relation of `path` to the links in the directory `dir`, which lies at `real` below the
-/// mount.
+/// The relation of `path` to the links in the directory `dir`, which is at `real` below the mount.
 fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Meant {
     let mut most = Meant::Not;
     let below = |path: &Path| {
@@ -60,7 +58,7 @@ fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Mean
         Some(spell(path.as_os_str()).into_owned())
     };
     for name in PROTECTED_NAMES {
-        // Usually there is no such link, and the check is one system call.
+        // Usually no such link exists, and the check is one system call.
         if readlinkat(dir, *name, Vec::new()).is_err() {
             continue;
         }
@@ -82,19 +80,19 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
         || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The content of a directory, as far as renaming it is concerned.
+/// The content of a directory that is about to be renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DirContent {
-    /// Nothing protected.
+    /// No protected name.
     Plain,
     /// A protected name at some depth, or a closed directory.
     Protected,
-    /// More than is searched.
+    /// More entries than are searched.
     TooMuch,
 }
 
-/// Searches a directory for protected names. Moving a directory moves its content, and a tree prepared
-/// elsewhere must not become somebody's `.belljar`.
+/// Searches a directory for protected names. Moving a directory moves its content, and a directory prepared
+/// elsewhere must not become a user's `.belljar`.
 pub(crate) fn content(
     dir: BorrowedFd<'_>,
     name: &OsStr,

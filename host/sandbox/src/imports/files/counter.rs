@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many may be open at a time, and how many are.
+/// A limit on open objects, with their present number.
 #[derive(Debug)]
 pub(crate) struct Counter {
     open: Arc<AtomicU64>,
@@ -23,7 +23,7 @@ impl Counter {
         self.limit
     }
 
-    /// Counts one more, if allowed.
+    /// Counts one more object; `None` = the limit is reached.
     pub(crate) fn take(&self) -> Option<Slot> {
         let fits = |open: u64| (open < self.limit).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;

@@ -1,4 +1,4 @@
-//! The host's directories themselves, as operations on paths act on them.
+//! Operations in the host's own directories.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -103,20 +103,20 @@ impl Tree for Disk {
     }
 }
 
-/// Permissions copied to a replacing file: not set-user-id and the like.
+/// Permission bits copied to a replacing file, without set-user-id and the like.
 const KEPT_MODE: u32 = 0o777;
 
-/// Gives a file the permissions of the one that it is about to replace. Best effort: a file that cannot be
-/// opened keeps its own.
+/// Sets a file's permissions to those of the file that it is about to replace. Best effort: a file that
+/// cannot be opened keeps its own.
 fn keep_mode(from: &PathEnd, onto: &PathEnd) {
     let Ok(replaced) = onto.stat() else { return };
     if !is(&replaced, FileType::RegularFile) {
         return;
     }
-    // Neither followed nor waited for, in case of a swapped file.
+    // Neither following links nor blocking, in case the file was swapped.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) else { return };
-    // A file with another name may lie outside the mount under it.
+    // A file with another name may be outside the mount under that name.
     if fstat(&file).is_ok_and(|stat| kind(&stat) == FileType::RegularFile && stat.st_nlink == 1) {
         let _ = fchmod(file, Mode::from_raw_mode(replaced.st_mode & KEPT_MODE));
     }

@@ -1,4 +1,4 @@
-//! The traits of `wasi:filesystem`, each function once: count, check, act.
+//! The traits of `wasi:filesystem`; each function counts the call, checks it, and acts.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use types::{
     MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 
-/// Listings with more entries are made on a blocking thread: each entry costs a system call.
+/// Listings with more entries run on a blocking thread, because each entry needs a system call.
 const SHORT_LISTING: u64 = 512;
 
-/// Bytes of one `write`; the guest gets the number written. A write runs on the calling thread, and so many
-/// bytes take well under a millisecond.
+/// Bytes of one `write`, because a write runs on the calling thread, and this many need well under a
+/// millisecond. The guest gets the number written.
 const MAX_WRITE: usize = 1 << 20;
 
 impl preopens::Host for FilesView<'_> {
@@ -48,7 +48,7 @@ impl types::Host for FilesView<'_> {
 }
 
 impl types::HostDescriptor for FilesView<'_> {
-    /// Advice is ignored, as allowed: it could drop or fill shared caches.
+    /// Ignores advice, as the interface allows, because it could drop or fill shared caches.
     async fn advise(
         &mut self,
         fd: Resource<Descriptor>,
@@ -154,7 +154,8 @@ impl types::HostDescriptor for FilesView<'_> {
             return Err(self.too_many(&base));
         }
         if odd {
-            // INV-501: told by a spelling, which only belljar's own listings have.
+            // INV-501: a name that is not text needs a spelling, which only belljar's own listings
+            // have.
             let names = all_entries(&*base.start.dir, free)?;
             let held = (names.len() as u64).max(1);
             return self.listing_of(names, held);
@@ -355,7 +356,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         loop {
             let borrowed = Resource::new_borrow(stream.rep());
             match self.inner().read_directory_entry(borrowed).await {
-                // Added after the names were checked. Later entries are returned.
+                // The entry was added after the names were checked. Later entries are returned.
                 Err(error)
                     if matches!(error.downcast_ref(), Some(ErrorCode::IllegalByteSequence)) => {}
                 other => return other,
@@ -377,7 +378,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
 }
 
 impl FilesView<'_> {
-    /// The status of what is open.
+    /// The status of an open file or directory.
     pub(super) fn status(&self, fd: &Resource<Descriptor>) -> FsResult<Stat> {
         let (file, opened) = self.either(fd)?;
         match self.status_over(fd, &opened)? {
@@ -414,7 +415,7 @@ impl FilesView<'_> {
         Ok(self.table.push(writer)?)
     }
 
-    /// Waits for the disk, on a blocking thread. What cannot be written has nothing to flush.
+    /// Waits for the disk, on a blocking thread. A read-only descriptor has nothing to flush.
     async fn flush_to_disk(
         &mut self,
         fd: &Resource<Descriptor>,

@@ -1,19 +1,19 @@
-//! Names that no guest may write, as file systems compare them.
+//! Names that no guest may write, compared like a file system compares them.
 
 use belljar_policy::PROTECTED_NAMES;
 
-/// Whether a file name means one of [`PROTECTED_NAMES`] on some file system that a mount
-/// could stand on. Letter case is folded, and characters ignored by HFS+ and endings ignored by Windows are
-/// dropped, for example in `AGENTS.md::$DATA`, `AGENTS.md.`. Too much is protected rather than too little.
+/// Whether a file name equals one of [`PROTECTED_NAMES`] on some file system. Letter case is ignored, and so
+/// are characters that HFS+ ignores and suffixes that Windows ignores, for example in `AGENTS.md::$DATA`,
+/// `AGENTS.md.`. In doubt, a name is protected.
 pub fn is_protected(name: &str) -> bool {
     let name = name.split(':').next().unwrap_or(name);
     let name = name.trim_end_matches(['.', ' ']);
-    // The names themselves are ASCII, so folding is needed only for a spelling that is not.
+    // The protected names are ASCII, so normalization is needed only for other spellings.
     let means = |name: &str| PROTECTED_NAMES.iter().any(|it| it.eq_ignore_ascii_case(name));
     if name.is_ascii() { means(name) } else { means(&fold(name)) }
 }
 
-/// Upper case first: `ſ` has no lower case other than itself, and yet means `s`.
+/// Upper case comes first: `ſ` has no lower case other than itself, but its upper case is `S`.
 fn fold(name: &str) -> String {
     name.chars()
         .filter(|c| !is_ignorable(*c))

@@ -18,7 +18,7 @@ use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
 use crate::overlay::{Found, View};
 
-/// A guest's request when it opens something.
+/// The options of a guest's open request.
 pub(super) struct Ask {
     follow: Follow,
     read: bool,
@@ -57,7 +57,7 @@ impl Ask {
         })
     }
 
-    /// Whether to read, to write, or both.
+    /// The flags for reading, writing, or both.
     pub(super) fn access(&self) -> OFlags {
         match (self.read, self.write) {
             (true, true) => OFlags::RDWR,
@@ -67,7 +67,7 @@ impl Ask {
     }
 
     pub(super) fn file_flags(&self, create: bool) -> OFlags {
-        // Nonblocking: were a FIFO swapped in, the open would else wait for its other end.
+        // Nonblocking, because opening a swapped-in FIFO would wait for its other end.
         let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags |= self.access();
         if create {
@@ -134,7 +134,7 @@ impl FilesView<'_> {
                 Err(ErrorCode::NotDirectory.into())
             }
             FileType::RegularFile => self.open_file(tree, base, &place, Some(&found), ask, slot),
-            // Only if the open must not follow links.
+            // Only reached if the open must not follow links.
             FileType::Symlink => Err(ErrorCode::Loop.into()),
             _ => Err(self.ctx.special(&base.opened, &place.real)),
         }
@@ -197,7 +197,7 @@ impl FilesView<'_> {
         Ok(fd)
     }
 
-    /// The mounts, as many as may be open.
+    /// The mounts as preopened directories, as many as may be open.
     pub(crate) fn preopens(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let mut found = Vec::new();
         let mut mounts = Vec::new();
@@ -238,8 +238,8 @@ impl FilesCtx {
     }
 }
 
-/// wasmtime-wasi's permissions on the descriptor, the second layer below our own checks; and whether the
-/// directory is reported as changeable.
+/// wasmtime-wasi's permissions on the descriptor, a second layer below belljar's own checks; and whether the
+/// directory is reported as writable.
 fn perms<D>(base: &Base, place: &PathEnd<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
         Access::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),

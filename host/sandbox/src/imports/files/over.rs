@@ -1,4 +1,4 @@
-//! Overlays, for operations on paths, and open files in one.
+//! Operations on paths and open files in overlays.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -28,7 +28,7 @@ impl Tree for View<'_> {
     fn first(&self, base: &Base) -> DirAt {
         match &base.opened.over {
             Some(Over::Dir(dir)) => self.dir(&dir.dir, dir.lower.then_some(&base.start.dir)),
-            // A directory's descriptor remembers a directory.
+            // A descriptor of a directory always refers to a directory.
             Some(Over::Reader(_) | Over::Upper(_)) | None => self.dir(&View::nowhere(), None),
         }
     }
@@ -38,7 +38,7 @@ impl Tree for View<'_> {
     }
 
     fn target(&self, place: &PathEnd<DirAt>) -> FsResult<CString> {
-        // A slash after the name changes nothing.
+        // A slash after the name makes no difference.
         self.look_up(place).map_err(error)?;
         let name = place.name.as_deref().ok_or(ErrorCode::Invalid)?;
         let target = self.link(place.at(), name).map_err(error)?.ok_or(ErrorCode::Invalid)?;
@@ -74,7 +74,7 @@ impl Tree for View<'_> {
                 ReadFile::Special => return Err(ctx.special(&base.opened, &place.real)),
             },
             Some(found) => {
-                // The overlay's own names of the file: its other names keep the old content.
+                // Only the overlay's own names of the file count: lower names keep the old content.
                 ctx.has_one_name("open", &base.opened.mount, &place.real, found)?;
                 let keep =
                     if ask.truncate { 0 } else { self.to_copy(place, found).map_err(fault)? };
@@ -144,7 +144,7 @@ impl Tree for View<'_> {
     }
 }
 
-/// As `alias::content`, over both directories as one.
+/// Searches like `alias::content`, in both directories together.
 fn search(
     view: &View<'_>,
     dir: &DirAt,
@@ -205,8 +205,8 @@ impl FilesView<'_> {
         Ok(Some(stat.map_err(error)?))
     }
 
-    /// Whether two descriptors mean the same file, if one is inside an overlay. Without a status they never
-    /// do.
+    /// Whether two descriptors refer to the same file, if one is inside an overlay. False if a status is
+    /// unavailable.
     pub(super) fn is_same_over(
         &self,
         a: &Resource<Descriptor>,
@@ -220,7 +220,7 @@ impl FilesView<'_> {
         Some(identity(a).is_some_and(|of_a| identity(b) == Some(of_a)))
     }
 
-    /// Sets times of what is open in an overlay and may be written.
+    /// Sets times of a writable file or directory that is open in an overlay.
     pub(super) fn set_times_over(
         &self,
         overlay: &Overlay,
@@ -242,7 +242,7 @@ impl FilesView<'_> {
                 self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &found)?;
                 futimens(&**file, &times()?).map_err(error)
             }
-            // It is open for reading.
+            // The file is open only for reading.
             Over::Reader(_) => Err(ErrorCode::BadDescriptor.into()),
         }
     }
@@ -277,7 +277,7 @@ impl FilesView<'_> {
             name: spell(&name).into_owned(),
         };
         let entries: Vec<DirectoryEntry> = names.into_iter().map(entry).collect();
-        // Stands for it in the table.
+        // The table needs a resource whose number identifies the listing.
         let listing = self.table.push(MergedListing)?;
         let merged = Some(entries.into_iter());
         self.ctx.listings.insert(listing.rep(), Listing { held, merged });
@@ -291,5 +291,5 @@ impl FilesView<'_> {
     }
 }
 
-/// A listing whose entries lie in [`FilesCtx`].
+/// The resource of a listing whose entries are in [`FilesCtx`].
 pub(super) struct MergedListing;

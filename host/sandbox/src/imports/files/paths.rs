@@ -1,4 +1,4 @@
-//! Operations on paths other than opening: make, remove, rename, link, look.
+//! Operations on paths other than opening: make, remove, rename, link, read the status.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -35,7 +35,7 @@ impl FilesView<'_> {
         Ok((place, meant))
     }
 
-    /// Resolves a path whose last name is about to be removed, moved here, or replaced.
+    /// Resolves a path whose last name is about to be removed, replaced, or the target of a move.
     fn movable<T: Tree>(
         &self,
         tree: &T,
@@ -64,7 +64,7 @@ impl FilesView<'_> {
     ) -> Result<(), FsError> {
         let may = match (self.table.get(fd)?, &opened.over) {
             (Descriptor::File(file), _) => file.open_mode.contains(OpenMode::WRITE),
-            // Nothing of the host's is behind it.
+            // The directory exists only in the overlay, so no directory of the host can be closed.
             (Descriptor::Dir(_), Some(Over::Dir(dir))) if !dir.lower => true,
             (Descriptor::Dir(dir), _) => !opened.mount.closed.reaches(dir.dir.as_fd()),
         };
@@ -120,7 +120,7 @@ impl FilesView<'_> {
         })
     }
 
-    /// Links are never made: the access is checked first only for the better message.
+    /// Refuses a link. The access is checked first, only for the better message.
     pub(crate) fn symlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let base = self.base(fd)?;
         on_tree!(base, |tree| {
@@ -218,7 +218,8 @@ impl FilesView<'_> {
         if !is(&found.stat, FileType::RegularFile) {
             return Err(self.refuse_place("link", base, old, "is not a regular file"));
         }
-        // A further name would change the file, and keep it after its owner has removed theirs.
+        // Another name would change the file's link count, and keep the file after its owner
+        // removed theirs.
         self.ctx.has_one_name("link", &base.opened.mount, &old.real, &found)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());
@@ -262,7 +263,7 @@ impl FilesView<'_> {
         })
     }
 
-    /// A link's text. An absolute one names a place on the host, so it is refused.
+    /// A link's target. An absolute target is a path of the host, so it is refused.
     pub(crate) fn read_link(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<String> {
         let base = self.base(fd)?;
         on_tree!(base, |tree| {
@@ -277,7 +278,7 @@ impl FilesView<'_> {
     }
 }
 
-/// The second directory, if in another mount than the first. The same directory in two mounts counts as two.
+/// The second directory, if it is in another mount than the first. One directory in two mounts counts as two.
 fn other_mount<'a>(old: &Base, new: &'a FsResult<Base>) -> Option<&'a Base> {
     new.as_ref().ok().filter(|new| !Arc::ptr_eq(&old.opened.mount, &new.opened.mount))
 }
@@ -337,7 +338,7 @@ pub(super) fn descriptor_type(kind: FileType) -> DescriptorType {
 
 /// The entries of a directory of the host.
 pub(crate) struct Entries {
-    /// Without `.` and `..`, counted up to one past a bound.
+    /// The number of entries without `.` and `..`, counted up to one past a limit.
     pub(crate) count: u64,
     /// Whether a name is spelled differently for the guest.
     pub(crate) odd: bool,
@@ -370,7 +371,7 @@ pub(crate) fn all_entries(dir: impl AsFd, bound: u64) -> FsResult<Vec<(OsString,
             return Err(ErrorCode::InsufficientSpace.into());
         }
         let file_type = match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not return the type.
             FileType::Unknown => statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| kind(&stat)),
             told => told,

@@ -1,4 +1,4 @@
-//! Bodies on their way: a guest's requests and their replies.
+//! The bodies of a guest's requests and of their replies.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ impl Body for RequestBody {
     }
 }
 
-/// A reply's body as it arrives, without a search for secrets: broken off after a silence while somebody
-/// waits for more. A pause of the reader is not a silence.
+/// A reply's body, passed on without a search for secrets. A silence of the peer while the reader waits
+/// breaks the connection; a pause of the reader does not.
 pub(crate) struct ReplyBody {
     incoming: Incoming,
     fault: FaultCell,

@@ -1,8 +1,8 @@
-//! A reply compressed without the guest's request, decoded on its way.
+//! Decodes a reply that is compressed although the guest did not request it.
 //!
-//! Decoded at the gate, for tools in every language and the host's own clients alike, because none of them
-//! expects a server that compresses unasked. A guest that asks for a coding gets the bytes unchanged. If
-//! secrets are searched for, nothing is decoded: such replies are refused (INV-103).
+//! The gate decodes it, for tools in every language and for the host's own clients, because none of them
+//! expects compression without a request. A guest that requests a coding gets the bytes unchanged. If secrets
+//! are searched for, such replies are refused instead (INV-103).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::metered::MAX_REPLY;
 use super::refusal::deny;
 use crate::receipt::record::Record;
 
-/// Whether a request's headers ask for a coding.
+/// Whether a request's headers accept a coding.
 pub(crate) fn asks(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter();
     values.into_iter().any(|value| {
@@ -33,12 +33,12 @@ pub(crate) fn asks(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The reply without its codings. INV-476: output is billed beside input, and no layer is longer than
-/// [`MAX_REPLY`].
+///
+/// The decoded reply. INV-476: output is billed beside input, and no layer is longer than [`MAX_REPLY`].
 ///
 /// # Errors
 ///
-/// When a coding is unsupported.
+/// A coding is unsupported.
 pub(crate) fn decoded(
     mut reply: Response<WasiBody>,
     record: &Arc<Record>,
@@ -54,7 +54,7 @@ pub(crate) fn decoded(
     Ok(reply.map(|inner| DecodedBody { inner, decoder, record, ended: false }.boxed_unsync()))
 }
 
-/// The word for a guest.
+/// The guest's error.
 fn coding(error: CodingError) -> Error {
     match error {
         CodingError::Unknown(name) => Error::HttpResponseContentCoding(Some(name)),
@@ -64,7 +64,7 @@ fn coding(error: CodingError) -> Error {
     }
 }
 
-/// See [`decoded`]. Trailers are about the bytes that came, and go.
+/// The body of [`decoded`]. Trailers are dropped, because they are about the encoded bytes.
 struct DecodedBody {
     inner: WasiBody,
     decoder: Decoder,

@@ -1,4 +1,4 @@
-//! Headers that a guest neither sets nor sees.
+//! Headers that a guest can neither set nor read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, ForbiddenHeaderFilter};
 /// wasmtime-wasi-http (`host`, `connection`, `transfer-encoding`, `upgrade`, ...).
 const CONNECTION_HEADERS: &[&str] = &["te", "trailer", "expect", "via", "forwarded"];
 
-/// Whether the header is forbidden whatever is granted.
+/// Whether the header is forbidden whatever the grants.
 pub(crate) fn is_always_forbidden(name: &HeaderName) -> bool {
     let text = name.as_str();
     DEFAULT_FORBIDDEN_HEADERS.contains(name)
@@ -17,7 +17,7 @@ pub(crate) fn is_always_forbidden(name: &HeaderName) -> bool {
         || CONNECTION_HEADERS.contains(&text)
 }
 
-/// The filter of one store: headers with secrets are the host's too.
+/// The filter of one store, which also forbids the headers with secrets.
 pub(crate) fn filter(secret_headers: Vec<HeaderName>) -> ForbiddenHeaderFilter {
     Arc::new(move |name| is_always_forbidden(name) || secret_headers.contains(name))
 }

@@ -1,5 +1,5 @@
-//! The traits of `wasi:http`: wasmtime-wasi-http's own, with calls counted and the resources
-//! bounded that a guest fills without sending anything.
+//! Implements the traits of `wasi:http` by wasmtime-wasi-http's own host, with calls counted and with limits
+//! on the resources that a guest fills without sending.
 
 use std::collections::HashSet;
 
@@ -20,12 +20,12 @@ use super::refusal::{MAX_PATH, deny};
 
 use types::{ErrorCode, HeaderError as BadHeader, Method, Scheme, StatusCode};
 
-/// Header lists and unsent requests of one store. Each can hold `MAX_HEADER_BYTES` of headers, and a request
-/// a piece of its body.
+/// Header lists and unsent requests of one store. Each list may have `MAX_HEADER_BYTES`, and each request a
+/// piece of its body.
 pub(crate) const MAX_HELD: usize = 128;
-/// The longest method that is kept; the gate passes only the common ones anyway.
+/// The longest method that is stored; the gate permits only the common ones anyway.
 const MAX_METHOD: usize = 32;
-/// The longest `host:port`: a DNS name has at most 253 bytes.
+/// The longest `host:port`, because a DNS name has at most 253 bytes.
 const MAX_AUTHORITY: usize = 300;
 
 type Fields = Resource<FieldMap>;
@@ -33,8 +33,8 @@ type Request = Resource<HostOutgoingRequest>;
 type Options = Resource<RequestOptions>;
 type Nanoseconds = Option<types::Duration>;
 
-/// The header lists and requests of a store, by number in the resource table. An entry missed at its end is
-/// replaced when its number is reused.
+/// The header lists and requests of a store, by number in the resource table. An entry whose end was missed
+/// is replaced when its number is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Held(HashSet<u32>);
 
@@ -53,13 +53,13 @@ impl Held {
 }
 
 impl HttpView<'_> {
-    /// wasmtime-wasi-http's own host. Counts a call.
+    /// Counts a call, and returns wasmtime-wasi-http's own host.
     fn inner(&mut self) -> WasiHttpCtxView<'_> {
         self.ctx.hooks.gate.record.host_call();
         WasiHttpCtxView { hooks: &mut self.ctx.hooks, table: self.table, ctx: &mut self.ctx.inner }
     }
 
-    /// Refuses a resource beyond the bound. The making functions have no error, so this traps.
+    /// Refuses a resource beyond the limit. The functions that make resources have no error, so this traps.
     fn room(&self) -> wasmtime::Result<()> {
         if !self.ctx.held.is_full() {
             return Ok(());
@@ -75,8 +75,8 @@ impl HttpView<'_> {
     }
 }
 
-/// Drops a request refused before any check. Returns its target; `None` = no target that a host rule could
-/// name.
+/// Drops a request that was refused before any check. Returns its target; `None` = no target that a host rule
+/// could name.
 pub(crate) fn take_refused(
     view: &mut HttpView<'_>,
     request: Request,
@@ -96,7 +96,7 @@ fn target_of(request: &HostOutgoingRequest) -> Option<Target> {
     Target::parse(&format!("{scheme}://{authority}/")).ok()
 }
 
-/// Functions passed on unchanged: `Trait: function(arguments) -> result; ...`.
+/// Passes functions on unchanged: `Trait: function(arguments) -> result; ...`.
 macro_rules! hand_on {
     ($trait:ident: $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&mut self, $($arg: $type),*) -> $result {
@@ -111,7 +111,7 @@ impl types::Host for HttpView<'_> {
         convert_header_error(err: HeaderError) -> wasmtime::Result<BadHeader>;
     }
 
-    /// Tells a guest why a body broke off.
+    /// Returns to a guest why a body broke off.
     fn http_error_code(
         &mut self,
         err: Resource<wasmtime::Error>,
@@ -344,7 +344,8 @@ impl types::HostFutureTrailers for HttpView<'_> {
     }
 }
 
-// A tool serves no requests: these resources cannot be made, except for a useless outgoing response.
+// A tool serves no requests: these resources cannot be made, except for a useless outgoing
+// response.
 
 impl types::HostIncomingRequest for HttpView<'_> {
     hand_on! { HostIncomingRequest:
@@ -390,7 +391,7 @@ impl types::HostOutgoingResponse for HttpView<'_> {
         Ok(self.kept(made))
     }
 
-    /// Nobody would read the bytes.
+    /// The bytes would have no reader.
     fn body(
         &mut self,
         _response: Resource<HostOutgoingResponse>,

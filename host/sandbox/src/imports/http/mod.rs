@@ -1,13 +1,12 @@
-//! The network gate: `wasi:http/outgoing-handler` with every request checked, every
-//! connection made to an address that was checked, every byte billed, and secrets joined by
-//! the host.
+//! The network gate: `wasi:http/outgoing-handler` with every request checked, every connection made to an
+//! address that was checked, every byte billed, and secrets added by the host.
 //!
-//! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest
-//! sees the reply and sends the next request, which is checked like the first), decodes an unrequested
-//! compression, and uses no proxy.
+//! The gate implements HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest gets the reply
+//! and sends the next request, which is checked like the first), decodes compression that was not requested,
+//! and uses no proxy.
 //!
 //! In a run without secrets a reply reaches the guest as it arrives. In a run with secrets the whole reply is
-//! searched first, so an endless reply is never seen.
+//! searched first, so an endless reply never reaches the guest.
 
 mod body;
 mod connect;
@@ -48,7 +47,8 @@ pub use self::resolve::{Resolver, SystemResolver};
 pub(crate) use self::secrets::{JarSecrets, Watch};
 pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
 
-/// Bytes of one write to a request's body, because the guest names the size, and the host holds the bytes.
+/// Bytes of one write to a request's body, because the guest chooses the size, and the host buffers the
+/// bytes.
 const BODY_CHUNK: usize = 64 << 10;
 
 /// The network of one store.
@@ -86,7 +86,7 @@ impl HasData for Http {
 }
 
 impl HttpCtx {
-    /// The network of a new store. Nothing is opened. Connections count against the store's own limits and
+    /// The network of a new store, without a connection. Connections count against the store's own limits and
     /// the jar's shared ones.
     pub(crate) fn new(
         scope: HostScope,
@@ -142,7 +142,7 @@ impl WasiHttpHooks for Hooks {
         let sending = Arc::clone(&self.gate).send(request, options);
         Box::new(async move {
             let (response, io) = sending.await?;
-            // Closing the jar waits until the connection is gone.
+            // Closing the jar waits until the connection is closed.
             let io: Io = Box::new(async move {
                 let _operation = operation;
                 Box::into_pin(io).await

@@ -1,4 +1,4 @@
-//! How a request is refused, or fails.
+//! The errors of a refused or failed request.
 
 use belljar_policy::DenyCode;
 use wasmtime_wasi_http::Error;
@@ -7,9 +7,9 @@ use super::metered::{BodyFault, FaultCell};
 use crate::receipt::Denial;
 use crate::receipt::record::{Record, clip};
 
-/// The longest path with its query, in bytes. Servers take about as much.
+/// The longest path with its query, in bytes, because servers accept about as much.
 pub(crate) const MAX_PATH: usize = 8 << 10;
-/// Writes a refusal down and makes the error that the guest gets.
+/// Records a refusal and returns the guest's error.
 pub(crate) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
     record.deny(Denial::new(code, "request", clip(&facts)));
     Error::HttpRequestDenied

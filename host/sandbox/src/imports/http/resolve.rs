@@ -1,4 +1,4 @@
-//! From a name to addresses.
+//! Resolves names to addresses.
 
 use std::io;
 use std::net::IpAddr;
