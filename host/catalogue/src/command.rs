@@ -3,11 +3,13 @@
 use belljar_definition::ToolManifest;
 use belljar_sandbox::{CommandForm, Wasm};
 
-/// The component, called like a command if its manifest demands it. The tool has the component's name.
+///
+/// The component, as a command with the form of its manifest, if that has one. The tool has the component's
+/// name.
 ///
 /// # Errors
 ///
-/// When the words, the variables or the schema of `[command]` will not do; the text says how.
+/// The words, the variables or the schema of `[command]` are invalid; the text has the reason.
 pub fn called(wasm: Wasm, manifest: &ToolManifest) -> Result<Wasm, String> {
     let form = CommandForm::default().described(&manifest.description);
     let Some(spec) = &manifest.command else { return Ok(wasm.called(form)) };

@@ -1,4 +1,4 @@
-//! Files in the `drafts/` folder of a home that wait for a person to activate them, and the obstacles.
+//! Files in the `drafts/` folder of a home, unused until a person activates them, and the obstacles.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use belljar_policy::Shown;
 use crate::library::{Library, Root};
 use crate::scan::DRAFTS;
 
-/// A draft. It is in nobody's use.
+/// A draft: a file that no run uses yet.
 #[derive(Debug)]
 pub struct Draft<D = AgentDefinition> {
     /// The name, if any, for example `scout`.
@@ -19,18 +19,18 @@ pub struct Draft<D = AgentDefinition> {
     pub file: PathBuf,
     /// The definition; `None` = unparsable.
     pub entry: Option<CatalogEntry<D>>,
-    /// Findings about it. Errors stand in the way; warnings and notes do not.
+    /// The findings about the file. Only errors prevent its activation.
     pub findings: Vec<Diagnostic>,
 }
 
 impl<D> Draft<D> {
-    /// Whether it can be taken into use.
+    /// Whether the draft can be activated.
     pub fn is_ready(&self) -> bool {
         self.findings.iter().all(|found| found.severity < Severity::Error)
     }
 }
 
-/// The drafts of one kind in a home, checked like other files, and for name clashes with active ones.
+/// The drafts of one kind in a home, checked like other files, and for names that active files already have.
 /// Activates nothing.
 pub fn drafts<D>(live: &Library<D>, home: &Path, context: D::Context) -> Vec<Draft<D>>
 where
@@ -64,7 +64,7 @@ where
     drafts
 }
 
-/// Why the name of a draft is taken: by an active file, by belljar's own, or by an unparsable file in the
+/// Why a draft cannot have its name: an active file has it, belljar itself, or an unparsable file in the
 /// home.
 fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Option<Diagnostic> {
     let catalog = live.catalog();
@@ -87,5 +87,5 @@ fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Op
     Some(Diagnostic { hint, ..Diagnostic::of_file(draft.definition.path(), NAME_TAKEN, message) })
 }
 
-/// The code of the finding that a draft's name is taken. The message names the present owner.
+/// The code of the finding that a draft's name is already used. The message names the present owner.
 pub const NAME_TAKEN: &str = "name-taken";

@@ -1,5 +1,6 @@
-//! The catalogue of everything on disk: the agents, teams and skills of a home, a workspace and
-//! installed libraries, and the tools that an agent can be given.
+//! The catalogue of everything on disk: the agents, teams and skills of a home, a workspace and installed
+//! libraries, and the tools that an agent can be granted. For example, [`Library::catalog`] returns the
+//! agents, and [`ToolCatalogue::offer`] the tools for one agent's rights.
 //!
 //! ```text
 //! roots ──> scan (finds, reads) ──> library (keeps up to date) ──> drafts (what waits beside it)
@@ -7,8 +8,8 @@
 //! [mcp.NAME], mcp/NAME.json ──> servers ────────┘
 //! ```
 //!
-//! The crate runs no agent and decides about no right: `belljar_definition` decides what counts of the found
-//! files, and `belljar_policy` what may be offered.
+//! The crate runs no agent and grants no right: `belljar_definition` parses the found files, and
+//! `belljar_policy` decides about the tools.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,4 +1,4 @@
-//! MCP servers: the configured ones, each with its accepted tools. No server is contacted here.
+//! The configured MCP servers, each with its accepted tools. No server is contacted here.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -74,7 +74,7 @@ impl Servers {
         let tokens = keep.now(&server).unwrap_or_else(|why| {
             let name = server.name();
             let cure = match setting.oauth.is_service {
-                // Nobody can log in there.
+                // No person can log in to this server.
                 true => format!("remove it: `belljar mcp logout {name}`"),
                 false => format!("log in again: `belljar mcp login {name}`"),
             };
@@ -216,10 +216,10 @@ impl TokenFiles {
         }
     }
 
-    /// Locks these files while the result lives: a process that renews a token must not restore one that a
-    /// person has just removed.
+    /// Locks these files while the returned file is open, so that a process that renews a token does not
+    /// restore one that a person has just removed.
     fn alone(&self) -> Result<std::fs::File, String> {
-        // INV-487: whoever renews a token has no look at the way there before.
+        // INV-487: a renewal has no earlier check for links.
         if self.0.is_symlink() {
             return Err(format!("`{}` is a link: tokens are kept behind none", self.0.shown()));
         }
@@ -259,7 +259,7 @@ fn of_program(
     Ok(server.of_program(program, accepted))
 }
 
-/// The grants of a server, by the operator's settings. A program may learn its granted directories; a remote
+/// The grants of a server, by the operator's settings. A program may list its granted directories; a remote
 /// server has none.
 fn granted(grants: &McpGrants, directories: Vec<PathBuf>) -> Granted {
     let sampling = grants.sampling.clone();
@@ -271,7 +271,7 @@ fn granted(grants: &McpGrants, directories: Vec<PathBuf>) -> Granted {
 /// The address of a program's server: a reserved name that leads nowhere.
 const NOWHERE: &str = "https://command.invalid";
 
-/// The program of a server, as the broker is told of it.
+/// The description of a server's program for the broker.
 pub fn program(name: &str, setting: &McpProgram) -> Program {
     Program {
         name: name.to_owned(),

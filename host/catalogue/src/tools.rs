@@ -90,7 +90,7 @@ pub struct ToolComponent {
     imports: OnceLock<Arc<[String]>>,
 }
 
-/// All tools by name.
+/// The index of all tools, by name.
 #[derive(Debug, Default)]
 pub struct ToolCatalogue {
     components: Vec<Arc<ToolComponent>>,

@@ -50,7 +50,7 @@ impl Fuse {
     }
 }
 
-/// Why steps were not done.
+/// The reason for stopping between steps.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// A file differs from the journal's record.

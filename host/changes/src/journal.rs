@@ -188,7 +188,8 @@ const DONE: &str = "done";
 const SETTLED: &str = "settled";
 const UNDOING: &str = "undoing";
 
-/// Marks an apply that could not be undone completely: its contents stay for a person.
+/// The prefix of the directory of an apply that could not be undone completely: its contents stay for a
+/// person.
 const LEFT: &str = "left-";
 
 impl Journal {
@@ -311,7 +312,7 @@ impl Entry {
         let path = self.dir.join(RECORD);
         let bytes = serde_json::to_vec(record).map_err(|error| self.damaged(&error.to_string()))?;
         let write = || -> io::Result<()> {
-            // The contents first, then the record that refers to them.
+            // The contents are synced before the record that refers to them.
             crate::disk::sync_disk(File::open(&self.dir)?)?;
             let beside = self.dir.join("record.new");
             let mut file = create(&beside)?;

@@ -371,7 +371,7 @@ impl Lister<'_> {
         Ok(inside)
     }
 
-    /// Lists one file that is renamed or deleted with its directory.
+    /// Lists a file that is renamed or deleted together with its directory.
     fn part(
         &mut self,
         path: PathBuf,

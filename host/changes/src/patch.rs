@@ -1,4 +1,4 @@
-//! Changes as a patch, in the form that `git apply` takes.
+//! Writes changes as a patch for `git apply`.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const DIGITS: &[u8; 85] =
 /// Bytes in a line of a binary patch.
 const LINE: usize = 52;
 
-/// One side of a change.
+/// The content before or after a change.
 enum Side {
     Nothing,
     /// A text, a link's target included.

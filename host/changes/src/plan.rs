@@ -19,7 +19,7 @@ pub(crate) struct Chosen {
     pub(crate) held_back: Vec<(PathBuf, &'static str)>,
 }
 
-/// For each change, the changes that must be applied with it.
+/// The changes that must be applied together with each change, by index.
 fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, WorkStopped> {
     let mut by_path: HashMap<&Path, Vec<usize>> = HashMap::new();
     let mut renames: BTreeMap<&Path, usize> = BTreeMap::new();
@@ -172,7 +172,7 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// The selected changes with their needs; a directory with all its parts.
+/// The selected changes with their needs; a directory comes with all its parts.
 fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> BTreeSet<usize> {
     let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {

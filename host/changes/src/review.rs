@@ -106,7 +106,7 @@ pub struct Kept {
 }
 
 impl Applied {
-    /// Whether [`Review::undo`] would restore anything.
+    /// Whether [`Review::undo`] would restore any file.
     pub fn can_be_undone(&self) -> bool {
         let kept = self.dropped.iter().any(|path| !self.lost.contains(path));
         kept || !self.applied.is_empty() || !self.merged.is_empty()

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::paths::PathSet;
 use crate::{Changes, ChangesError};
 
-/// All changes, or those at some paths and below.
+/// A selection of all changes, or of those at some paths and below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// `None` = all.

@@ -8,8 +8,8 @@ use belljar_work::{StopSignal, WorkStopped};
 
 use crate::diff::{Compared, Hunk, Lines, Meter, compare, count_lines};
 
-/// Bytes of a compared text. A larger one is treated as binary, so that memory and time stay bounded,
-/// whatever an agent writes.
+/// The largest text that is compared, in bytes. A larger one is treated as binary, so that memory and time
+/// stay bounded, whatever an agent writes.
 pub(crate) const MAX_TEXT: u64 = 4 << 20;
 
 /// The first bytes of a file, in which a zero byte marks it as binary, as in git.

@@ -351,7 +351,7 @@ impl<D: Filed> Catalog<D> {
         let Some(slug) = Slug::written(name) else { return Err(self.not_found(name, None)) };
         let id = AgentId { scope: Scope::Home, slug };
         let entry = self.get(&id);
-        // A file that does not look like an agent is still meant as one.
+        // A file without the form of an agent may still be meant as one.
         let broken = self.skipped.iter().find(|skipped| {
             let unread =
                 matches!(skipped.reason, SkipReason::Invalid(_) | SkipReason::NotAnAgent(_));

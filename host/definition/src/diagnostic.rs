@@ -7,11 +7,11 @@ use belljar_policy::Shown;
 
 use crate::snippet::Snippet;
 
-/// The most diagnostics of one file, because a hostile file must not cause a flood. A last one mentions that
-/// there are more.
+/// The most diagnostics of one file, because a hostile file must not cause a flood. The last one mentions
+/// further ones.
 pub const MAX_DIAGNOSTICS: usize = 50;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
@@ -23,7 +23,7 @@ pub enum Severity {
     Error,
 }
 
-/// One finding about one file. All foreign text is already escaped.
+/// A finding about a file. Foreign text in it is already escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file.
@@ -32,7 +32,7 @@ pub struct Diagnostic {
     pub line: u32,
     /// The column in characters, from 1; 0 = the line as a whole.
     pub column: u32,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// A stable word for programs, for example `unknown-field`.
     pub code: &'static str,
@@ -71,7 +71,7 @@ impl Diagnostic {
         Snippet::new(source, self.severity, self.line, self.column)
     }
 
-    /// The first line of what a person reads: place, severity and message, without the hint.
+    /// The first line for a person: place, severity and message, without the hint.
     pub fn headline(&self) -> String {
         let path = Shown::new(&self.path.to_string_lossy()).to_string();
         let place = match (self.line, self.column) {
@@ -145,7 +145,7 @@ impl<'a> Findings<'a> {
         self.list.push(Diagnostic { path, line, column, severity, code, message, hint });
     }
 
-    /// Whether a finding more would only be counted: nothing costly needs to be found out for it.
+    /// Whether a further finding would only be counted, so that no costly hint is needed for it.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= MAX_DIAGNOSTICS
     }
@@ -187,7 +187,7 @@ pub(crate) fn place_of(text: &str, offset: usize) -> Position {
     Position { line: count(line + 1), column: count(column + 1) }
 }
 
-/// A count as it stands in a diagnostic.
+/// A count in the type that diagnostics use.
 pub(crate) fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! The common part of agents, teams and skills: each is one file in a folder named after its kind, with a
-//! name in the file.
+//! The common part of agents, teams and skills: each is a file in a folder named after its kind, with a name
+//! in the file.
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ pub trait Filed: Sized {
     /// The inputs of parsing, beside the text.
     type Context;
 
-    /// Whether a file is of this kind, by its path below the folder. Others are skipped silently.
+    /// Whether a file is of this kind, by its path below the folder. Other files are skipped without a
+    /// report.
     fn wants(below: &Path) -> bool;
 
     /// Parses one file. Never panics.

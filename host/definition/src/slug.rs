@@ -231,7 +231,7 @@ fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
     seen.nfc().flat_map(char::to_lowercase).nfc()
 }
 
-/// Whether a character is a part of a slug; others separate its words.
+/// Whether a character is a part of a slug; all others separate words.
 fn is_kept(c: char) -> bool {
     match c.is_ascii() {
         true => c.is_ascii_alphanumeric(),

@@ -1,4 +1,4 @@
-//! The nearest known word to an unknown one.
+//! Finds the known word that is most similar to an unknown one.
 
 /// The similarity (Jaro-Winkler, 0 to 1) from which a word is suggested: `file_read` for `file_raed`, but not
 /// `hosts` for `notes`.

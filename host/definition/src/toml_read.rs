@@ -120,7 +120,7 @@ impl<'t, 'p> Reader<'t, 'p> {
             if known.contains(&name.as_ref()) {
                 continue;
             }
-            // A suggestion costs a comparison with every known key.
+            // A suggestion needs a comparison with every known key.
             if self.findings.is_full() {
                 self.findings.drop_one(Severity::Error);
             } else {

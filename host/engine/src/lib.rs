@@ -19,9 +19,9 @@ const WASM_STACK: usize = 1 << 20;
 /// The stack of a store's fiber: the guest's stack, and that of host functions above it.
 const FIBER_STACK: usize = 2 << 20;
 
-/// The settings of every engine, and of the compiler, for the processor of this machine. What
-/// changes machine code is fixed here; a proposal that no supported toolchain needs is off, for it
-/// would be attack surface.
+/// The settings of every engine, and of the compiler, for the processor of this machine. Every setting that
+/// affects machine code is fixed here. WebAssembly proposals that no supported toolchain needs are off,
+/// because they would be attack surface.
 pub fn config() -> Config {
     let mut config = Config::new();
     config
@@ -31,17 +31,18 @@ pub fn config() -> Config {
         .concurrency_support(false)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(FIBER_STACK)
-        // One store never sees what another left on a fiber stack.
+        // A store must never see the data of another on a fiber stack.
         .async_stack_zeroing(true)
         .shared_memory(false)
         .gc_support(false)
-        // The trap's name is enough for a receipt; frames of foreign code are not shown. So no
-        // table leads back from machine code to WebAssembly, which would double what is loaded.
+        // The trap's name is enough for a receipt, and frames of foreign code are not shown.
+        // Without backtraces, no table from machine code to WebAssembly is needed, which would
+        // double the size.
         .wasm_backtrace_max_frames(None)
         .generate_address_map(false)
-        // Nobody unwinds through a guest's frames: a trap leaves them all at once.
+        // A trap leaves all frames of a guest at once, so no unwinding is needed.
         .native_unwind_info(false);
-    // Multiple memories stay on: wasmtime's own adapters between the instances of one
+    // Multiple memories stay on, because wasmtime's own adapters between the instances of one
     // component use them.
     for feature in [
         WasmFeatures::THREADS,
@@ -58,11 +59,12 @@ pub fn config() -> Config {
     config
 }
 
-/// The machine code of a component, for the processor of this machine.
+///
+/// Compiles a component to machine code, for the processor of this machine.
 ///
 /// # Errors
 ///
-/// When it is no component, or uses what the settings switch off.
+/// The bytes are not a component, or use a proposal that is off.
 pub fn compile(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     compile_with(config(), wasm)
 }

@@ -79,7 +79,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
-    // Other processes, for example their limits, processors, priorities and signals.
+    // Limits, processors, priorities and signals of other processes.
     libc::SYS_get_robust_list,
     libc::SYS_getpgid,
     libc::SYS_ioprio_get,

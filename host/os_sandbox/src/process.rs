@@ -27,8 +27,8 @@ pub(crate) fn drop_privileges() -> std::io::Result<()> {
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, 0];
     let none = [0_u32; 6];
-    // SAFETY: the header names a version and this process, and the array has as many words as the version
-    // reads; the call writes to neither.
+    // SAFETY: the header has a version and the id 0 for this process, and the array has as many
+    // words as the version reads; the call writes to neither.
     match unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
@@ -90,9 +90,9 @@ fn move_environment() {
     if !matches!(threads, Ok(1)) {
         return;
     }
-    // SAFETY: there is one thread, this one. The old strings are in the block that the kernel made for this
-    // process, writable and never freed; strings that the environment still names, or that the loader may
-    // know, are not changed.
+    // SAFETY: this process has only this thread. The old strings are in the block that the kernel
+    // made for this process, writable and never freed; strings that the environment still names, or
+    // that the loader may use, are not changed.
     unsafe {
         let old = strings();
         for (name, value) in std::env::vars_os() {

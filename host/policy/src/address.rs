@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The kind of network that an address belongs to. Everything but [`AddressClass::Public`] is
-/// refused unless the operator lists it.
+/// The kind of an address's network. Every kind except [`AddressClass::Public`] is refused unless the
+/// operator lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {
     /// Globally reachable.

@@ -67,7 +67,7 @@ pub const METERS: [Meter; 9] = [
 pub enum Level {
     /// All sessions of one tenant.
     Tenant,
-    /// One session, or one run.
+    /// A session, or a run.
     Session,
     /// All stages of one team run.
     Team,

@@ -17,7 +17,7 @@ pub enum Source {
     Grants,
     /// The rights of the agent that spawned this one.
     Parent,
-    /// A hook that the operator configured, about one call.
+    /// A hook of the operator's settings, for one call.
     Hook,
     /// Belljar itself: the tool is unknown, or not offered at this point of a run.
     Host,

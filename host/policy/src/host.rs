@@ -25,8 +25,8 @@ use crate::{AddressClass, Denied, DenyCode, Shown, Source, classify};
 
 mod covers;
 
-/// The header, in lower case, that marks a guest's request on this machine. The network gate adds the header,
-/// and every listening belljar refuses requests with it.
+/// The header, in lower case, that marks a guest's request to this machine. The network gate adds it, and
+/// every listening belljar refuses requests with it.
 pub const GUEST_MARK: &str = "belljar-guest";
 
 /// The longest rule, in bytes, because a DNS name is at most 253.
@@ -74,7 +74,7 @@ pub enum HostPattern {
     Any,
     /// A single name, lower case, in its ASCII form, for example `api.example.com`.
     Name(String),
-    /// Every name below this one, for example below `example.com`.
+    /// Every name below this one: for `example.com`, names like `api.example.com`.
     Below(String),
     /// The addresses of a network; a single address is a network of one.
     Net(IpNet),

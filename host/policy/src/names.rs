@@ -1,4 +1,4 @@
-//! Names that cross a trust boundary, checked once when they are made.
+//! Names that cross a trust boundary, validated when they are made.
 
 use std::borrow::Borrow;
 use std::fmt;

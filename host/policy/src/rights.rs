@@ -151,7 +151,7 @@ pub struct Narrowing {
     pub by: Source,
     /// The request, as a person reads it.
     pub what: String,
-    /// The request, for a program that would grant it.
+    /// The request in a form by which a program can grant it.
     pub wanted: Wanted,
     /// The reason, where the source alone does not explain the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,7 +308,7 @@ impl Rights {
         (Self { tools, mounts, hosts, secrets, limits, lists: Arc::new(lists) }, notes)
     }
 
-    /// The rights of a child: its own definition ∩ its own grants ∩ these rights.
+    /// The rights of a child: the child's definition ∩ the child's grants ∩ these rights.
     pub fn attenuate(&self, asked: &Asked, grants: &Grants) -> (Self, Vec<Narrowing>) {
         Self::effective(asked, grants, Some(self))
     }

@@ -62,10 +62,10 @@ pub enum LoadError {
     /// A hook was expected, but the component is something else.
     #[error("not a belljar hook: it does not export `belljar:hook/hooks@0.1.0`")]
     NoHook,
-    /// Imports an interface, or a version of one, that the host does not know.
+    /// Imports an unknown interface, or an unknown version of one.
     #[error("imports `{0}`, which the host does not offer")]
     UnknownImport(String),
-    /// Compiling failed, took too long or too much memory.
+    /// Compiling failed, or exceeded its limit of time or memory.
     #[error("compiling failed: {0}")]
     Compile(String),
     /// Loading the compiled form failed.

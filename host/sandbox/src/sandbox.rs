@@ -48,7 +48,8 @@ pub(crate) struct Shared {
     pub(crate) broker: Option<Broker>,
 }
 
-/// A loaded component: compiled, checked against the contract, every import known. Stays loaded while held.
+/// A loaded component: compiled, checked against the contract, with known imports. Stays loaded while a
+/// handle exists.
 #[derive(Debug, Clone)]
 pub struct Component(pub(crate) Arc<Loaded>);
 

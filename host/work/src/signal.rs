@@ -16,7 +16,7 @@ pub struct StopSignal {
 #[error("stopped before the end")]
 pub struct WorkStopped;
 
-/// Raises its signal when it is dropped.
+/// Raises the signal when dropped.
 #[derive(Debug)]
 pub(crate) struct RaiseOnDrop(Arc<AtomicBool>);
 

@@ -49,7 +49,8 @@ const NO_NAME: &str = "its path has a part that is no name: nobody knows which p
 /// The reason if this program's tables are broken: then every name is marked.
 const NO_TABLE: &str = "the table of files that run later cannot be read";
 
-/// Why a change would be run or read later, by name and kind; `above` is the workspace's directory.
+/// Why a program would run or read a changed file later, by name and kind; `above` is the workspace's
+/// directory.
 pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str> {
     let is_dir = file.node == Node::Directory;
     let named = by_place(above, &file.path, is_dir);

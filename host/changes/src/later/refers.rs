@@ -20,16 +20,17 @@ use crate::{FileChange, FileDifference, Node};
 const MAX_TEXT: u64 = 256 << 10;
 /// Bytes read of all files.
 const MAX_TEXTS: u64 = 4 << 20;
-/// Files opened because another file names them.
+/// The most files that are opened because another file names them.
 const MAX_NAMED: usize = 512;
-/// Levels of files that name other files.
+/// The deepest chain of files that name other files.
 const MAX_DEPTH: usize = 4;
 /// Bytes of a word that may be a path, for example `scripts/test.sh`.
 const MAX_WORD: usize = 512;
-/// Directories in which the commands of one file may run.
+/// The most directories in which the commands of one file may run.
 const MAX_BASES: usize = 8;
 
-/// Marks changed files named by a file of the workspace or of the changes that a program runs by itself.
+/// Marks the changed files that are named in a file which a program runs by itself, in the workspace or in
+/// the changes.
 pub(super) fn mark(
     table: &'static Table,
     files: &mut [FileChange],

@@ -27,8 +27,8 @@ pub const CLARIFY: &str = "clarify";
 /// Enters and leaves a copy of the agent's overlays.
 pub const WORKTREE: &str = "worktree";
 
-/// All built-in tools. They are ordinary names in the same allowlist as other tools; the offered ones also
-/// depend on the agent's place in the session.
+/// All built-in tools. They have ordinary names in the allowlist of all tools; whether one is offered also
+/// depends on the agent's place in the session.
 pub const BUILTIN_TOOLS: [&str; 9] = [
     SPAWN_AGENT,
     DELEGATE_PARALLEL,

@@ -328,7 +328,7 @@ impl Field<'_> {
         }
     }
 
-    /// Whether a text denies by itself: a denying word, or a negation with its object.
+    /// Whether a text is a denial: a denying word, or a negation with an object.
     fn denies(&self, text: &str) -> bool {
         const NO: &[&str] = &[
             "no", "not", "never", "without", "cannot", "dont", "non", "cant", "deny", "denies",

@@ -113,7 +113,7 @@ pub struct SubagentsAsk {
     pub enabled: Option<bool>,
     /// The number of levels of children below the agent; 0 = no delegation.
     pub max_depth: Option<u32>,
-    /// How many children may run at the same time.
+    /// The number of subagents that may run concurrently.
     pub max_concurrent: Option<u32>,
     /// The agents it may delegate to, as written; absent = all.
     pub allowed_agents: Option<Vec<String>>,

@@ -114,7 +114,7 @@ pub fn parse_agent_in(
     }
 }
 
-/// The result for a file longer than [`MAX_DEFINITION`], for callers that know the length without reading.
+/// The result for a file longer than [`MAX_DEFINITION`], for a caller that knows the length without reading.
 pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
     let mut findings = Findings::new(path);
     findings.error_hint(

@@ -423,7 +423,7 @@ impl ToolListReader<'_, '_, '_, '_> {
             return sides;
         }
         let parts = split_words(&entry.text, at);
-        // `Bash (git *)` is one name with its scope.
+        // `Bash (git *)` is a name with its scope.
         let is_scope = |part: &Entry| part.text.starts_with('(');
         if parts.len() > 1 && !parts.iter().any(is_scope) {
             let few = parts.len() <= MAX_TOOLS;
@@ -563,7 +563,8 @@ fn lower(
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    // A tool that only `at_most` names keeps its permission, unless the new field has a rule for all others.
+    // A tool that only `at_most` names keeps its permission, unless the new field has a rule for
+    // all unnamed tools.
     let before = at_most.keys().filter(|_| others.is_some());
     let names: BTreeSet<ToolName> = before.chain(named.keys()).cloned().collect();
     for name in names {

@@ -1,5 +1,4 @@
-//! Tool names: belljar's own, and those of other programs in the one table that translates
-//! them.
+//! Tool names: belljar's own, and those of other programs, with the table that translates them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -72,7 +72,7 @@ impl GrantChange {
         change
     }
 
-    /// Whether there is nothing to add.
+    /// Whether the change adds nothing.
     pub fn is_empty(&self) -> bool {
         let Self { tools, mounts, hosts, secrets, limits, asked_tools: _, alone: _ } = self;
         tools.is_empty()

@@ -63,9 +63,9 @@ pub enum HookAction {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr,
 )]
 pub enum HookEvent {
-    /// Before a tool call that the rights allow.
+    /// Before a permitted tool call.
     PreToolUse,
-    /// After a tool call that succeeded.
+    /// After a successful tool call.
     PostToolUse,
     /// Before a subagent's first model call.
     SubagentStart,

@@ -70,7 +70,7 @@ impl HookMatcher {
         &self.text
     }
 
-    /// Whether it matches every name.
+    /// Whether the matcher matches every name.
     pub fn is_all(&self) -> bool {
         matches!(self.rule, Rule::All)
     }

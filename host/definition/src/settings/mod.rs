@@ -205,8 +205,7 @@ pub struct SecretSetting {
 pub struct ToolSetting {
     /// The configuration that the tool reads.
     pub config: BTreeMap<String, String>,
-    /// The component's digest, `sha256:` and 64 hex digits; a tool that is not built in needs
-    /// it.
+    /// The component's digest, `sha256:` and 64 hex digits; required for a tool that is not built in.
     pub digest: Option<String>,
 }
 
@@ -388,7 +387,7 @@ impl Settings {
         &self.warnings
     }
 
-    /// A warning for each tool that a grant names and that does not exist.
+    /// A warning for each tool in a grant that does not exist.
     pub fn check_tools(&self, known: &KnownTools) -> Vec<Diagnostic> {
         let missing = self.named_tools.iter().filter(|named| !known.contains(named.tool.as_str()));
         missing

@@ -41,7 +41,7 @@ pub struct Rule {
 /// Suspicious text in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspicion {
-    /// The rule that found it.
+    /// The rule that the text matches.
     pub rule: &'static Rule,
     /// The line, from 1.
     pub line: u32,

@@ -246,7 +246,7 @@ fn budget(key: &Key, node: Node, findings: &mut Findings<'_>) -> Option<TeamBudg
     Some(budget)
 }
 
-/// Each key that nobody took is an error.
+/// Reports each key that was not read.
 fn leftovers(fields: Fields<'_, '_>, of: &str, known: &[&str]) {
     let (left, findings) = fields.into_rest();
     for (key, _) in left {

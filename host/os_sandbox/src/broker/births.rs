@@ -117,7 +117,7 @@ impl Counter {
     /// gone.
     #[expect(unsafe_code, reason = "no safe interface reads what a filter asks")]
     fn next(&self) -> io::Result<Option<(u64, bool)>> {
-        // SAFETY: all zeros is a valid value of this struct, and the kernel demands it.
+        // SAFETY: all zeros is a valid value of this struct, and the kernel requires it.
         let mut asked: seccomp_notif = unsafe { std::mem::zeroed() };
         let listener = self.listener.as_raw_fd();
         // SAFETY: the descriptor is a listener, and the kernel writes one such struct.

@@ -328,7 +328,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// Signals to this process itself.
+/// Allows signals to this process itself.
 fn signals(rules: &mut Rules) -> Result<(), String> {
     let own = u64::from(std::process::id());
     for call in [libc::SYS_kill, libc::SYS_tgkill] {

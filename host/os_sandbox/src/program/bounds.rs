@@ -20,7 +20,8 @@ const NICE: i32 = 5;
 /// counts them.
 pub(crate) const MAX_THREADS: usize = 512;
 
-/// Lowers the limits of this process, which the program inherits, and ends this process with its keeper.
+/// Lowers the limits of this process, which the program inherits, and makes this process end together with
+/// its keeper.
 pub(super) fn lower(program: &Program) -> Result<(), String> {
     let limits = [
         // Private writable memory; unwritten address space does not count.

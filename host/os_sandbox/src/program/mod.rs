@@ -55,7 +55,7 @@ pub struct Program {
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment(pub BTreeMap<String, String>);
 
-/// A program in the broker's list: with its environment, or the reason why it cannot start.
+/// A program in the broker's list, with its environment, or the reason why it cannot start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {

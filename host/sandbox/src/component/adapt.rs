@@ -21,12 +21,13 @@ pub(crate) fn is_module(wasm: &[u8]) -> bool {
     wasm.starts_with(b"\0asm\x01\0\0\0")
 }
 
-/// The component of a command's module, made in this process: for trusted modules. See
+///
+/// Converts a command's module to a component in this process: only for trusted modules. See
 /// [`crate::Sandbox::adapt`] for a stranger's.
 ///
 /// # Errors
 ///
-/// Says why the module will not do, with every word of its own escaped.
+/// The reason why the module cannot be converted, with its own text escaped.
 pub fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
     check(module)?;
     let module = exit::with_code(module).ok_or("its imports are none of preview 1")?;

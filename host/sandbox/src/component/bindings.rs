@@ -18,7 +18,7 @@ pub(crate) mod hook {
     });
 }
 
-/// `wasi:config/store`, of which no crate that belljar uses has a copy.
+/// The bindings of `wasi:config/store`, because no dependency of belljar has them.
 pub(crate) mod config {
     wasmtime::component::bindgen!({
         inline: "

@@ -115,8 +115,8 @@ impl Cache {
     }
 
     fn mac(&self, kind: CacheKind, name: &str, content: &[u8]) -> Hmac<Sha256> {
-        // A key of the hash's own length is always accepted; the fallback is another MAC,
-        // which verifies nothing.
+        // A key of the hash's length is always accepted, so the fallback is never used; it would
+        // verify nothing.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
             .unwrap_or_else(|_| <Hmac<Sha256> as Mac>::new(&Default::default()));
         for part in [MAGIC.as_slice(), kind.suffix().as_bytes(), name.as_bytes()] {

@@ -36,8 +36,8 @@ const CHILD_FILES: u64 = 32;
 /// The amount by which the child's priority is lowered.
 const CHILD_NICE: i32 = 10;
 
-/// Wall time that the host waits for the child. The child runs at a low priority, so on a busy machine it may
-/// get a tenth of a processor; its work is bounded by processor time, and this limit only ends a child that
+/// The longest wait for the child: half an hour, because the child runs at a low priority and may get a tenth
+/// of a busy machine's processor. Its work is bounded by processor time; this limit only ends a child that
 /// does no work.
 pub(crate) const WAIT: Duration = Duration::from_secs(1_800);
 

@@ -26,7 +26,7 @@ impl CustomCodeMemory for InPlace {
         Ok(())
     }
 
-    /// Nothing to do: wasmtime unmaps its own pages next, and the program's may serve another engine.
+    /// Has no effect: wasmtime unmaps its own pages next, and the program's pages may serve another engine.
     fn unpublish_executable(&self, _: *const u8, _: usize) -> wasmtime::Result<()> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! `belljar:tool/peers`: a guest that calls other tools. The calls are made by [`Peers`](crate::Peers);
-//! bounds, fuel and the clock are kept here.
+//! `belljar:tool/peers`: lets a guest call other tools. [`Peers`](crate::Peers) makes the calls; bounds, fuel
+//! and the clock are managed here.
 
 use belljar_policy::{DenyCode, Meter};
 use belljar_received::json::mended;
@@ -16,17 +16,18 @@ use crate::jar::peers::{PeerCall, PeerError, PeerReach, PeerResult, PeerTool, Wi
 use crate::jar::state::Guest;
 use crate::receipt::Denial;
 
-/// Calls of one `call-many`: as many as a model may make in one step.
+/// The most calls of one `call-many`, as many as a model may make in one step.
 const MAX_AT_ONCE: usize = 64;
 
-/// The share of a guest's fuel that its nested calls leave, so that the guest can report their results.
+/// The part of a guest's fuel (one sixteenth) that nested calls leave, so that the guest can report their
+/// results.
 const RESERVE: u64 = 16;
 
 const PEERS: &str = "belljar:tool/peers";
 
 type Told = Result<wit::Output, wit::ToolError>;
 
-/// The contract's own interfaces, in every version, with `peers` for guests that may call others.
+/// Adds the contract's own interfaces in every version, with `peers` for guests that may call others.
 pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     for version in VERSIONS {
         let mut instance = linker.instance(&format!("belljar:tool/log@{version}"))?;
@@ -138,7 +139,7 @@ async fn calls(
     Ok(told)
 }
 
-/// A refusal that stands in the receipt of the call.
+/// Refuses a call for lack of a grant or a provider, and records the refusal in the receipt.
 fn nobody(cx: &mut StoreContextMut<'_, Guest>) -> Told {
     let facts = "this tool was not granted any other tool, or nobody provides them here";
     refuse(cx, DenyCode::InterfaceNotGranted, facts);
@@ -150,8 +151,8 @@ fn nobody_many(cx: &mut StoreContextMut<'_, Guest>, count: usize) -> wasmtime::R
     the_same(cx, count, ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
 }
 
-/// INV-257: the refusals of a `call-many` that stand in log and receipt: a guest may ask for some
-/// hundred thousand at once.
+/// INV-257: the refusals of a `call-many` that are recorded in log and receipt, because a guest may request
+/// hundreds of thousands in one call.
 fn noted(count: usize) -> std::ops::Range<usize> {
     0..count.min(MAX_AT_ONCE)
 }
@@ -167,7 +168,7 @@ fn the_same(
     Ok((0..count).map(|_| failed(kind, text)).collect())
 }
 
-/// Takes fuel for so many bytes. A guest with less ends when it runs on.
+/// Bills fuel for so many bytes. A guest with less fuel ends at its next instruction.
 fn pay(cx: &mut StoreContextMut<'_, Guest>, bytes: usize) -> wasmtime::Result<()> {
     let left = cx.get_fuel()?.saturating_sub(bytes as u64);
     cx.set_fuel(left)

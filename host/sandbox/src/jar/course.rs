@@ -1,4 +1,4 @@
-//! The times and random numbers of a call that must be able to run again.
+//! The times and random numbers of a repeatable call.
 
 use std::sync::{Mutex, PoisonError};
 

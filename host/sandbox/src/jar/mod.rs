@@ -74,8 +74,8 @@ pub struct JarSpec {
     pub budget: Budget,
     /// The tool components that the subagent may call. A store opens at the first call.
     pub tools: Vec<JarTool>,
-    /// The values of secrets; the rights decide which are used. Every reply to a tool of the jar, and every
-    /// text of a tool, is searched for the rights' secrets and the run's ([`SecretStore::for_run`]).
+    /// The values of secrets; the rights decide which are used. Replies to tools, and tools' texts, are
+    /// searched for the rights' secrets and the run's ([`SecretStore::for_run`]).
     pub secrets: SecretStore,
     /// Overlays of mounts, by guest path. A mount with an overlay is read and written only through the
     /// overlay, whatever its access; a mount with [`belljar_policy::Access::Overlay`] must have one.
@@ -84,7 +84,7 @@ pub struct JarSpec {
     pub cancel: CancellationToken,
 }
 
-/// One tool component in a jar.
+/// A tool component in a jar.
 #[derive(Debug, Clone)]
 pub struct JarTool {
     /// The callable tools of the component, with their hints.
@@ -101,8 +101,8 @@ pub struct JarTool {
 /// All stores of one subagent, dropped together.
 ///
 /// Invariant: a store is in its slot only between calls and only while sound. A call removes the store from
-/// the slot and returns it after a successful end, so a call that is dropped, traps or exceeds a limit leaves
-/// an empty slot, and the next call opens a fresh store.
+/// the slot and returns it after a successful end. After a drop, a trap or an exceeded limit the slot is
+/// empty, and the next call opens a fresh store.
 pub struct Jar {
     sandbox: Sandbox,
     rights: Rights,
@@ -113,8 +113,7 @@ pub struct Jar {
     /// The connections that all stores share.
     connections: Connections,
     cancel: CancellationToken,
-    /// The directories of the rights, open from the beginning, so that all tools of the jar see the same
-    /// directories whatever happens to the paths.
+    /// The open directories of the rights, the same for all tools of the jar whatever happens to the paths.
     held: Vec<Arc<HeldMount>>,
     slots: Vec<Slot>,
     names: HashMap<ToolName, (usize, Hints)>,
@@ -222,9 +221,8 @@ impl Jar {
     }
 
     ///
-    /// Calls a tool. Waits for earlier calls of the same component, in the order of the requests; overlaps
-    /// with calls of other components only if both tools are hinted read-only. The order is the order of the
-    /// first polls of the returned futures.
+    /// Calls a tool. Waits for earlier calls of the same component, in the order of the first polls of their
+    /// futures; overlaps with calls of other components only if both tools are hinted read-only.
     ///
     /// `arguments` must be a JSON object as text. The permit must come from this jar's rights; a permit that
     /// needs a person's answer is refused ([`ToolPermit::consented`]).

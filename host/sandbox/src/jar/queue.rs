@@ -1,12 +1,12 @@
 //! The order of calls in a jar.
 //!
-//! Calls of one component wait for each other. Calls of different components overlap only
-//! where both are hinted read-only; any other call runs alone in the jar. Calls start in the order asked: a
-//! call never overtakes an earlier one without permission to overlap.
+//! Calls of one component wait for each other. Calls of different components overlap only if both are hinted
+//! read-only; any other call runs alone in the jar. Calls start in the order of their requests: a call never
+//! overtakes an earlier one unless the two may overlap.
 //!
-//! A queue and not a task for each store: ten thousand jars would be as many tasks and channels, and each
-//! call would cross threads twice. A store is taken out of its jar during a call, so it has one owner at any
-//! time all the same, and dropping the call drops the store.
+//! One queue serves all stores, because a task for each store would mean as many tasks and channels as jars
+//! and tools, and each call would cross threads twice. A store is removed from its jar during a call, so it
+//! still has one owner at any time, and dropping the call drops the store.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ struct Entry {
     shared: bool,
 }
 
-/// A place in the queue, first waiting, then running. Dropping it lets others go on.
+/// A place in the queue, first waiting, then running. Dropping it lets the next calls run.
 #[derive(Debug)]
 pub(crate) struct Ticket<'a> {
     queue: &'a Queue,
@@ -54,13 +54,13 @@ impl Queue {
     pub(crate) async fn enter(&self, lane: usize, shared: bool) -> Result<Ticket<'_>, QueueFull> {
         let (ticket, turn) = self.ask(lane, shared)?;
         if let Some(turn) = turn {
-            // The sender is dropped only with the entry, which this ticket holds.
+            // The ticket owns the entry with the sender, so the sender is not dropped before.
             let _ = turn.await;
         }
         Ok(ticket)
     }
 
-    /// Waits until nothing runs and nothing waits.
+    /// Waits until the queue is empty.
     pub(crate) async fn idle(&self) {
         loop {
             let changed = self.idle.notified();
@@ -87,7 +87,7 @@ impl Queue {
             return Ok((ticket, None));
         }
         if state.waiting.len() >= MAX_WAITING {
-            // Nothing was entered, so there is nothing to leave.
+            // The ticket never entered the queue, so it has nothing to leave.
             std::mem::forget(ticket);
             return Err(QueueFull);
         }
@@ -129,8 +129,8 @@ impl State {
             let first = passed.iter().all(|earlier| entry.may_overlap(earlier));
             if first && self.may_run(&entry) {
                 self.running.push(entry);
-                // The receiver is gone only during the drop of its ticket, which then waits for this lock and
-                // removes the entry.
+                // The receiver can only be gone while its ticket is being dropped, which then waits
+                // for this lock and removes the entry.
                 let _ = start.send(());
             } else {
                 passed.push(entry);

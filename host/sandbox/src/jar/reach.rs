@@ -37,7 +37,7 @@ impl Jar {
     }
 }
 
-/// INV-233: the answer to a call that would wait for its own outer call.
+/// INV-233: the error for a call that would wait for its own outer call.
 pub(super) fn waits_for_itself(tool: &ToolName) -> String {
     format!("`{tool}` cannot be called from here: its component is waiting for this very call")
 }

@@ -1,5 +1,5 @@
-//! The time that a call waits for nested calls. Nested calls have separate limits, and a person may be asked
-//! about them, so the wait does not count against the outer call.
+//! The clock of a call, stopped during nested calls. These have limits of their own, and may wait for a
+//! person's answer, so the wait does not count against the outer call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ struct State {
     total: Duration,
 }
 
-/// The clock stands still until this is dropped.
+/// A stopped clock; it runs again when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Standing(Arc<Standstill>);
 
@@ -25,7 +25,7 @@ impl Standstill {
         Standing(Arc::clone(self))
     }
 
-    /// The clock runs, and has never stood still.
+    /// Restarts the clock, without any stopped time.
     pub(crate) fn reset(&self) {
         *self.state() = State::default();
     }

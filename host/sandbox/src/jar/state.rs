@@ -1,5 +1,4 @@
-//! The host's part of one store, and the small interfaces that it serves: log, progress, settings,
-//! randomness.
+//! The host's data of one store, and its small interfaces: log, progress, settings, randomness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ pub(crate) struct Guest {
     pub(crate) table: ResourceTable,
     pub(crate) wasi: WasiCtx,
     pub(crate) files: FilesCtx,
-    /// `None` until a request is built, for a component without a known need.
+    /// The network; `None` until a request is built, for a component without a known need.
     pub(crate) http: Option<HttpCtx>,
     pub(crate) rng: Box<dyn Rng + Send>,
     /// The course of the running call, for its clocks and random numbers.
@@ -40,7 +39,7 @@ pub(crate) struct Guest {
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
     pub(crate) progress: Option<ProgressSink>,
-    /// The other tools that the running call finds.
+    /// The other tools that the running call may call.
     pub(crate) peers: PeerReach,
     /// Its clock.
     pub(crate) standstill: Arc<Standstill>,
@@ -59,7 +58,7 @@ pub(crate) struct Settings {
     pub(crate) output_bytes: u64,
 }
 
-/// Gives a generated interface the store's data as a whole.
+/// Passes the store's whole data to a generated interface.
 pub(crate) struct WholeGuest;
 
 impl HasData for WholeGuest {
@@ -101,8 +100,8 @@ impl Guest {
         }
     }
 
-    /// Gives a command its arguments, and captures its output as the answer. Call it before the run, in a
-    /// fresh store.
+    /// Sets a command's arguments, and captures its output as the answer. Call it before the run, in a fresh
+    /// store.
     pub(crate) fn start(&mut self, line: CommandLine, output_bytes: u64) {
         let record = Arc::clone(&self.record);
         self.stdout = Stdio::new(output_bytes, Arc::clone(&record));
@@ -178,7 +177,7 @@ impl HasHttp for Guest {
     }
 }
 
-/// The end that a guest gave itself, in the middle of a call.
+/// An exit by the guest itself, during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exited {
     /// `exit(ok)`.
@@ -250,7 +249,7 @@ impl progress::Host for &mut Guest {
     }
 }
 
-/// The text in place of a secret's value, because a guest may know of the secret.
+/// The text in place of a secret's value, because a guest may learn that the secret is granted.
 const SECRET_THERE: &str = "granted";
 const SECRET_PREFIX: &str = "secret.";
 

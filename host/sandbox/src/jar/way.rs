@@ -10,17 +10,18 @@ use crate::imports::files::OpenMount;
 /// The most links on a way; more are a ring.
 const MAX_LINKS: usize = 40;
 
-/// The mount behind the path `host`, unless a link on the way is in a directory that agents write: agents
-/// make no links, but move directories with other people's links.
+///
+/// The mount behind the path `host`, unless a link on the path is in a directory that agents write: agents
+/// cannot make links, but can move directories that contain other people's links.
 ///
 /// # Errors
 ///
-/// Also when the way leads elsewhere by now.
+/// Such a link is on the path, or the path now leads elsewhere.
 pub(super) fn check(host: &Path, mount: OpenMount, written: &[PathBuf]) -> io::Result<OpenMount> {
     leads(host, mount.real(), written).map(|()| mount)
 }
 
-/// As [`check`], for where the way has led.
+/// Checks like [`check`], for the directory `real` that the path led to.
 fn leads(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     if written.is_empty() {
         return Ok(());
@@ -33,7 +34,7 @@ fn leads(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     }
 }
 
-/// The target of a path. `None` = through a link in one of these directories.
+/// The target of a path. `None` = the path leads through a link in one of these directories.
 fn follow(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
     let mut rest = parts(path);
     let mut at = PathBuf::from("/");

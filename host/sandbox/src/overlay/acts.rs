@@ -1,4 +1,4 @@
-//! Changes of an overlay. Each change is one record, written before it takes effect.
+//! Changes an overlay. Each change is one record, written before it takes effect.
 
 use std::ffi::OsStr;
 use std::fs::File;

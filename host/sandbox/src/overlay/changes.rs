@@ -19,7 +19,7 @@ use super::view::{ReadFile, View};
 use super::way::place_at;
 use crate::Digest;
 
-/// One difference from the lower directory.
+/// A difference from the lower directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The path that the agent sees, relative to the lower directory.

@@ -45,7 +45,7 @@ pub struct Settled {
 pub struct Unsettled {
     /// Lower paths that exist again.
     pub gone: Vec<Before>,
-    /// As in [`Settled`].
+    /// Moves, as in [`Settled`].
     pub moved: Vec<(PathBuf, PathBuf)>,
     /// Paths of directories that no longer exist in the lower directory.
     pub directories: Vec<PathBuf>,

@@ -53,7 +53,7 @@ impl OverlayShared {
         match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            // A copy holds it, for as long as that takes.
+            // A copy of a file holds the lock until it ends.
             Err(TryLockError::WouldBlock) => {
                 beside::waiting(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
             }

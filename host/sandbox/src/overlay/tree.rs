@@ -29,7 +29,7 @@ pub(super) struct IndexTree {
     digests: HashMap<Seen, [u8; 32]>,
     next_dir: u64,
     next_file: u64,
-    /// Entries that count for the quota: all but directories in their own places.
+    /// Entries that count for the quota: all except directories at their own paths.
     count: u64,
     /// The number of the host's last change to the lower directory: see [`Act::Settled`].
     settled: u64,

@@ -19,7 +19,7 @@ pub struct Receipt {
     pub tool: String,
     /// SHA-256 of the component, in hexadecimal.
     pub component: String,
-    /// How the call ended.
+    /// The way the call ended.
     pub ending: Ending,
     /// Fuel billed.
     pub fuel: u64,
@@ -94,7 +94,7 @@ impl Receipt {
     }
 }
 
-/// How a call ended.
+/// The way a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
 pub enum Ending {
@@ -146,7 +146,7 @@ pub struct Times {
     pub guest: u64,
     /// Waiting for the host: files, network, the executor.
     pub waiting: u64,
-    /// From the request to the answer.
+    /// The time from the request to the answer.
     pub total: u64,
 }
 

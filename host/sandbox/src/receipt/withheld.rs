@@ -1,8 +1,8 @@
-//! The search of a tool's words for the run's secrets before anybody gets them: the answer, the error, the
+//! Searches a tool's texts for the run's secrets before any other code gets them: the answer, the error, the
 //! log, the standard streams, the progress reports.
 //!
-//! A tool has no secret of the host, but it may have found the same value elsewhere: in a file,
-//! in two halves, or in a form that no search of a reply knows.
+//! A tool gets no secret from the host, but may have found the same value elsewhere: in a file, in two
+//! halves, or in a form that no search of a reply knows.
 
 use std::iter;
 
@@ -98,7 +98,7 @@ fn words(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
     logs.chain(streams).chain(paths).chain(facts).chain(ending)
 }
 
-/// Replaces a text that holds a secret; whether it did.
+/// Replaces a text that contains a secret; returns whether it did.
 fn hide(watch: &Watch, text: &mut String) -> bool {
     let held = watch.stands_in(text.as_bytes());
     if held {

@@ -207,7 +207,7 @@ fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
     Ok(Output { parts: vec![part] })
 }
 
-/// Why a component offers no function at all.
+/// The reason why a component offers no function at all.
 fn nothing(left_out: &[LeftOutFunction]) -> String {
     if left_out.is_empty() {
         return "it exports no function".to_owned();

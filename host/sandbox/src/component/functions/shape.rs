@@ -4,7 +4,7 @@
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
 
-/// Bytes of the line. What is longer ends in `...`.
+/// Bytes of the line. A longer one ends in `...`.
 const MAX_SHAPE: usize = 1_000;
 
 /// `func(a: u32) -> string`.
@@ -30,8 +30,8 @@ pub(super) fn of_function(function: &ComponentFunc) -> String {
     text
 }
 
-/// Only types that have a schema come here, so the depth is bounded; the length is bounded by
-/// leaving off once there is too much.
+/// Appends the text of a type. Only types with a schema occur, so the depth is bounded; the length is bounded
+/// by stopping at the limit.
 fn of_type(ty: &Type, text: &mut String) {
     if text.len() > MAX_SHAPE {
         return;

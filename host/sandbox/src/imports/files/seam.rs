@@ -1,5 +1,5 @@
-//! For tests alone, and in no other build: a check of rights that always allows, so that only the OS sandbox
-//! refuses.
+//! A switch for tests, in no other build: it makes checks of rights allow everything, so that only the OS
+//! sandbox refuses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

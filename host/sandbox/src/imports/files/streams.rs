@@ -21,7 +21,7 @@ use crate::receipt::record::Record;
 /// The most bytes of one read or write through a stream, because the guest chooses the size and the host
 /// allocates it.
 pub(crate) const MAX_CHUNK: usize = 64 << 10;
-/// Chunks between two pauses in which other tasks run.
+/// Chunks between two pauses in which other tasks may run.
 const CHUNKS_PER_PAUSE: u32 = 16;
 
 /// The parts that both kinds of stream have.

@@ -1,6 +1,6 @@
-//! The trees that operations on paths act on: the host's directories themselves, or an overlay.
+//! The trees of files under operations on paths: the host's directories themselves, or an overlay.
 //!
-//! The checks of a guest's operations are written once, around this; see `paths.rs` and `open.rs`.
+//! The checks of a guest's operations are written once, above this trait; see `paths.rs` and `open.rs`.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::walk::{HostDir, PathEnd, Steps};
 use super::{Base, FilesCtx, Over};
 use crate::overlay::{Fault, Found};
 
-/// A tree of files. None of these follows a link in the last place.
+/// A tree of files. No method follows a link as the last name.
 pub(super) trait Tree: Steps<Dir: HostDir> {
     /// The directory of a descriptor.
     fn first(&self, base: &Base) -> Self::Dir;
 
-    /// The thing that stands at a place.
+    /// Looks up the object at a path.
     fn find(&self, place: &PathEnd<Self::Dir>) -> Result<Found, Errno>;
 
     /// The target of a link.
@@ -34,8 +34,8 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
         found: &Found,
     ) -> Result<(Arc<File>, Option<Over>), Errno>;
 
-    /// Opens a found file, or makes one. Checks on the file itself are made on the open file, before any
-    /// change; truncation comes last.
+    /// Opens a file that a lookup returned, or makes one. The file itself is checked after it is open and
+    /// before any change; truncation comes last.
     fn open_file(
         &mut self,
         ctx: &FilesCtx,
@@ -51,14 +51,14 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     /// Removes an empty directory.
     fn remove_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), Fault>;
 
-    /// Removes what was found and is no directory.
+    /// Removes an object that is not a directory.
     fn unlink(&mut self, place: &PathEnd<Self::Dir>, found: &Found) -> Result<(), Fault>;
 
-    /// Whether a directory may be moved.
+    /// Searches a directory for content that must not be moved.
     fn search(&self, place: &PathEnd<Self::Dir>, closed: &Closed) -> Result<DirContent, Errno>;
 
-    /// Moves what was found. A file gets the replaced file's permissions, because a guest cannot set
-    /// permissions: a tool that writes beside a script and renames would otherwise remove the executable bit.
+    /// Moves an object. A file gets the replaced file's permissions, because a guest cannot set permissions:
+    /// a tool that writes to a temporary name and renames would otherwise remove a script's executable bit.
     fn rename(
         &mut self,
         old: &PathEnd<Self::Dir>,
@@ -66,7 +66,7 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
         found: &Found,
     ) -> Result<(), Fault>;
 
-    /// Gives a regular file one more name.
+    /// Adds a name to a regular file.
     fn link(
         &mut self,
         old: &PathEnd<Self::Dir>,
@@ -74,7 +74,7 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
         found: &Found,
     ) -> Result<(), Fault>;
 
-    /// Sets times of what was found.
+    /// Sets times of an object.
     fn touch(
         &mut self,
         place: &PathEnd<Self::Dir>,
@@ -83,7 +83,7 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     ) -> Result<(), Fault>;
 }
 
-/// Whether the file at a place has this status's type.
+/// Whether a status is of this type.
 pub(super) fn is(stat: &Stat, kind: rustix::fs::FileType) -> bool {
     super::walk::kind(stat) == kind
 }

@@ -58,7 +58,7 @@ impl From<Errno> for WalkError {
 pub(crate) struct Start {
     /// The open directory.
     pub(crate) dir: Arc<File>,
-    /// Its path below the mount, without links; empty for the mount itself.
+    /// The path below the mount, without links; empty for the mount itself.
     pub(crate) real: Arc<str>,
     /// Whether the directory has a protected name or is below one.
     pub(crate) protected: bool,

@@ -20,13 +20,13 @@ use super::options::HttpOptions;
 use super::own::stays_here;
 use crate::receipt::record::Record;
 
-/// Addresses of one name that are checked.
+/// The most addresses of one name that are checked.
 const MAX_ADDRESSES: usize = 16;
 
 /// The longest time to resolve a name, connect and agree on TLS.
 const MAX_CONNECT: Duration = Duration::from_secs(30);
-/// The longest wait for the head of a reply, the sending of the request included. The limit
-/// of the tool call stands above it.
+/// The longest wait for the head of a reply, the sending of the request included. The limit of the tool call
+/// may be shorter.
 const MAX_FIRST_BYTE: Duration = Duration::from_secs(600);
 /// The longest silence within a reply's body.
 const MAX_BETWEEN_BYTES: Duration = Duration::from_secs(60);
@@ -59,7 +59,7 @@ impl Timeouts {
 /// A connection to an address that was checked.
 pub(crate) struct Connected {
     pub(crate) stream: Box<dyn Stream>,
-    /// Whether the other end is on this machine.
+    /// Whether the peer is on this machine.
     pub(crate) here: bool,
 }
 
@@ -91,7 +91,7 @@ pub(crate) async fn connect(
     Ok(Connected { stream, here })
 }
 
-/// The addresses to which a connection may be made.
+/// The permitted addresses of a target.
 async fn addresses(
     options: &HttpOptions,
     permit: &UrlPermit,
@@ -133,8 +133,8 @@ fn own_listener(permit: &UrlPermit, record: &Record) -> Error {
     Error::DestinationIpProhibited
 }
 
-/// Tries one address after another; each gets its share of the remaining time, so that the first cannot use
-/// up all of it.
+/// Connects to the first address that accepts. Each attempt has an equal share of the remaining time, so that
+/// the first cannot use up all of it.
 async fn dial(
     permits: &[AddressPermit],
     deadline: Instant,

@@ -1,5 +1,5 @@
-//! A connection whose bytes are counted as they pass: request lines, headers, framing and
-//! bodies alike, whatever the layer above does.
+//! Counts the bytes of a connection: request lines, headers, framing and bodies alike, whatever the layer
+//! above does.
 
 use std::io;
 use std::pin::Pin;
@@ -13,14 +13,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::receipt::Denial;
 use crate::receipt::record::Record;
 
-/// Bytes of one reply, including headers, whatever the budget, because one reply must not use up all of it.
+/// The most bytes of one reply, headers included, because one reply must not use up the whole budget.
 pub(crate) const MAX_REPLY: u64 = 32 << 20;
 
 /// Both directions of a connection.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Why a metered connection broke off, kept here because the layer above loses the reason.
+/// Why a metered connection broke. Stored here, because the layer above loses the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {
     /// The egress budget is used up.
@@ -106,7 +106,7 @@ impl AsyncRead for MeteredStream {
 }
 
 impl AsyncWrite for MeteredStream {
-    /// Takes the bytes from the budget first, so that nothing beyond it is sent.
+    /// Reserves the bytes of the budget before writing, so that no byte beyond it is sent.
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

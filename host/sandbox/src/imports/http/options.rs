@@ -14,7 +14,7 @@ use super::connect;
 use super::own::OwnListeners;
 use super::resolve::{Resolver, SystemResolver};
 
-/// Open connections of one jar, whatever its limits.
+/// The most open connections of one jar, whatever its limits.
 const MAX_CONNECTIONS: usize = 256;
 
 /// Options of the network gate, with state shared by clones. By default, the system's resolver and the
@@ -22,10 +22,11 @@ const MAX_CONNECTIONS: usize = 256;
 #[derive(Clone)]
 pub struct HttpOptions {
     resolver: Arc<dyn Resolver>,
-    /// Where this process itself listens.
+    /// The addresses on which this process listens.
     pub(crate) own: OwnListeners,
     tls: Option<Arc<ClientConfig>>,
-    /// Made on first need: reading the machine's roots takes longer than a whole call.
+    /// Made when first needed, because reading the machine's root certificates takes longer than a whole
+    /// call.
     system_tls: Arc<OnceCell<Arc<ClientConfig>>>,
 }
 
@@ -62,7 +63,7 @@ impl HttpOptions {
         self
     }
 
-    /// INV-114: the listening addresses of this process. No guest is connected to them, by any address of
+    /// INV-114: sets the listening addresses of this process. No guest can connect to them, by any address of
     /// this machine, whatever its grants. Default: none.
     #[must_use]
     pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
@@ -96,7 +97,7 @@ const CERTIFICATES: WorkKind =
 pub(crate) struct Connections(pub(crate) Arc<Semaphore>);
 
 impl Connections {
-    /// As many as the limits say, none of them open.
+    /// Makes the slots for connections within these limits, all of them free.
     pub(crate) fn of(limits: &Limits) -> Self {
         let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self(Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS))))

@@ -22,7 +22,7 @@ impl OwnListeners {
         self.have(target.port()) && is_this_machine(target.ip())
     }
 
-    /// Whether a connection that stays on this machine ([`stays_here`]) leads to a listener.
+    /// Whether a connection that stays on this machine ([`stays_here`]) would reach a listener.
     pub(crate) fn hold_here(&self, target: SocketAddr) -> bool {
         self.have(target.port())
     }

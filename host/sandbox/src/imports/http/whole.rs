@@ -1,9 +1,9 @@
-//! A reply where secrets are looked for: taken whole, searched, and only then handed over.
+//! Receives a reply in a run with secrets: the whole reply is received and searched before the guest gets it.
 //!
-//! The sender of the reply may cooperate with the receiving tool, and both may count and measure. So nothing
-//! of a reply is passed on before its last byte was searched; a finding has an effect at the end only,
-//! wherever it is; and the guest gets the whole reply in blocks of one size, or one error (INV-103). A reply
-//! that breaks off returns that error, whatever it held.
+//! The sender of the reply may cooperate with the receiving tool, and both may count and measure. So no part
+//! of a reply is passed on before its last byte was searched; a match has an effect only at the end, wherever
+//! it is; and the guest gets the whole reply in blocks of one size, or one error (INV-103). A reply that
+//! breaks off returns that error, whatever its content.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ struct Block {
     _memory: Memory,
 }
 
-/// Memory of the jar, given back when dropped.
+/// A reservation of the jar's memory, released when dropped.
 struct Memory {
     record: Arc<Record>,
     bytes: u64,
@@ -56,8 +56,8 @@ struct WholeBody {
     trailers: Option<HeaderMap>,
 }
 
-/// Takes a reply to its end. Returns the reply if it holds no secret. `broken` makes the error of a body that
-/// breaks off; a silence of this length ends it too.
+/// Receives a reply to its end. Returns the reply if it contains no secret. `broken` makes the error for a
+/// body that breaks off; a silence of the length `silence` breaks it too.
 pub(crate) async fn take<B>(
     reply: Response<B>,
     watch: &Watch,
@@ -127,7 +127,7 @@ impl Taking<'_> {
         }
     }
 
-    /// Copies a piece into blocks, so that many small pieces cost no more than a large one.
+    /// Copies a piece into blocks, so that many small pieces use no more memory than one large piece.
     fn data(&mut self, mut piece: &[u8]) -> Result<(), Error> {
         while !piece.is_empty() {
             let free =

@@ -39,7 +39,7 @@ impl Sums {
         self.groups.last().map_or(0, |group| group.length)
     }
 
-    /// Of each group, the sum of a window of zeros.
+    /// The sums of windows of zeros, one per group.
     pub(crate) fn windows(&self) -> Vec<u64> {
         vec![0; self.groups.len()]
     }
@@ -71,7 +71,7 @@ impl Group {
             window = added(window, base, *new).wrapping_sub(left);
             for (sum, form) in &self.forms {
                 if *sum == window && at >= early {
-                    // Equal sums are equal texts except by chance, which this comparison rules out.
+                    // Texts with equal sums may differ by chance, which this comparison excludes.
                     let place = behind.saturating_add(at).saturating_add(1);
                     let end = place.saturating_add(self.length);
                     found |= text.get(place..end).is_some_and(|text| text == form);
