@@ -61,7 +61,7 @@ pub struct Brought {
     pub schemas: Schemas,
 }
 
-/// Why something that a caller brought cannot be used.
+/// The reason why a part of a caller's input cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{at}` {why}")]
 pub struct Unfit {
@@ -83,7 +83,7 @@ pub enum BroughtError {
 }
 
 impl Brought {
-    /// Whether it is nothing at all.
+    /// Returns whether the caller sent nothing besides text.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }

@@ -54,7 +54,7 @@ pub enum AgentBuildError {
     /// There is nothing to run.
     #[error("there is no agent file")]
     NoAgent,
-    /// Nobody would answer.
+    /// No model is configured to answer.
     #[error("there is no model")]
     NoModel,
     /// A file cannot be read.
@@ -147,7 +147,7 @@ impl Agent {
         run(&self.host, spec, events, cancel).await
     }
 
-    /// The agent with its request, its grants and its rights.
+    /// The agent with its definition, grants and rights.
     pub fn resolved(&self) -> &ResolvedAgent {
         &self.agent
     }
@@ -228,7 +228,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The person to ask if a grant says `ask`. Default: nobody, and the call is refused.
+    /// Sets the person to ask if a grant says `ask`. Without a person, such a call is refused.
     pub fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self

@@ -13,7 +13,8 @@ pub trait Clock: Send + Sync {
     /// Now, in UTC.
     fn now(&self) -> Timestamp;
 
-    /// A random number that reveals nothing about earlier ones, because ids of all tenants are made with it.
+    /// Returns a random number that reveals nothing about earlier numbers, because one generator makes the
+    /// ids of all tenants.
     fn random(&self) -> u32;
 }
 

@@ -71,8 +71,8 @@ pub const EVENT_VERSION: u32 = 3;
 /// Characters of arguments and tasks in an event: enough to follow the run.
 pub(crate) const MAX_SHOWN: usize = 2_000;
 
-/// One event with its place in the run. It reads back from its JSON, fields of a session's event beside it
-/// or not; a kind that this program does not know does not.
+/// One event with its place in the run. An event is parsed back from its JSON, also when a session added
+/// fields; an unknown `type` is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// [`EVENT_VERSION`].
@@ -81,7 +81,7 @@ pub struct Event {
     pub run: RunId,
     /// Its number, from 0.
     pub seq: u64,
-    /// Who it is about.
+    /// The path of the agent that the event is about, for example `main/scout#0`.
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     pub agent: Arc<str>,
     /// The kind of the event, with its fields, for example [`EventKind::TextDelta`].
@@ -359,7 +359,7 @@ pub struct EventSink(Option<Arc<Listener>>, Staying);
 /// The agents whose shown text stays, because the listener cannot withdraw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Staying {
-    /// Nobody's.
+    /// No agent's text stays: the listener can withdraw all of it.
     #[default]
     Nothing,
     /// That of the agent at the top.
@@ -392,7 +392,7 @@ fn meters() -> Object {
 }
 
 impl EventSink {
-    /// Nobody listens; events are not even made.
+    /// A sink without a listener: events are not even made.
     pub fn none() -> Self {
         Self(None, Staying::Nothing)
     }
@@ -402,8 +402,8 @@ impl EventSink {
         Self(Some(Arc::new(listener)), Staying::Nothing)
     }
 
-    /// The same, for a listener that cannot withdraw these texts: an answer that breaks off after such a text
-    /// is not requested again.
+    /// Adds texts that the listener cannot withdraw. An answer that breaks off after such a text is not
+    /// requested again.
     #[must_use]
     pub fn keeping(self, kept: Staying) -> Self {
         Self(self.0, self.1.max(kept))
@@ -453,7 +453,7 @@ impl Events {
         self.sink.0.is_some()
     }
 
-    /// Whether text of the agent at `path` stays once it was told.
+    /// Returns whether shown text of the agent at `path` cannot be withdrawn.
     pub(crate) fn keeps(&self, path: &str) -> bool {
         match self.sink.1 {
             Staying::Nothing => false,

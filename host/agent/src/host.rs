@@ -39,7 +39,7 @@ pub struct Host {
     pub skills: Arc<SkillLibrary>,
     /// The values of secrets.
     pub secrets: SecretStore,
-    /// The person to ask if a grant says `ask`. Default: nobody.
+    /// The person to ask if a grant says `ask`. Default: no person, and such calls are refused.
     pub asker: Arc<dyn Asker>,
     /// Where the outcomes of subagents are kept as soon as they are there. Default: nowhere.
     pub journal: Arc<dyn Journal>,
@@ -98,13 +98,14 @@ impl Host {
         command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
 
-    /// Whose threads a kind of work takes: a share of the tenant's for each kind, so that none waits for
-    /// another.
+    /// The owner of threads for one kind of work, for example `TENANT/overlays`. Each kind has a share of the
+    /// tenant's threads, so that no kind waits for another.
     pub(crate) fn owner_of(&self, share: &str) -> String {
         format!("{}/{share}", self.tenant.as_deref().unwrap_or_default())
     }
 
-    /// Whose threads work on the layers of sessions takes, however many subagents have layers of their own.
+    /// The owner of threads for work on the layers of sessions: one share, however many subagents have layers
+    /// of their own.
     pub(crate) fn owner_of_layers(&self) -> String {
         self.owner_of("layers")
     }
@@ -115,9 +116,8 @@ impl Host {
         Self { billed: Arc::clone(&before.billed), ..self }
     }
 
-    /// This host for one run that begins with these agents. Their delegates have no further rights, so the
-    /// agents' secrets are all that a tool of the run may receive: every reply to every tool is searched for
-    /// them.
+    /// This host for one run of these agents. Replies to tools are searched for these agents' secrets:
+    /// delegates have no further rights, so a tool of the run can receive no other secret.
     pub(crate) fn for_run<'a>(&self, agents: impl IntoIterator<Item = &'a ResolvedAgent>) -> Self {
         let names = agents.into_iter().flat_map(|agent| agent.rights.secrets()).cloned();
         Self { secrets: self.secrets.for_run(&names.collect()), ..self.clone() }

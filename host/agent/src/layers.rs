@@ -111,8 +111,8 @@ pub enum LayersError {
 }
 
 impl Layers {
-    /// The layers in a directory, which is made with the first layer. The directory has to be private to the
-    /// host, and used by nobody else meanwhile. The pool has counted its content.
+    /// The layers in a directory, which is made with the first layer. The directory must be private to the
+    /// host, used by no other process meanwhile, and already counted in `pool`.
     pub fn at(dir: PathBuf, pool: OverlayPool) -> Self {
         Self::of_parent(dir, pool, None)
     }
@@ -214,7 +214,7 @@ impl Layers {
         let _ = self.0.dir.parent().map(fs::remove_dir);
     }
 
-    /// Removes the copies of subagents and worktrees left by a turn that nobody resumes. No copy is open.
+    /// Removes the copies that subagents and worktrees of an abandoned turn left. No copy may be open.
     pub fn forget_copies(&self) {
         let dir = self.0.dir.join(FORKS);
         self.remove_copies(&dir, &copies_hold(&self.0.dir));
@@ -226,10 +226,10 @@ impl Layers {
         }
     }
 
-    /// Whether layers that are a copy lie on disk.
+    /// Returns whether a copied layer is on disk.
     pub(crate) fn is_made(&self) -> bool {
         let entries = fs::read_dir(&self.0.dir).into_iter().flatten().flatten();
-        // What is half made or half removed has another name.
+        // A copy that is half made or half removed has another name.
         let is_number = |name: &OsStr| name.to_str().is_some_and(|it| it.parse::<usize>().is_ok());
         entries.into_iter().any(|entry| is_number(&entry.file_name()))
     }
@@ -251,7 +251,7 @@ impl Layers {
         self.0.forks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the overlay of each mount of these rights that is one is open.
+    /// Returns whether the overlay of each overlay mount in these rights is open.
     pub(crate) fn are_open(&self, rights: &Rights) -> bool {
         let mut mounts = rights.mounts().iter().filter(|mount| mount.access == Access::Overlay);
         let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,11 +294,11 @@ impl Layers {
         self.present_until(&StopSignal::never())
     }
 
-    /// As [`Layers::present`], and ends with an error when the signal is raised while a layer is opened.
+    /// As [`Layers::present`], but a raised signal stops the opening of layers.
     ///
     /// # Errors
     ///
-    /// As [`Layers::present`], and that it was stopped.
+    /// As [`Layers::present`], and when the signal was raised.
     pub fn present_until(&self, stop: &StopSignal) -> Result<Vec<Layer>, LayersError> {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         for known in known(&self.0.dir)? {
@@ -324,8 +324,9 @@ impl Layers {
         self.0.close();
     }
 
-    /// As [`Layers::close`], on a thread: what an agent wrote to is read to its end for its digest, which
-    /// is up to 64 files of 256 MiB an overlay. What has begun goes to its end, whoever waits for it.
+    /// Runs [`Layers::close`] on a thread, because closing reads each changed file to its end for a digest:
+    /// up to 64 files of 256 MiB an overlay. A close that has begun is completed, even when the caller stops
+    /// waiting.
     pub async fn close_for(self, host: &Host) {
         let owner = host.owner_of("overlays");
         if belljar_work::run(&CLOSE_OVERLAYS, &owner, move |_| self.close()).await.is_err() {
@@ -342,7 +343,7 @@ impl Layers {
         let _ = belljar_work::run(&CLOSE_OVERLAYS, &owner, move |_| copies.forget_copies()).await;
     }
 
-    /// An overlay for each mount of these rights that is one.
+    /// Opens the overlay of each overlay mount in these rights.
     pub(crate) fn of(&self, rights: &Rights) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
         self.of_until(rights, &StopSignal::never())
     }
@@ -377,7 +378,7 @@ impl Layers {
         let Known { number, guest, inode, lower } = known;
         let dir = self.0.dir.join(number.to_string());
         let overlay = Overlay::open_in_until(&lower, dir.join(LAYER), &self.0.pool, stop)?;
-        // Asked of what is open: nothing else is read or applied to.
+        // The open handle is asked, because only this handle is read and applied to.
         let opened = overlay.lower().metadata().map_err(failed("look at", &lower))?;
         if opened.ino() != inode {
             return Err(LayersError::Moved(lower));

@@ -10,8 +10,8 @@ pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 /// and costs no guest.
 pub const MAX_CALLS_PER_STEP: usize = 32;
 
-/// Most kept bytes of one answer's text. Several times the largest output limit of a provider; a model
-/// implementation that ignores its own bound meets this one.
+/// Most kept bytes of one answer's text. Several times the largest output limit of a provider, because the
+/// bound is for a model implementation that ignores its own.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
 
 /// Images in one request to a model, including those of earlier turns.
@@ -90,8 +90,8 @@ pub const PARALLEL_CHILDREN: usize = 3;
 /// Subagents of one run. Budgets bound their usage; this constant bounds the records.
 pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
 
-/// Steps of a subagent with the profile `small`, where its grant states none: what a small context has
-/// room for.
+/// Steps of a subagent with the profile `small`, where its grant states none. Fifteen, because a small
+/// context has no room for the results of more.
 pub const SMALL_STEPS: u64 = 15;
 
 /// Most tokens of such a subagent, all steps together.
@@ -100,8 +100,8 @@ pub const SMALL_TOKENS: u64 = 8_000;
 /// The share of the model's context, in percent, that these are at most.
 pub const SMALL_CONTEXT_PERCENT: u64 = 30;
 
-/// Each of its instructions, its task and its context is cut at a byte for so many of its tokens: at 4,000
-/// bytes, some 1,000 tokens, of 8,000 tokens.
+/// Divisor from a small model's tokens to the bytes of a prompt part. The instructions, the task and the
+/// context are each cut there: 8,000 tokens allow 4,000 bytes, some 1,000 tokens.
 pub const TOKENS_PER_SMALL_PROMPT_BYTE: u64 = 2;
 
 /// Tasks of one `delegate_parallel`. They wait for room; each costs a record.
@@ -113,8 +113,8 @@ pub const MAX_BATCH_CONCLUSIONS: usize = 4 * MAX_CONCLUSION_BYTES;
 /// Bytes that each conclusion of a large batch may have in any case.
 pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
 
-/// How long a finished agent waits for its background subagents, within its own time limit. Longer ones are
-/// cancelled and named.
+/// How long a finished agent waits for its background subagents, within its own time limit. Subagents that
+/// run longer are cancelled and named.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(300);
 
 /// How long a person has to answer a question. Enough for somebody present; an absent person must not hold up
@@ -133,7 +133,7 @@ pub const MAX_TODO_DETAIL_BYTES: usize = 20_000;
 /// Bytes of a worktree's name, which stands in names of files.
 pub const MAX_WORKTREE_NAME: usize = 64;
 
-/// Changes of a worktree that a model is shown one by one before dropping them.
+/// Most changes of a worktree that a model reads one by one before it drops them.
 pub const MAX_TOLD_CHANGES: usize = 20;
 
 /// Bytes of a question to the person, and of one option, for example `yes, overwrite it`.
@@ -162,7 +162,7 @@ pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
 /// result. Longer results are taken out of a conversation that exceeds the model's context.
 pub const MAX_KEPT_RESULT: usize = 1 << 10;
 
-/// Files that a child is told its parent has read, the last ones: some 40 tokens each.
+/// Most files in the list of a parent's read files for a child, the latest ones: some 40 tokens each.
 pub const MAX_KNOWN_FILES: usize = 40;
 
 /// The same, of a child whose prompt is kept small.
@@ -207,8 +207,7 @@ pub const MAX_LISTED_SKILL_DESCRIPTION: usize = 300;
 /// should name files to read instead.
 pub const MAX_SKILL_BYTES: usize = 64 << 10;
 
-/// Characters of a skill added by a trigger: nobody asked for the skill, so it costs some 1,000 tokens at
-/// most.
+/// Characters of a skill added by a trigger. Some 1,000 tokens, because the person did not ask for the skill.
 pub const MAX_TRIGGERED_SKILL_CHARS: usize = 4_000;
 
 /// Skills added to one task by triggers.
@@ -221,12 +220,12 @@ pub const MAX_TRIGGER_SCAN_BYTES: usize = 16 << 10;
 /// Tools shown to one agent, because providers refuse more than 128.
 pub const MAX_TOOLS: usize = 128;
 
-/// How long a cancellation waits for receipts of running calls: a guest stops at its next yield, and a file
-/// operation on a slow disk ends well within the limit.
+/// How long a cancellation waits for receipts of running calls. Five seconds, because a guest stops at its
+/// next yield and a file operation on a slow disk ends well within them.
 pub const CALL_CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long closing a jar may take afterwards. The jar itself has a limit of ten seconds and names the
-/// unfinished calls; this limit holds if the jar fails to.
+/// How long closing a jar may last. Twelve seconds, because the jar itself stops waiting after ten and names
+/// the unfinished calls; this limit is for a jar that fails to.
 pub const JAR_CLOSE_LIMIT: Duration = Duration::from_secs(12);
 
 /// How long a parent waits for its cancelled children: both limits above in sequence, and some room.

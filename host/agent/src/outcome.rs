@@ -260,7 +260,7 @@ pub fn in_tree_order<T>(calls: &mut Vec<T>, receipt: impl Fn(&T) -> &CallReceipt
         }
         calls.push(call);
     }
-    // Rings cannot be; what a store says is shown all the same.
+    // Calls cannot form a ring; calls of a damaged store that do are shown all the same.
     calls.extend(below.into_values().flatten());
 }
 

@@ -43,7 +43,7 @@ pub struct RunSpec {
     pub task: String,
     /// Facts that the agent would otherwise have to find out; blank = none.
     pub context: Option<String>,
-    /// The model, by name or alias; `None` = what the definition says, else `main`.
+    /// The name or alias of the model; `None` = the definition's model, else `main`.
     pub model: Option<String>,
     /// The workspace: for records, and for the grants of subagents. Its mount is in the rights.
     pub workspace: PathBuf,
@@ -253,7 +253,8 @@ fn first_of(task: &str, context: Option<&str>, brought: &Brought) -> String {
     first
 }
 
-/// Says what only the operator can do something about. Whoever called a service is told the message alone.
+/// Logs the hint that only the operator can follow. The caller of a service gets the message without the
+/// hint.
 fn log_for_the_operator(error: &RunError) {
     if let RunError::Setup { message, hint: Some(hint) } = error {
         tracing::warn!(target: "belljar::agent", "{message}: {hint}");
@@ -263,11 +264,11 @@ fn log_for_the_operator(error: &RunError) {
 const REFRESH_SKILLS: WorkKind =
     WorkKind { name: "looking for changed skills", time: Duration::from_secs(60) };
 
-/// A run with the skills that its task calls for in its context, where the agent may use skills
-/// at all.
+/// Adds the skills that the task's triggers name to the run's context, if the agent may use skills.
 async fn brought_along(host: &Host, mut spec: RunSpec, cancel: &CancellationToken) -> RunSpec {
     let skills = Arc::clone(&host.skills);
-    // It reads directories, a stranger's among them. Where that does not end, the skills stay as they are.
+    // The refresh reads directories, also a stranger's. If the refresh does not end in time, the known skills
+    // are used.
     let owner = host.owner_of("skills");
     let look = belljar_work::run(&REFRESH_SKILLS, &owner, move |stop| skills.refresh_until(stop));
     tokio::select! {

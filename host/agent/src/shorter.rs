@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::Events;
 
-/// Whoever keeps the earlier turns of a conversation, and can make them shorter while a turn runs.
+/// The owner of a conversation's earlier turns, who can shorten them while a turn runs.
 #[async_trait]
 pub trait ShorterPast: fmt::Debug + Send + Sync {
     /// The messages that replace all earlier turns from now on; `None` = no shorter form. Called again if a

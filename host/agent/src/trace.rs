@@ -164,7 +164,7 @@ pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
 /// Records the result of a tool call in its span.
 pub(crate) fn called(receipt: &Receipt) {
     let span = Span::current();
-    // A call that was given up is noted outside of its own span.
+    // A dropped call is noted outside of its own span.
     if span.metadata().is_none_or(|span| span.target() != TRACE_TARGET || span.name() != TOOL) {
         return;
     }

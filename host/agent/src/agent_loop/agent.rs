@@ -112,8 +112,8 @@ pub(crate) trait Effects: Send + Sync {
     /// The id of the subagent in the background that a call starts.
     fn background_id(&self, agent: &CallExecutor<'_>, call: Call<'_>) -> String;
 
-    /// Whether the subagent that a call started, and did not ask to have in the background, came to run
-    /// there; `None` = that is not decided yet.
+    /// Returns whether the subagent of a foreground call was moved to the background before the process died;
+    /// `None` = the journal has no decision.
     fn was_left(&self, _: Call<'_>) -> Option<bool> {
         None
     }

@@ -42,7 +42,8 @@ pub(crate) struct Worktree {
     pub(crate) name: String,
     /// How many subagents the agent had started in the background before it.
     pub(crate) before: usize,
-    /// Whether this process entered the worktree: otherwise the dead process may have left it.
+    /// True if this process entered the worktree; false if the dead process entered, and perhaps left, the
+    /// worktree.
     pub(crate) is_new: bool,
 }
 
@@ -58,8 +59,8 @@ impl CurrentJar {
         }
     }
 
-    /// Makes the jar, and before it the overlays of the agent's mounts, on a thread: opening one reads its
-    /// index whole, which has a record for each change that was ever made in it.
+    /// Opens the overlays of the agent's mounts on a thread, then makes the jar. The thread is needed because
+    /// opening an overlay reads its whole index, with a record for each change ever made.
     pub(crate) async fn open(&self, job: &Job) -> Result<(), RunError> {
         // A copy was made, or was not, before its subagent began.
         let layers = self.layers(job).filter(|layers| !self.tools.is_empty() && !layers.is_copy());
@@ -130,7 +131,8 @@ impl CurrentJar {
         *self.worktree.lock().unwrap_or_else(PoisonError::into_inner) = to;
     }
 
-    /// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
+    /// Waits until no call of the jar is in flight. Calls that still run after the jar's own limit are recorded
+    /// as unfinished in the ledger.
     pub(crate) async fn close(&self, job: &Job, ledger: &Ledger) {
         let Some(jar) = self.opened().take() else { return };
         self.anew().extend(jar.with_state());

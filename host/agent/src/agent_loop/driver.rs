@@ -1,6 +1,6 @@
-//! One agent from its first message to its outcome: performs the decisions of
-//! [`crate::agent_loop::machine::Loop`]. A panic in here ends this agent with its work so far, and nothing
-//! else.
+//! Runs one agent from its first message to its outcome: performs the decisions of
+//! [`crate::agent_loop::machine::Loop`]. A panic in this module ends one agent, and its outcome has the work
+//! done so far.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -196,8 +196,8 @@ impl Agent<'_> {
         });
     }
 
-    /// Ends an agent that makes no more calls. It first waits for background subagents and notes their
-    /// endings; then it may answer once more.
+    /// Ends an agent that makes no more calls. Waits first for its background subagents and notes their
+    /// endings; the model may then answer once more.
     pub(crate) async fn last_word(
         &self,
         machine: &mut Loop,
@@ -341,7 +341,7 @@ impl Agent<'_> {
             let mut listen = |event| job.on_event(event, &mut partial, &mut stops);
             tokio::select! {
                 biased;
-                // Dropping the call closes its connection, which also stops a model that ignores the token.
+                // Dropping the call closes the connection, so a model that ignores the token is stopped too.
                 () = self.stop.cancelled() => Some(Err(ModelError::Cancelled)),
                 reply = job.model.model.chat(machine.request(), &cx, &mut listen) => Some(reply),
                 () = self.time_up(timer) => None,
@@ -351,7 +351,7 @@ impl Agent<'_> {
         if let Some(text) = stops.rest() {
             job.say(text, &mut partial);
         }
-        // What was really used counts from here on.
+        // From here on the real usage counts, not the estimate.
         drop(held);
         for bytes in &partial.lost {
             self.bill_tokens(machine, &cut_off(machine.bytes(), *bytes));
@@ -413,7 +413,7 @@ impl Agent<'_> {
     pub(crate) fn bill_tokens(&self, machine: &Loop, reply: &Reply) {
         let usage = counted(machine.bytes(), reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        // As with steps: the gauge tells.
+        // As with steps, an exhausted budget is reported by the gauge.
         let _ = self.job.budget.bill(Meter::Tokens, tokens);
         self.ledger.entries().usage += usage;
     }

@@ -29,7 +29,7 @@ pub(crate) fn outcome(
     let children: Vec<_> = children.collect();
     unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
     let definition = &job.agent.definition;
-    // As the contract says, which neither an agent at the top nor a fork has.
+    // The contract with the parent asks for findings; neither an agent at the top nor a fork has a contract.
     let asked = job.depth.is_child() && job.fork.is_none();
     let findings =
         (asked && definition.emit_structured_findings).then(|| Findings::read(&transcript.output));

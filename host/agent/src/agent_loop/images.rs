@@ -4,7 +4,7 @@ use belljar_model::{ChatModel, ChatRequest, Image, Message};
 
 use crate::limits::{MAX_IMAGES, MAX_IMAGES_BYTES};
 
-/// INV-346: a model that reads no images gets none, whoever brought them, and a request has a bounded number.
+/// INV-346: refuses a request with images for a model that reads none, and a request with too many images.
 pub(crate) fn check(request: &ChatRequest, model: &dyn ChatModel) -> Result<(), String> {
     let images = || request.messages.iter().flat_map(Message::images);
     let count = images().count();

@@ -59,7 +59,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Of a run that begins from nothing.
+    /// Creates the state of a run without a journal to resume from.
     pub(crate) fn new(host: Host, run: RunId, events: Events, workspace: PathBuf) -> Self {
         Self {
             host,
@@ -138,11 +138,11 @@ pub(crate) struct Job {
     pub(crate) cancel: CancellationToken,
     /// The time of waiting for a person, which does not count.
     pub(crate) pause: Arc<Pause>,
-    /// Where it stands.
+    /// The agent's depth in the tree of agents; 0 = started by a person.
     pub(crate) depth: Depth,
     /// The request that a fork continues.
     pub(crate) fork: Option<Arc<ChatRequest>>,
-    /// Most bytes of its own instructions that its model is sent; `None` = all.
+    /// The largest number of bytes of the agent's instructions in a request; `None` = all.
     pub(crate) instructions: Option<usize>,
     /// The block about the files that its parent has read.
     pub(crate) known: Option<String>,

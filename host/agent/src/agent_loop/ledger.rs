@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage, in_tree_order};
 use crate::tools::nested::reply::AnswerForm;
 
-/// Everything that an outcome reports, recorded as it happens.
+/// The facts that an outcome reports, recorded as they happen.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Mutex<Entries>,

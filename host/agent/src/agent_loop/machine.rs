@@ -65,7 +65,7 @@ pub(crate) struct Gauge {
 /// Whether the budgets have a step left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NextStep {
-    /// One was taken from every budget.
+    /// A step was charged to the agent's budget and to every budget above.
     Whole,
     /// The agent's own steps are used up: an ancestor's step was taken for the last answer.
     Last(Exhausted),
@@ -416,7 +416,7 @@ impl Loop {
         self.tries += u32::from(self.unfit.is_some());
     }
 
-    /// Ends the conversation with a text of the model, if it said anything.
+    /// Ends the conversation with a text of the model, unless the text is blank.
     fn conclude_with(&mut self, text: String, reasoning: Option<Reasoning>) {
         if !text.trim().is_empty() {
             self.keep(&text);

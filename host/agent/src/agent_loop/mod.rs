@@ -1,4 +1,4 @@
-//! One agent, step by step: a machine without effects decides, its driver performs.
+//! One agent, step by step: `machine.rs` decides without effects, `driver.rs` performs the effects.
 
 pub(crate) mod agent;
 pub(crate) mod current_jar;

@@ -218,7 +218,8 @@ fn delegates(job: &Job) -> Delegates {
     Delegates::of(host.listing(&job.shared.workspace), &said, &agent.definition)
 }
 
-/// The body, verbatim but where the profile cuts it, and after it blocks of their own.
+/// The system blocks: the agent's instructions, verbatim or cut by a small model's profile, then the host's
+/// blocks.
 fn system(
     job: &Job,
     ledger: &Ledger,
@@ -242,7 +243,8 @@ fn system(
     if given.contains(&BuiltinTool::Skill) {
         system.extend(skills::index_block(&job.shared.host.skills, skill));
     }
-    // It comes last: what stands before it is the same for every child of this agent.
+    // This block is the last one, so that the blocks before are equal for every child of this agent and a
+    // provider can cache them.
     system.extend(job.known.clone());
     if !job.depth.is_child() {
         let shared = &job.shared;

@@ -6,8 +6,8 @@ use belljar_policy::Shown;
 /// Characters of a model's name that are shown.
 const MAX_NAME: usize = 80;
 
-/// The remedy, given the model's name in `belljar.toml`; `None` where another try may do, or where
-/// the error says it itself.
+/// Returns a hint for the operator about the model called `name` in `belljar.toml`. `None` = another try may
+/// succeed, or the error itself names the remedy.
 pub(super) fn remedy(error: &ModelError, name: &str) -> Option<String> {
     let section = format!("`[models.{}]` in `belljar.toml`", Shown::clipped(name, MAX_NAME));
     match error {

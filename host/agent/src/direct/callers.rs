@@ -109,7 +109,8 @@ impl Drop for Entered {
     }
 }
 
-/// The client's call that started this nested call: nested ids are its id and a number.
+/// The id of the client's call that started a nested call. A nested id is the client's id and numbers, for
+/// example `call-1.1.2` belongs to `call-1`.
 fn first(call: &str) -> &str {
     call.split('.').next().unwrap_or(call)
 }

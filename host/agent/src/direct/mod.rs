@@ -65,7 +65,8 @@ pub struct DirectSpec {
     pub served: Served,
 }
 
-/// One jar of an agent, with the decisions about its calls. Dropping `DirectTools` ends running calls.
+/// One jar of an agent whose tools a client calls, with the decisions about the calls. Dropping this value
+/// ends running calls.
 pub struct DirectTools {
     job: Job,
     ledger: Arc<Ledger>,
@@ -97,7 +98,7 @@ pub struct DirectCall {
     pub arguments: String,
     /// Where the reports of the tool go.
     pub progress: Option<DirectProgress>,
-    /// The person to ask if a grant or hook demands it; `None` = nobody.
+    /// The person to ask if a grant or hook demands it; `None` = such calls are refused.
     pub asker: Option<Arc<dyn Asker>>,
     /// Ends it at once.
     pub cancel: CancellationToken,
@@ -160,7 +161,7 @@ impl DirectTools {
         std::mem::take(&mut self.ledger.entries().warnings)
     }
 
-    /// Whether later calls need a new jar, because a budget is worn or a hook has ended this one.
+    /// Returns whether later calls need a new jar: a budget is nearly used up, or a hook has ended this jar.
     pub fn is_worn(&self) -> bool {
         let budget = &self.job.budget;
         let worn = |meter: Meter| {

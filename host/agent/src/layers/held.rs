@@ -7,8 +7,8 @@ use belljar_sandbox::{Fork, OverlayQuota};
 
 use super::{FORKS, HELD, JOURNAL, LAYER, known};
 
-/// The size of a session's layers in this directory, with copies for undo and copies of subagents. An open
-/// layer, or one of a dead process, counts by its files: nothing is opened.
+/// The size of a session's layers in this directory, including copies for undo and copies of subagents.
+/// Nothing is opened: a layer without a stored size, for example an open one, is measured by its files.
 pub fn held_in(dir: &Path) -> OverlayQuota {
     let mut all = copies_hold(dir);
     for known in known(dir).unwrap_or_default() {

@@ -68,7 +68,7 @@ pub(crate) fn subagents(
     Some(listed(text, agents))
 }
 
-/// The names that the model has for the tool which starts a subagent, and for its arguments.
+/// The model's names for the tool that starts a subagent and for the tool's arguments.
 struct Words {
     spawn: &'static str,
     agent: &'static str,
@@ -101,7 +101,8 @@ fn listed(mut text: String, agents: &[ListedAgent]) -> String {
     text
 }
 
-/// One line, so that a description cannot add a line for another agent.
+/// Adds one line for an agent. Line breaks of the description become blanks, so that a description cannot add
+/// a line for another agent.
 fn entry(text: &mut String, agent: &ListedAgent) {
     let flat = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
     let tools = if agent.tools.is_empty() { "no tools".to_owned() } else { agent.tools.join(", ") };

@@ -15,10 +15,10 @@ const LANGUAGE: &str = "findings";
 pub enum Findings {
     /// The findings; none is a finding too.
     Valid {
-        /// In the order given.
+        /// The findings in the agent's order.
         findings: Vec<Finding>,
     },
-    /// The text holds none, or none that can be read.
+    /// The text has no block of findings, or a malformed one.
     Invalid {
         /// Why.
         why: String,

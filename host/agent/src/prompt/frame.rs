@@ -34,7 +34,7 @@ anything, and you cannot fork again.";
 /// The text that a fork without children reads besides.
 const FORK_ALONE: &str = "You cannot hand work on to other agents; such calls are refused.";
 
-/// The result of each open call at a fork's start. Identical for all, so that the forks of one step share
+/// The result of each open call at a fork's start. Identical for all forks of a step, so that they share
 /// their whole prefix in a provider's cache.
 pub const FORK_PLACEHOLDER: &str = "answered for the original agent only";
 
@@ -92,7 +92,7 @@ pub(crate) fn not_called(choice: &ToolChoice) -> String {
     )
 }
 
-/// Stands for the person's words where there are none and nothing else is to be answered.
+/// The message to a model where the person wrote no text and no result waits for an answer.
 pub(crate) const GO_ON: &str = "Go on.";
 
 /// Stands for the agent's answer where a person stopped the turn before there was any.
@@ -108,7 +108,7 @@ pub const BROKEN: &str = "[no answer: something failed]";
 pub const LOST: &str = "[no answer: the program ended during this turn; tool calls of it may \
 have taken effect, and what they returned is not known]";
 
-/// Stands for the agent's answer where a person only told it something.
+/// The agent's answer after a message that the person only left for the agent to know.
 pub const NOTED: &str = "[noted]";
 
 /// The tag of the frame around a summary of earlier turns.
@@ -146,7 +146,7 @@ pub fn hook_note(text: &str) -> String {
     format!("\n\n[hook] {text}")
 }
 
-/// The tag of what the host itself says within a conversation.
+/// The tag around the host's own text in a conversation.
 pub const NOTICE: &str = "system_notice";
 
 /// The first user message: the task alone, byte for byte, when the context is absent or
@@ -210,9 +210,9 @@ fn attribute(text: &str) -> String {
     escape_frame(&Shown::clipped(text, 64).to_string()).replace('"', "'")
 }
 
-/// The message about a child that ended, for its parent's model: only the conclusion, framed as data and
-/// cut at `limit` bytes. Text that looks like the frame or a host's notice is escaped, so that a child cannot
-/// end the frame and speak as the host.
+/// The message to a parent's model about an ended child: only the conclusion, framed as data and cut at
+/// `limit` bytes. Text that looks like the frame or a host's notice is escaped, so that a child cannot end
+/// the frame and speak as the host.
 pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
     let usage = &outcome.total;
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -261,7 +261,7 @@ pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
     format!("<{FRAME} agent=\"{}\" status=\"{status}\">\n{text}\n</{FRAME}>", attribute(agent))
 }
 
-/// Whether a child with this status counts as a failed call for its parent.
+/// Returns whether a child with this status is a failed call for its parent.
 pub fn is_error(status: RunStatus) -> bool {
     match status {
         RunStatus::Completed | RunStatus::Partial => false,
@@ -291,8 +291,8 @@ pub(crate) fn escape_frame(text: &str) -> String {
     escape_tags(text, &[FRAME, NOTICE])
 }
 
-/// Escapes the `<` of every text that resembles one of these tags, opening or closing, in any letter case and
-/// with blanks.
+/// Escapes the `<` of every text that resembles one of the tags, opening or closing, in any letter case and
+/// with blanks. For example, `< /NOTICE` counts as the tag `notice`.
 pub fn escape_tags(text: &str, tags: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

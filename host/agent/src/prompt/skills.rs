@@ -44,7 +44,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// Whether the author of a skill lets this caller load it.
+    /// Returns whether the author of a skill lets this caller load the skill.
     pub fn may_load(self, skill: &Skill) -> bool {
         match self {
             Self::Model => skill.callers.model,
@@ -53,8 +53,8 @@ impl Caller {
     }
 }
 
-/// The list of skills in an agent's context: a line for each that a model may load; `None` when there are
-/// none. `tool` = what the agent calls the tool that loads one.
+/// The list of skills in an agent's context: a line for each skill that a model may load; `None` = no such
+/// skill. `tool` = the agent's name for the tool that loads a skill.
 pub fn index_block(library: &SkillLibrary, tool: &str) -> Option<String> {
     let catalog = library.catalog();
     let skills: Vec<_> = offered(catalog.entries(), Caller::Model).collect();
@@ -167,7 +167,7 @@ fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// Whether the words stand in the text, not as a part of longer ones.
+/// Returns whether the text contains the words as whole words, not as a part of longer ones.
 fn holds(text: &str, words: &str) -> bool {
     let inside = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     !words.is_empty()

@@ -246,7 +246,7 @@ fn plain(text: &str) -> String {
     crate::limits::cut(&words, MAX_TEXT).to_owned()
 }
 
-/// Whether a name can stand for an argument in both languages.
+/// Returns whether a name is a valid argument name in both languages.
 fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');

@@ -47,7 +47,7 @@ pub trait Journal: Send + Sync {
         false
     }
 
-    /// Whether it persists anything at all.
+    /// Returns whether the journal stores entries.
     fn persists(&self) -> bool {
         true
     }

@@ -142,7 +142,8 @@ pub struct PlannedChild {
     pub slug: String,
     /// Its spawn index.
     pub spawn_index: u32,
-    /// The background-starting call, if made by a tool: nobody repeats it once the tool has ended.
+    /// The call that started the background child, if a tool made the call: a tool that has ended does not
+    /// repeat the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ToolCall>,
 }
@@ -151,7 +152,7 @@ pub struct PlannedChild {
 #[derive(Debug, Default)]
 pub struct Replay {
     agents: Mutex<HashMap<Arc<str>, Arc<AgentPast>>>,
-    /// For each slug, how many indices were given.
+    /// The number of spawn indices already used, by slug.
     spawned: HashMap<String, u32>,
     children: usize,
     /// The tokens of each server's text.
@@ -228,12 +229,12 @@ impl Replay {
         self.entries
     }
 
-    /// Whether there are none: the run begins at its beginning.
+    /// Returns whether the journal has no entries, so that the run begins at its beginning.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// How many subagents were started, and by slug how many spawn indices were given.
+    /// The number of subagents started, and the number of spawn indices used by slug.
     pub(crate) fn spawned(&self) -> (usize, HashMap<String, u32>) {
         (self.children, self.spawned.clone())
     }

@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Whether steps are stored, so that their entries are needed.
+    /// Returns whether the journal stores steps.
     pub(crate) fn persists_steps(&self) -> bool {
         self.host.journal.persists_steps()
     }

@@ -172,7 +172,8 @@ impl Replaying {
         if let Some(id) = persisted.background.as_deref()
             && agent.background.of_call(&call.call.id).is_none()
         {
-            // INV-520: its parent was told of it, and it may not be started any more.
+            // INV-520: the parent was told of this subagent, and the subagent may not be allowed to start any
+            // more.
             match past.child(call.step, (call.position, 0)) {
                 Some(child) => {
                     if matches!(decision, Decision::Builtin(_, BuiltinCall::Spawn(_))) {

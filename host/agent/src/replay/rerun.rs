@@ -67,7 +67,7 @@ pub struct ReplayedCall {
     pub tool: String,
     /// The comparison with the stored result.
     pub result: Comparison,
-    /// Why, where the result alone does not say. Foreign text.
+    /// The reason, if the result alone does not show it. Foreign text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The stored result, where the two are not the same.
@@ -84,7 +84,7 @@ pub struct ReplayedCall {
 pub enum Comparison {
     /// It was made anew, and the model would read the same.
     Same,
-    /// It was made anew, and the model would read something else.
+    /// The call was made again, and its result differs from the recorded one.
     Differs,
     /// Not made: the stored result was used.
     FromRecord,
@@ -186,7 +186,7 @@ impl Rerun {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// INV-202: the host of a replay asks nobody, runs no hook and stores nothing.
+    /// INV-202: the host of a replay asks no person, runs no hook and stores nothing.
     pub(crate) fn host(&self, mut host: Host) -> Host {
         host.hooks = Arc::new(Hooks::default());
         host.asker = Arc::new(NoAsker);

@@ -103,7 +103,7 @@ impl ResolvedAgent {
 }
 
 impl ResolvedAgent {
-    /// Adds to the grants' word how long a call that starts a subagent waits for it, where they say so.
+    /// For a tool that starts subagents, adds to the grants' vote how long the call waits for its subagent.
     fn say_how_long_it_waits(&self, tool: &str, answer: &mut Explanation) {
         let Some(wait) = self.auto_background else { return };
         if BuiltinTool::of(tool) != Some(BuiltinTool::Spawn)
@@ -119,7 +119,7 @@ impl ResolvedAgent {
     }
 }
 
-/// The requests of the component that offers a tool; the host's own and those of servers ask for
+/// The manifest requests of the component that has this tool. Built-in tools and tools of MCP servers request
 /// nothing.
 fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
     match host.tools.owner(tool) {
@@ -136,7 +136,8 @@ fn hands_work(tool: BuiltinTool) -> bool {
     matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
 }
 
-/// A path as the agent sees it, or a URL; none = the call itself.
+/// Parses a target, which is a URL or a path as the agent sees it; `None` = the question is about the call
+/// itself.
 fn question(target: Option<&str>, write: bool) -> Result<RightsQuestion, Unasked> {
     let Some(target) = target else { return Ok(RightsQuestion::Call) };
     let shown = || Shown::clipped(target, MAX_SHOWN).to_string();

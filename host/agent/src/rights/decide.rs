@@ -67,7 +67,7 @@ pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
 /// The circumstances that decide the offered built-in tools.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Means {
-    /// Where it stands.
+    /// The agent's depth in the run.
     pub(crate) depth: Depth,
     /// Whether there is an agent to hand work to.
     pub(crate) delegates: bool,

@@ -65,7 +65,7 @@ impl Listing {
     }
 }
 
-/// How many children run side by side as the operator says. Only the operator raises it.
+/// The number of children that may run side by side. Only the operator's setting raises the default.
 fn granted_side_by_side(granted: &[SubagentsAsk]) -> usize {
     let most = granted.iter().filter_map(|it| it.max_concurrent).min();
     most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1)
@@ -79,7 +79,7 @@ pub fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize
 }
 
 impl Delegates {
-    /// Nobody.
+    /// Delegates of an agent that may start no other agent.
     pub(crate) fn none() -> Self {
         Self { max_concurrent: 1, ..Self::default() }
     }
@@ -153,7 +153,8 @@ impl Delegates {
         .collect()
     }
 
-    /// Whether the list is empty. Copies nothing, because this check runs for every listed agent.
+    /// Returns whether the agent has no delegates. Copies nothing, because this check runs for every listed
+    /// agent.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries().next().is_none()
     }
@@ -210,7 +211,7 @@ impl Delegates {
     }
 }
 
-/// Whether a name with its scope is this id, in any Unicode normalization.
+/// Returns whether `name`, with its scope, is this id in any Unicode normalization.
 fn is_identity(name: &str, id: &AgentId) -> bool {
     name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
 }

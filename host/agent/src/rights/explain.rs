@@ -18,8 +18,9 @@ use crate::tools::builtin::tool::{BuiltinTool, Depth};
 const MAX_NAME: usize = 80;
 
 impl ResolvedAgent {
-    /// Whether the agent may act with a tool when a person starts it in this workspace, and who decided. If
-    /// the call itself is refused, the target does not matter. `manifest` = the tool's requests.
+    /// Explains whether the agent may use a tool on a target when a person starts the agent in this
+    /// workspace, with the source that decided. If the call itself is refused, the target does not matter.
+    /// `manifest` = the tool's requests.
     pub fn decision(
         &self,
         host: &Host,

@@ -36,11 +36,11 @@ pub struct ResolvedAgent {
     pub status: AgentReadiness,
     /// The operator's command that unblocks the agent; empty if no grant would.
     pub hint: String,
-    /// How long it waits for a subagent before that goes to the background by itself; `None` = until
-    /// it ends.
+    /// How long the agent waits for a subagent before the subagent continues in the background; `None` =
+    /// until the subagent ends.
     pub auto_background: Option<Duration>,
-    /// Whether a directory that it is granted is not there: it does not start, `--partial` or
-    /// not. Looked at for agents at the top; a subagent hears of it when it starts.
+    /// True if a granted directory is missing: the agent does not start, with `--partial` or without. Checked
+    /// for agents at the top; a subagent's directories are checked at its start.
     pub lacks_directory: bool,
     /// The tools that the agent lacks because it has no overlay, each with the reason.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
@@ -49,7 +49,7 @@ pub struct ResolvedAgent {
 /// Why there is no such agent to run.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ResolveError {
-    /// Nothing goes by that name.
+    /// No agent has this name.
     #[error(transparent)]
     NotFound(#[from] NotFound),
     /// The workspace is no directory that can be used.
@@ -94,7 +94,8 @@ pub fn resolve_until(
     Ok(at_the_top(host, agent, &workspace))
 }
 
-/// As [`resolve`], from the library as it stands, in a canonical workspace.
+/// Resolves an agent by name in a canonical workspace, without looking for changed files first. See
+/// [`resolve`].
 pub fn resolve_known(
     host: &Host,
     name: &str,
@@ -125,9 +126,9 @@ pub fn resolve_all_until(
     catalog.agents().iter().map(resolved).collect()
 }
 
-/// The same, each when it is asked for: those behind the first one that `last` tells, or all of them
-/// where it is absent. Behind one that is not there is none. Looking for their files ends with
-/// [`ResolveError::Stopped`] when the signal is raised.
+/// Resolves agents lazily, each when the iterator reaches it: the agents after the first one for which `last`
+/// returns true, or all agents without `last`. If `last` matches no agent, the iterator is empty. Raising the
+/// signal ends the search for files with [`ResolveError::Stopped`].
 pub fn resolve_behind<'a>(
     host: &'a Host,
     workspace: &Path,
@@ -185,7 +186,7 @@ fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> 
 }
 
 /// The missing directories of these rights' mounts, one a line. An agent that calls a tool does not start
-/// without them.
+/// while a directory is missing.
 pub fn absent_directories(rights: &Rights) -> Vec<String> {
     let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
     absent
@@ -203,8 +204,8 @@ pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
     if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
 }
 
-/// Resolves an agent as a subagent, only if ready. Tools that its depth does not allow are removed at its
-/// start; they do not block the agent.
+/// Resolves an agent as a subagent, only if ready. Tools that are not allowed at the subagent's depth do not
+/// block the agent; they are removed at its start.
 pub(crate) fn resolve_child(
     host: &Host,
     id: &AgentId,

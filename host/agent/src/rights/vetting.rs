@@ -105,8 +105,8 @@ impl ResolvedAgent {
         gets
     }
 
-    /// Whether a granted tool is offered to the model: a worktree is for agents with an overlay, whose file
-    /// asks for it by name.
+    /// Returns whether a granted tool is shown to the model. Only the worktree tool can be hidden: it needs
+    /// an overlay and a file that names the tool.
     pub fn is_offered(&self, tool: &str) -> bool {
         let means = Means::of(&self.definition, &self.rights, Depth::top(0));
         match BuiltinTool::of(tool) {

@@ -87,9 +87,9 @@ impl Schema {
         }
     }
 
-    /// Whether a text is JSON that fits, or the reason against it. INV-401: subtracts the check's steps from
-    /// `left` before beginning; with too few left, the text does not fit. INV-481: once `stop` is raised the
-    /// check ends, and its verdict is void.
+    /// Checks that a text is JSON of this schema; the error names the reason. INV-401: subtracts the check's
+    /// steps from `left` before beginning; with too few left, the text is refused. INV-481: once `stop` is
+    /// raised the check ends, and its verdict is void.
     fn check(&self, text: &str, left: &mut u64, stop: &StopSignal) -> Verdict {
         if text.len() > MAX_FORMED_BYTES {
             return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));

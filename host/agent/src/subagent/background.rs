@@ -21,7 +21,7 @@ const MAX_TASK: usize = 80;
 #[derive(Default)]
 pub(crate) struct Background {
     entries: Mutex<Vec<Entry>>,
-    /// The last number that was given; whoever has it may not have been added yet.
+    /// The last number in use. The subagent with this number may not be in `entries` yet.
     given: AtomicUsize,
     changed: Notify,
 }
@@ -55,8 +55,7 @@ pub(crate) enum Standing {
 }
 
 impl Background {
-    /// The id that the next one has where it has none yet: behind all that are taken, which a
-    /// resumed run may have added in another order.
+    /// Reserves an id that is higher than all ids in use. A resumed run may have added ids in another order.
     pub(crate) fn next_id(&self) -> String {
         let number = |entry: &Entry| entry.id.strip_prefix(ID)?.parse::<usize>().ok();
         let entries = self.entries();

@@ -177,7 +177,7 @@ impl CallExecutor<'_> {
         })
     }
 
-    /// The block about the files that this agent has read, for a child that may read them too.
+    /// The block about files that this agent has read and that a child with these rights may read too.
     fn known_to(&self, rights: &Rights, small: Option<&Small>) -> Option<String> {
         let tools = &self.job.shared.host.tools;
         let reads_files = |name: &ToolName| {
@@ -191,7 +191,7 @@ impl CallExecutor<'_> {
         known::block(&self.ledger.entries(), (&self.job.rights, rights), most)
     }
 
-    /// Who keeps a tool from a child at this depth, whatever it is granted, and why.
+    /// The source that bars a tool at this depth, whatever the child is granted, with the reason.
     fn barred(&self, depth: Depth, name: &ToolName) -> Option<(Source, &'static str)> {
         let blocked = &self.job.shared.host.settings.subagents.blocked_tools;
         let allowed = self.delegates.allowed_tools();

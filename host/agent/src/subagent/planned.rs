@@ -25,7 +25,7 @@ pub(crate) struct Planned {
     pub(crate) asked: SpawnArguments,
     /// The parent model's name for the child, for example `scout`.
     pub(crate) name: String,
-    /// Whether it may run on when the call that starts it has its result.
+    /// True if the child may continue to run after the starting call has its result.
     pub(crate) outlives: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The subagents of one call, counted while they run: what a live card shows.
+//! The subagents of one call, counted while they run, for example for a live card on a page.
 //!
-//! A batch is announced once, with its title where its parent gave one, and ends once, with a summary of how
-//! its subagents ended.
+//! A batch is announced once, with the title if the parent's model wrote one, and ends once, with a summary
+//! of its subagents' endings.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ pub(crate) struct Batch {
     state: Mutex<State>,
 }
 
-/// How the subagents of a batch are doing, and what those that ended have used.
+/// Counts of a batch's subagents by state, and the usage of the ended ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     counts: Counts,
@@ -30,7 +30,7 @@ struct State {
 pub(crate) struct Heading<'a> {
     /// The subject of its tasks, in the words of the parent.
     pub(crate) title: Option<&'a str>,
-    /// Whether its parent does not wait for it.
+    /// True if the parent does not wait for the batch.
     pub(crate) background: bool,
 }
 
@@ -72,14 +72,14 @@ impl Batch {
         })
     }
 
-    /// One of them had ended, and that was announced before.
+    /// Counts a subagent that ended before the process died and was announced then.
     pub(crate) fn ended_before(&self, outcome: &Outcome) {
         let mut state = self.state();
         state.counts.queued = state.counts.queued.saturating_sub(1);
         state.ended(outcome);
     }
 
-    /// The one that there is runs on in the background, under this id.
+    /// Announces that the batch's only subagent continues in the background under this id.
     pub(crate) fn left(&self, id: &str) {
         self.shared.events.emit(&self.parent, || EventKind::SubagentBackground {
             batch: self.id.clone(),

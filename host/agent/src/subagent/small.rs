@@ -18,8 +18,8 @@ use crate::rights::resolve::ResolvedAgent;
 pub(crate) struct Small {
     /// The limits that its grant does not state.
     pub(crate) limits: LimitsRequest,
-    /// Most bytes of its instructions, of its task and of its context each; `None` = a fork, whose
-    /// prompt is its parent's.
+    /// The largest number of bytes of the instructions, of the task and of the context, each; `None` = a
+    /// fork, because a fork has its parent's prompt.
     prompt: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ fn tokens(context: Option<u64>) -> u64 {
     context.map_or(SMALL_TOKENS, |context| share(context).min(SMALL_TOKENS))
 }
 
-/// A text of at most so many bytes, and behind one that is longer a mark of what is missing.
+/// Cuts a text at `limit` bytes. A cut text ends with a line that states the number of missing bytes.
 pub(crate) fn cut_with_mark(text: &str, limit: usize) -> Cow<'_, str> {
     let kept = cut(text, limit);
     match text.len().saturating_sub(kept.len()) {

@@ -32,7 +32,7 @@ use crate::tools::call::Call;
 use crate::tools::executor::CallExecutor;
 use crate::trace;
 
-/// How long a call waits for the child that it starts.
+/// How long a call waits for its child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     UntilItEnds,
@@ -266,9 +266,9 @@ impl CallExecutor<'_> {
         Answer { content: frame::left_in_background(&shown.name, &id), is_error: false }
     }
 
-    /// How long a call that starts one child waits for it.
+    /// How long a call waits for its child.
     fn wait_for_child(&self, call: Call<'_>, planned: &Planned) -> Wait {
-        // INV-520: what the journal knows of the call goes before what the grant says by now.
+        // INV-520: the journal's record of the call precedes the present grant.
         let left = self.effects.was_left(call);
         match self.job.agent.auto_background {
             _ if planned.asked.background || left == Some(true) => Wait::Not,
@@ -277,7 +277,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Ends after so long, not counting what this agent and those below it wait for a person.
+    /// Waits for a duration. The time in which this agent or a descendant waits for a person does not count.
     async fn has_waited(&self, wait: Duration) {
         let pause = &self.job.pause;
         let (began, before) = (Instant::now(), pause.total());
@@ -291,7 +291,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Puts a child, which may run already, into the background, where it has this id.
+    /// Adds a child, which may already run, to the background under this id.
     fn in_background(
         &self,
         call: Call<'_>,
@@ -379,7 +379,7 @@ impl CallExecutor<'_> {
         self.job.shared.persist_queued(queued, begun).await;
     }
 
-    /// Tells whoever watches of subagents that are about to start.
+    /// Announces subagents that are about to start.
     pub(crate) fn batch(
         &self,
         call: Call<'_>,
@@ -466,7 +466,7 @@ impl Starting {
             outcome.merged.extend(merged);
         }
         let conclusion = frame::conclusion(&name, &outcome, self.limit);
-        // Nobody reads a child's conversation, and a fork shares its parent's.
+        // The messages are dropped: no reader needs a child's conversation, and a fork shares its parent's.
         outcome.messages = Vec::new();
         let origin = asked.origin();
         let SpawnArguments { task, context, .. } = asked;

@@ -13,7 +13,7 @@ pub(crate) struct Call<'a> {
     pub(crate) call: &'a ToolCall,
     /// The outer call, if a tool made this call.
     pub(crate) nested: Option<Nested<'a>>,
-    /// Whether its tool is to find nothing of earlier calls.
+    /// True if the tool must find no state of earlier calls.
     pub(crate) fresh: bool,
 }
 

@@ -29,9 +29,8 @@ pub(crate) struct CallerTools {
 }
 
 impl CallerTools {
-    /// The caller's tools, shown after the agent's own. INV-280: a tool whose name is a tool of the agent's
-    /// or of belljar's, allowed or not, is left out, so that nobody mistakes a caller's call for one of
-    /// belljar's.
+    /// The caller's tools, listed after the agent's own. INV-280: a caller's tool with the name of an agent's
+    /// or belljar's tool, allowed or not, is left out, so that the calls cannot be confused.
     pub(crate) fn of(
         brought: &Brought,
         compiled: &Compiled,

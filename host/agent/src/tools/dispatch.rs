@@ -44,7 +44,7 @@ pub(crate) struct Dispatcher {
     callers: CallerTools,
 }
 
-/// One call's fate, before anything happened.
+/// The decision about one call, before any effect.
 #[derive(Debug)]
 pub(crate) enum Decision {
     /// Call the component.
@@ -62,7 +62,7 @@ pub(crate) enum Decision {
 pub(crate) struct Refusal {
     /// The text that the model reads.
     pub(crate) text: String,
-    /// Why, as the receipt says it.
+    /// The reason, in the receipt's form.
     pub(crate) reason: Reason,
 }
 
@@ -110,7 +110,8 @@ impl Dispatcher {
         self.callers.check(call, position)
     }
 
-    /// The same, for a model that was shown one tool alone: code in it calls the others.
+    /// This dispatcher for a model that sees only the tool `code`: the code in its calls uses the other
+    /// tools.
     pub(crate) fn through(self, code: &ToolName) -> Self {
         let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
         Self { in_code, ..self }
@@ -271,8 +272,8 @@ impl Refusal {
     }
 }
 
-/// Checks that the arguments are one JSON object within the bound. They are passed on byte for byte, except
-/// that half a surrogate pair becomes U+FFFD (INV-471).
+/// Checks that the arguments are one JSON object within the size limit. The tool gets the bytes unchanged,
+/// except that half a surrogate pair becomes U+FFFD (INV-471).
 pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let text = format!(

@@ -153,7 +153,7 @@ impl CallExecutor<'_> {
     /// Bills the tokens of a text for a server, apart from the agent's steps.
     pub(crate) fn bill_text(&self, used: Usage) {
         let tokens = used.input_tokens.saturating_add(used.output_tokens);
-        // As with steps: the gauge tells.
+        // As with steps, an exhausted budget is reported by the gauge.
         let _ = self.job.budget.bill(Meter::Tokens, tokens);
         self.ledger.entries().usage += used;
     }

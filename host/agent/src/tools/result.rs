@@ -20,8 +20,8 @@ pub(crate) struct Executed {
     pub(crate) form: AnswerForm,
 }
 
-/// Joins text and JSON parts by line feeds; an attachment becomes one line with its name, and its content
-/// goes to the person, not to the model.
+/// Joins text and JSON parts by line feeds. An attachment becomes one line with its name; its content is for
+/// the person, not for the model.
 pub(crate) fn of_call(call_id: &str, result: CallResult) -> Executed {
     let mut attachments = Vec::new();
     let mut form = AnswerForm::default();
@@ -64,7 +64,7 @@ pub(crate) fn of_call(call_id: &str, result: CallResult) -> Executed {
     Executed { answer, attachments, receipt: result.receipt, form }
 }
 
-/// The contract's variant for a call that gave nothing.
+/// The contract's variant for the error of a failed call.
 fn kind(error: &CallError) -> ToolErrorKind {
     match error {
         CallError::Tool { kind, .. } => *kind,
@@ -116,7 +116,8 @@ pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Executed {
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// A call that had begun when the process died: its effects are unknown, so it is not repeated.
+/// The result of a call that was running when the process died: its effects are unknown, so the call is not
+/// repeated.
 pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = Ending::HostFault("the program ended during this call".to_owned());
@@ -125,7 +126,7 @@ pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Executed {
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// A call whose nested calls differ from those before its process died.
+/// The result of a call whose nested calls differ from those recorded before the process died.
 pub(crate) fn of_diverged(mut receipt: Receipt, how: String) -> Executed {
     receipt.ending = Ending::Refused("it went another way than recorded".to_owned());
     let answer = Answer { content: how, is_error: true };

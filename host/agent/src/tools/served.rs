@@ -68,7 +68,7 @@ impl Served {
         }
     }
 
-    /// Whether a person wants to be asked nothing more for it.
+    /// Returns whether a person has refused all further questions of this server.
     pub(crate) fn is_muted(&self, server: &str) -> bool {
         self.state().muted.contains(server)
     }
@@ -78,7 +78,7 @@ impl Served {
         self.state().muted.insert(server.to_owned());
     }
 
-    /// Whether nobody is waited for any more.
+    /// Returns whether too many questions of this server went unanswered, so that no further wait is made.
     pub(crate) fn is_given_up(&self, server: &str) -> bool {
         self.state().missed.get(server).is_some_and(|missed| *missed >= MAX_MISSED)
     }

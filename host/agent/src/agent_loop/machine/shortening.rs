@@ -23,8 +23,8 @@ impl Loop {
         self.bytes = prompt_bytes(&self.request);
     }
 
-    /// Takes the text out of this turn's long results, except for unread ones after the model's last answer.
-    /// Returns the number of bytes saved.
+    /// Replaces the text of this turn's long results by a short note, except for results that the model has
+    /// not read yet. Returns the number of bytes saved.
     pub(crate) fn cut_results(&mut self) -> u64 {
         let request = Arc::make_mut(&mut self.request);
         let own = request.messages.get_mut(self.past..).unwrap_or_default();

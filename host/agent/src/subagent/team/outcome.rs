@@ -76,8 +76,8 @@ impl TeamOutcome {
         self.stages.iter_mut().flat_map(|stage| &mut stage.agents)
     }
 
-    /// The agent that decided the team's ending, with the stage, if any: in the last stage with that ending,
-    /// the first agent that did not complete.
+    /// The agent that decided the team's ending, with its stage, if any: the first agent that did not
+    /// complete, in the last stage with the team's status.
     pub fn culprit(&self) -> Option<(usize, &MemberOutcome)> {
         if self.status == RunStatus::Completed {
             return None;

@@ -1,4 +1,4 @@
-//! From a team's name to its agents with their rights, and the obstacles.
+//! Resolves a team's name to its agents with their rights, and lists the obstacles.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl ResolvedTeam {
     /// The code of a problem with an agent that is there and may not run.
     pub const BLOCKED: &str = "blocked-agent";
 
-    /// Whether all of what stands in the way are missing rights.
+    /// Returns whether missing rights are the only obstacles.
     pub fn is_only_blocked(&self) -> bool {
         !self.problems.is_empty()
             && self.problems.iter().all(|problem| problem.code == Self::BLOCKED)

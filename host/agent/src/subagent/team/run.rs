@@ -46,7 +46,7 @@ pub struct TeamSpec {
     pub limits: LimitsRequest,
     /// The budget above the team: a chat session's.
     pub budget: Option<Budget>,
-    /// Where the overlays of its agents lie, as in [`RunSpec::layers`].
+    /// The directory of the agents' overlays, as in [`RunSpec::layers`].
     pub layers: Option<Layers>,
 }
 
@@ -63,7 +63,7 @@ pub async fn run_team(
     run_team_as(host, spec, run, events, cancel).await
 }
 
-/// As [`run_team`], with an id that is given already.
+/// As [`run_team`], for a caller that has made the run's id.
 pub async fn run_team_as(
     host: &Host,
     spec: TeamSpec,
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether every agent can run, with its model: nothing begins unless all can.
+    /// Checks that every agent can run and has a model; otherwise no agent of the team starts.
     fn ready(&self) -> Result<(), RunError> {
         let team = &self.spec.team;
         if !team.problems.is_empty() {
@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How the team ends if there is no more of something that each stage needs.
+    /// The team's ending if the run was cancelled, or if a budget or the time of the team is used up.
     fn used_up(&self) -> Option<Ending> {
         if self.cancel.is_cancelled() || self.budget.is_cancelled() {
             return Some((RunStatus::Cancelled, Some(RunError::Cancelled)));
@@ -390,7 +390,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Why a stage ended with this status: the first fitting error of its agents.
+/// The error for a stage's status: the first error of an agent with this status, else of any agent that did
+/// not complete.
 fn first_error(stage: &StageOutcome, status: RunStatus) -> Option<RunError> {
     let error = |of: &MemberOutcome| of.outcome.error.clone();
     let same = stage.agents.iter().filter(|agent| agent.outcome.status == status);

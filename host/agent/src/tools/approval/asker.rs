@@ -35,8 +35,8 @@ pub struct PrivateQuestion<'a> {
     pub options: &'a [String],
 }
 
-/// The means of a call: it can touch this, and nothing beside it. As a person may know it: without
-/// where a directory lies on the host, and without the value of a secret.
+/// All that a call can touch, as a person may see it: without a directory's place on the host and without a
+/// secret's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Directories.
@@ -101,7 +101,7 @@ impl Approval {
 pub enum Said {
     /// These words.
     Words(String),
-    /// Nothing: it is left blank.
+    /// The person left the field blank.
     Blank,
     /// No, they do not answer.
     No,
@@ -124,7 +124,7 @@ pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
     async fn ask(&self, question: Question<'_>) -> Approval;
 
-    /// Notes that the question with this number belongs to the call with this id. Default: ignored.
+    /// Notes that the question with this number belongs to the call with this id. By default, does nothing.
     fn concerns(&self, id: u64, call: &str) {
         let _ = (id, call);
     }
@@ -144,7 +144,7 @@ pub trait Asker: Send + Sync {
     }
 }
 
-/// Nobody: the asker without a front end.
+/// The asker without a front end: every question goes unanswered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoAsker;
 

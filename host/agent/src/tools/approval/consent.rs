@@ -1,5 +1,5 @@
-//! The one place that turns a permit which needs an answer into an answered one; `cargo xtask tidy` refuses
-//! this step anywhere else.
+//! The one place where the answer to a question turns a permit into an answered one; `cargo xtask tidy`
+//! refuses this step anywhere else.
 
 use belljar_policy::ToolPermit;
 

@@ -1,5 +1,5 @@
-//! The time of an agent's waits for a person: it counts against no time limit, neither the agent's own nor
-//! that of its ancestors, which wait too.
+//! The time that an agent waits for a person. It counts against no time limit: neither the agent's own nor an
+//! ancestor's, because the ancestors wait too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct State {
     open: u32,
     /// Since when there is one.
     since: Option<Instant>,
-    /// The time that earlier ones took; two at a time count once.
+    /// The duration of earlier waits; simultaneous waits count once.
     total: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Questions to the person at the root: permission where a grant says `ask`, and questions of
-//! the agent there. Always ends: with an answer, a cancellation, or nobody answering in time.
+//! Questions to the person at the root: permission where a grant says `ask`, and an agent's own questions.
+//! Each ends with an answer, a cancellation or a timeout.
 
 use std::sync::PoisonError;
 
@@ -182,7 +182,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// The same without a word to anybody. Gives what the model reads, and the list.
+    /// Applies a call to the list without an event. Returns the model's text and the new list.
     pub(crate) fn listed(
         &self,
         call: &TodoCall,
@@ -203,7 +203,7 @@ fn unanswered(why: &str) -> Answer {
     Answer { content, is_error: true }
 }
 
-/// Whether nobody came to an earlier question about a sibling or outer call.
+/// Returns whether an earlier question about a sibling or outer call went unanswered.
 fn is_alone(call: Call<'_>) -> bool {
     call.nested.is_some_and(|nested| nested.outer.is_alone())
 }

@@ -116,9 +116,9 @@ pub(crate) struct TodoChange {
     pub(crate) status: Option<TodoStatus>,
     /// It is removed.
     pub(crate) delete: bool,
-    /// The items that wait for this one.
+    /// The ids of items that wait for this item.
     pub(crate) blocks: Vec<String>,
-    /// The items that this one waits for.
+    /// The ids of items that must be done before this item.
     pub(crate) blocked_by: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::tools::dispatch::Dispatcher;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TodoList {
     items: Vec<Item>,
-    /// The highest id that was given; none is given twice.
+    /// The highest id used so far; ids are never used twice.
     last: u64,
 }
 
@@ -54,7 +54,7 @@ impl TodoList {
         list
     }
 
-    /// Does what a call asks for; an error changes nothing. Both texts are for the model.
+    /// Applies a call to the list; an error changes nothing. Both texts are for the model.
     pub(crate) fn apply(&mut self, call: &TodoCall) -> Result<String, String> {
         match call {
             TodoCall::Write(todos) => Ok(self.write(todos)),

@@ -1,5 +1,5 @@
-//! The host's own tools, and the one place that decides which are offered to an agent, by its depth. They are
-//! granted like all other tools, so an offer is no right.
+//! The host's own tools, and the one place that decides by an agent's depth whether a tool is offered. An
+//! offer is no right: the tools are granted like all others.
 
 use belljar_definition::{SubagentsAsk, builtin_tools};
 use belljar_policy::ToolName;
@@ -18,7 +18,7 @@ pub(crate) enum BuiltinTool {
     Worktree,
 }
 
-/// Where an agent stands.
+/// An agent's depth in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Depth {
     /// The number of agents above; 0 = started by a person.
@@ -112,7 +112,7 @@ impl Depth {
         }
     }
 
-    /// Whether a name may stand in the rights of an agent here.
+    /// Returns whether an agent at this depth may have the name in its rights.
     pub(crate) fn admits(self, name: &ToolName) -> bool {
         BuiltinTool::of(name.as_str()).is_none_or(|tool| self.offers(tool))
     }

@@ -1,8 +1,8 @@
 //! A copy of an agent's overlays that the agent enters and leaves.
 //!
-//! The copy is a fork of the agent's layers, as for a subagent with `isolation: worktree` (`layers.rs`). It
-//! is stored under the address of the entering call, so a resumed run finds it again; an agent that ends
-//! inside leaves it automatically.
+//! The copy is a fork of the agent's layers, as for a subagent with `isolation: worktree` (`layers.rs`). The
+//! copy is stored under the address of the entering call, so that a resumed run finds the copy again. An
+//! agent that ends inside leaves the copy automatically.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -215,7 +215,7 @@ pub(crate) async fn end(
 async fn ended(job: &Job, worktree: &Worktree, keep: bool) -> Vec<Told> {
     let (worktree, rights) = (worktree.clone(), job.rights.clone());
     let owner = job.shared.host.owner_of_layers();
-    // As at the end of a subagent: half a merge is nobody's.
+    // The merge runs to its end, as at the end of a subagent: half a merge helps no one.
     let done = belljar_work::run(&WORKTREE, &owner, move |_| {
         // A worktree left by a dead process is opened first.
         worktree.layers.of(&rights)?;

@@ -69,8 +69,8 @@ impl CallExecutor<'_> {
             }
         }
         notes.push_str(&said.notes);
-        // The tool gets what the hooks saw, also where nothing was changed: of two equal keys
-        // another reader might take the other.
+        // The tool gets the arguments that the hooks saw, even if unchanged: with two equal keys, two parsers
+        // may choose different values.
         let arguments = Value::Object(arguments).to_string();
         let call_now = changed.insert(ToolCall { arguments, ..call.call.clone() });
         let decision = dispatcher.decide(call_now, call.place_in_step());
@@ -181,8 +181,8 @@ impl CallExecutor<'_> {
         self.in_time(timer, work).await.unwrap_or_else(|| Ok(String::new()))
     }
 
-    /// Runs the hooks of an ending agent. Returns the text that continues it, once, if it concluded by
-    /// itself.
+    /// Runs the hooks of an ending agent. If the agent concluded by itself, a hook may return a text that
+    /// continues the agent once.
     pub(crate) async fn before_end(
         &self,
         said: &str,
@@ -219,7 +219,7 @@ impl CallExecutor<'_> {
         Some(frame::hook_feedback(cut(&reason, MAX_HOOK_TEXT)))
     }
 
-    /// How the agent ends because a hook said so.
+    /// The agent's ending if a hook halted it.
     pub(crate) fn halted(&self) -> Option<Ending> {
         let reason = one_line(self.hooked.halted.get()?);
         Some(Ending::partial(RunError::Hook { reason }))

@@ -1,4 +1,4 @@
-//! Whether hooks could run, for `belljar doctor`. Runs none of them.
+//! Checks for `belljar doctor` that hooks could run, without running them.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use belljar_sandbox::{LoadError, Need, Wasm, inspect};
 
 use super::{Action, Hook, Hooks};
 
-/// One hook, and whether its program or component exists.
+/// One hook with the state of its program or component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCheck {
     /// When it runs.

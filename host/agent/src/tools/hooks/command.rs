@@ -16,7 +16,7 @@ use crate::limits::{MAX_HOOK_STDERR, MAX_HOOK_STDOUT};
 /// behind may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 
-/// How long a killed command may take to be gone.
+/// How long the host waits for a killed command to disappear.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
 /// How a command ended.

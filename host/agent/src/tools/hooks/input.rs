@@ -10,7 +10,8 @@ use crate::agent_loop::job::Job;
 use crate::limits::{MAX_HOOK_RESPONSE, cut};
 use crate::tools::call::Call;
 
-/// One event, without the directory, which depends on the receiver.
+/// The JSON input of a hook about one event, still without the working directory, which differs between
+/// hooks.
 #[derive(Debug, Clone)]
 pub(crate) struct HookInput(Map<String, Value>);
 

@@ -109,7 +109,7 @@ impl Hooks {
         self
     }
 
-    /// The hooks for this event and one of these names, in the order of the file.
+    /// The hooks for an event and any of these names, in the order of `belljar.toml`.
     fn matching(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
         self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
     }
@@ -133,8 +133,8 @@ impl Hook {
         Self { event, matcher, name, action, timeout }
     }
 
-    /// Whether the event does not happen when the hook gives no answer. After the event, or
-    /// where a command has no say, there is nothing to keep from happening.
+    /// Returns whether a hook without an answer prevents the event. After an event, or for a command at a
+    /// subagent's start, there is nothing to prevent.
     fn fails_closed(&self) -> bool {
         match (self.event, &self.action) {
             (HookEvent::PreToolUse, _) | (HookEvent::SubagentStart, Action::Component(_)) => true,

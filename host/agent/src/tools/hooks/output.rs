@@ -77,9 +77,9 @@ fn names_decision(stdout: &[u8]) -> bool {
     WORDS.iter().any(|word| text.contains(word))
 }
 
-/// Whether a decision stands in an object where none is read: under a name in other letters, at the top
-/// what belongs into `hookSpecificOutput`, in an object in between. Arguments that a hook gives are the
-/// tool's, and what some hooks repeat of their input is none.
+/// Returns whether an object has a decision in a place that is not read: under a name in other letters, at
+/// the top instead of in `hookSpecificOutput`, or in a nested object. Arguments for the tool and repeated
+/// input do not count.
 fn has_stray_decision(value: &Value, place: &str) -> bool {
     const READ: [(&str, &str); 8] = [
         ("", "continue"),
@@ -198,7 +198,7 @@ fn before_call(word: Option<&str>, text: Option<String>) -> Result<Verdict, Stri
     })
 }
 
-/// Of what both forms of a decision say, the one that lets less through.
+/// The stricter verdict of a decision's new and old form.
 fn stricter(own: Verdict, old: Verdict) -> Verdict {
     match (own, old) {
         (Verdict::Deny(reason), _) | (_, Verdict::Deny(reason)) => Verdict::Deny(reason),

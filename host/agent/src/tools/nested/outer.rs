@@ -29,7 +29,7 @@ pub(crate) struct Outer {
     diverged: OnceLock<String>,
     /// The room for receipts, shared by all calls below one model call.
     room: Arc<Room>,
-    /// Nobody answered a question about a nested call.
+    /// True after a question about a nested call went unanswered.
     alone: Arc<AtomicBool>,
 }
 
@@ -149,13 +149,13 @@ impl Outer {
         &self.room
     }
 
-    /// INV-259: nobody answered in time, so no further call below the model's waits for a person. A thousand
-    /// such waits would take a week.
+    /// INV-259: notes an unanswered question, so that no further nested call waits for a person. Without
+    /// this, a thousand waits would last a week.
     pub(crate) fn nobody_came(&self) {
         self.alone.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody is there to be asked.
+    /// Returns whether questions about nested calls are no longer asked, because one went unanswered.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }

@@ -21,7 +21,7 @@ pub(crate) struct AnswerForm {
 pub(crate) struct Piece {
     /// Whether it is JSON.
     pub(crate) json: bool,
-    /// How long it is. A line feed stands between two.
+    /// The length of the part in bytes. A line feed separates two parts.
     pub(crate) bytes: usize,
 }
 

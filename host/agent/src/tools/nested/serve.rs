@@ -110,8 +110,8 @@ impl CallExecutor<'_> {
         })
     }
 
-    /// INV-232: ends the nested calls of an ended call. After a cancellation they end by themselves, and are
-    /// noted; otherwise they are given up.
+    /// INV-232: ends the nested calls of an ended call. Cancelled calls end by themselves and have receipts;
+    /// other calls are dropped.
     async fn let_end(&self, answering: impl Future<Output = Vec<PeerResult>>) {
         if self.stop.is_cancelled() || self.job.budget.is_cancelled() {
             let _ = answering.await;
@@ -182,8 +182,8 @@ impl Drop for Open<'_, '_> {
     }
 }
 
-/// INV-230: decides about a tool's call. To the tool, a name that its agent lacks, that its manifest does not
-/// request or that does not exist is the same.
+/// INV-230: decides about a tool's call. A missing name, a name that the agent lacks and a name that the
+/// tool's manifest does not request get the same answer.
 fn decide(
     call: &ToolCall,
     within: &Within,
@@ -200,8 +200,8 @@ fn decide(
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
-    // INV-255: a tool that was not shown cannot be called, and a denied name reveals nothing, not even that
-    // its component waits.
+    // INV-255: a tool that was not shown cannot be called, and the refusal of a denied name does not reveal
+    // that its component is waiting.
     let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
     let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers(tool) {
         Decision::Refuse(not_allowed(call, within, dispatcher, peers))
