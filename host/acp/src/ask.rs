@@ -33,7 +33,7 @@ pub(crate) enum Chosen {
     One(String),
     /// The editor cancelled the question, or could not put it.
     Cancelled,
-    /// Something that the question did not offer.
+    /// An answer that is not among the question's options.
     Other,
 }
 
@@ -155,8 +155,8 @@ fn open(door: &Door, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
     all.find(|(_, question)| question.message == turn && question.id == id)
 }
 
-/// Hands an answer to the waiting turn. INV-303: an answer names its turn and its question, and a question
-/// takes one answer.
+/// Passes an answer to the waiting turn. INV-303: an answer names its turn and its question, and a question
+/// accepts one answer.
 fn answer(door: &Door, turn: &str, id: u64, answer: PersonAnswer) {
     let Some((session, _)) = open(door, turn, id) else { return };
     // An error: the turn has ended, or somebody else was faster.

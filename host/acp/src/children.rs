@@ -60,7 +60,7 @@ pub(crate) fn runs(id: &str) -> SessionUpdate {
     SessionUpdate::SubagentUpdate(SubagentUpdate::new(id.to_owned()).state(state))
 }
 
-/// On the parent: the child has ended, and nothing of it can be cancelled any more.
+/// The update on the parent for an ended child, which can no longer be cancelled.
 pub(crate) fn ended(id: &str, status: RunStatus, error: Option<&str>) -> SessionUpdate {
     let reason = match status {
         RunStatus::Completed => IdleStopReason::EndTurn,

@@ -131,7 +131,7 @@ pub(crate) fn read(door: &Door, prompt: &Prompt) -> Option<Command> {
     Some(Command { action: Action::Skill(skill.id.slug.to_string()), rest })
 }
 
-/// Does what a command says.
+/// Performs a command.
 pub(crate) async fn perform(
     door: &Arc<Door>,
     to: &Connection,

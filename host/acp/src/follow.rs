@@ -15,8 +15,8 @@ use crate::updates::{Out, Updates};
 /// The calls of turns, as they pass by.
 pub(crate) type Passing = broadcast::Receiver<Arc<Passed>>;
 
-/// Shows a turn to its end: the events of `watch`, and the passing results. `None` = stopped with this
-/// process, or nobody reads any more.
+/// Shows a turn to its end: the events of `watch`, and the passing results. `None` = the process stops, or
+/// the editor has disconnected.
 pub(crate) async fn follow(
     door: &Arc<Door>,
     to: &Connection,
@@ -39,7 +39,7 @@ pub(crate) async fn follow(
             }
             passed = passing.recv() => match passed {
                 Ok(passed) => updates.passed(passed),
-                // What was left out is shown when the session is loaded.
+                // A lost result is shown when the session is loaded.
                 Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return outcome,
             },

@@ -1,7 +1,7 @@
-//! The transcript of a session, sent to an editor that loads it.
+//! The transcript of a session, sent to an editor that loads the session.
 //!
-//! The transcript consists of the stored events of each turn, as first shown, with the words of a step
-//! joined; of a turn without stored events, the final messages.
+//! The transcript has the stored events of each turn, as first shown, with the text pieces of a step joined.
+//! A turn without stored events is shown by its final messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -206,7 +206,7 @@ impl Now {
             self.root = Some(root);
         }
         match kind {
-            // The step that it was in is told again.
+            // The interrupted step is shown again from its start.
             EventKind::RunResumed { .. } => {
                 self.saying.clear();
                 Vec::new()

@@ -1,4 +1,4 @@
-//! Bounds of this entrance. They stop an editor that misbehaves; other editors never meet them.
+//! Bounds of this entrance against an editor that misbehaves. No known editor reaches them.
 
 /// Most bytes of one line: a prompt with every resource of the largest size, and its escapes. A longer line
 /// is answered as invalid, and never kept.
@@ -53,6 +53,6 @@ pub(crate) const MAX_RESULTS: usize = 512;
 /// Events that are read at once when a session is loaded.
 pub(crate) const EVENTS_PAGE: u32 = 500;
 
-/// How long the turns of a departed editor may take to end by themselves. They are resumed when the session
-/// is opened again.
+/// How long the turns of a departed editor may need to end by themselves. Unfinished turns are resumed when
+/// the session is opened again.
 pub(crate) const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);

@@ -96,7 +96,7 @@ fn size(block: &ContentBlock) -> usize {
     }
 }
 
-/// The name of something, in the agent's words where it lies in the workspace.
+/// The name of a resource: for a file in the workspace, its path as the agent sees it.
 fn name(uri: &str, workspace: &Path) -> String {
     places::of_uri(workspace, uri).unwrap_or_else(|| Shown::clipped(uri, MAX_TITLE).to_string())
 }

@@ -174,7 +174,7 @@ async fn answer(
                         let answered = tokio::select! {
                             biased;
                             answered = &mut answering => answered,
-                            // As `session/cancel`: the turn ends, and its answer says so.
+                            // As with `session/cancel`: the turn ends, and its answer has the reason.
                             () = asked.cancelled() => {
                                 cancel.cancel();
                                 answering.await
@@ -326,7 +326,7 @@ async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>
         door.send(to, &session.id, update).await;
     }
     let Some(told) = told else { return };
-    // Taken before the editor can say anything there: its next prompt waits for the turn.
+    // Locked before the editor can send a prompt in this session: its next prompt waits for the turn.
     if let Ok(floor) = Arc::clone(&session.floor).try_lock_owned() {
         tokio::spawn(turn::go_on(Arc::clone(door), to.clone(), session, floor, told));
     }

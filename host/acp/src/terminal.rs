@@ -18,7 +18,7 @@ pub(crate) struct Screen {
     id: String,
     /// Whether the call is over, and its output is still to come.
     over: bool,
-    /// Whether its end was told.
+    /// True if the editor was told of the end.
     ended: bool,
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
     }
 }
 
-/// The arguments as JSON; as text where they are none.
+/// Parses the arguments as JSON; malformed arguments become a JSON string.
 pub(crate) fn arguments(text: &str) -> Value {
     belljar_received::json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

@@ -45,7 +45,7 @@ pub(crate) async fn prompt(
     Ok(PromptResponse::new(reason))
 }
 
-/// Says something to the agent, and shows its answer.
+/// Begins a turn with a prompt, and shows its answer.
 pub(crate) async fn say(
     door: &Arc<Door>,
     to: &Connection,

@@ -436,7 +436,7 @@ impl Updates {
     }
 }
 
-/// An agent's list. What was given up is left out: a plan has no word for it.
+/// An agent's list as a plan. Cancelled items are left out, because a plan has no status for them.
 fn plan(items: Vec<TodoItem>) -> Plan {
     let entry = |item: TodoItem| {
         let status = match item.status {

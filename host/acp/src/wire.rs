@@ -1,5 +1,5 @@
-//! Lines in both directions, bounded: no line of an editor is longer than is kept, no flood of requests
-//! is read before they are answered, and no more updates wait than an editor takes.
+//! Lines in both directions, bounded: a line's length, the unanswered requests, and the updates that wait for
+//! a slow editor.
 
 use std::io;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Room {
         Self { unanswered: Arc::new(unanswered), unwritten: Arc::new(unwritten) }
     }
 
-    /// Waits until one more update may be handed over; `false` = nobody reads any more.
+    /// Waits for room for one more update; `false` = the editor has disconnected.
     pub(crate) async fn for_update(&self) -> bool {
         // Given back when it is written.
         self.unwritten.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok()
@@ -90,7 +90,8 @@ pub(crate) fn incoming(
             };
             let kind = kind(&line);
             if matches!(kind, Line::Initialize | Line::Request) {
-                // Given back with the answer. Closed: nobody is answered any more.
+                // The permit returns with the answer. An error: the connection is closed, and no request is
+                // answered any more.
                 match room.unanswered.acquire().await {
                     Ok(permit) => permit.forget(),
                     Err(_) => return None,

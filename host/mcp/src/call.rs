@@ -1,4 +1,4 @@
-//! The means of one call, its time, and its ending.
+//! The means of one call, its duration, and its ending.
 
 use belljar_policy::{Budget, Limits};
 use belljar_sandbox::{CallError, Ending, Output, ProgressSink, Sandbox, SecretStore};
@@ -53,7 +53,7 @@ impl<'a> CallSpec<'a> {
     }
 }
 
-/// Whether a call was given up before it had settled: the server may still be at work.
+/// Returns whether a call was cancelled or timed out: the server may still be working on it.
 pub(crate) fn is_given_up(outcome: &Result<Output, CallError>) -> bool {
     matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
 }

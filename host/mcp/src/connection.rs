@@ -1,4 +1,4 @@
-//! The session of one agent with one server: begun with its first call, one call at a time.
+//! The session of one agent with one server over HTTP: begun with the first call, one call at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! One request and its answer, over streamable HTTP: the answer is a JSON text, or an event of a
-//! stream with other messages before the answer.
+//! One request and its answer over streamable HTTP. The answer is a JSON text or an event of a stream, and a
+//! stream may have other messages first.
 
 use belljar_policy::{DenyCode, Shown};
 use belljar_received::whole::unsigned;
@@ -31,10 +31,10 @@ const NO_ID: u64 = 0;
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Events that are no messages and are logged, of one request: the first say enough.
+/// Most logged events of one request that are no messages. Twenty are enough to find the fault.
 const MAX_STRAYS: usize = 20;
 
-/// Where requests go, and the session that they belong to.
+/// The URL of requests, and the session.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     pub(crate) url: Uri,
@@ -152,7 +152,7 @@ pub(crate) async fn ask(
     }
 }
 
-/// The answer to the request with this id among messages that came as one text.
+/// Finds the answer to the request with this id among the messages of one text.
 fn answer_among(messages: Vec<Message>, id: u64) -> Result<Value, Fault> {
     let mut fault = "it does not answer";
     for message in messages {
@@ -352,7 +352,8 @@ async fn until_its_end(
     Ok(None)
 }
 
-/// The messages of an event. One that is none, such as `ping` or `[DONE]`, is passed over, and logged.
+/// Parses the messages of an event. An event that is no message, for example `ping` or `[DONE]`, is logged
+/// and skipped.
 fn read_event(gate: &Outgoing, data: &[u8], aside: &mut Aside<'_>) -> Result<Vec<Message>, Fault> {
     match Message::read_all(data) {
         Ok(messages) => Ok(messages),
@@ -370,7 +371,8 @@ fn read_event(gate: &Outgoing, data: &[u8], aside: &mut Aside<'_>) -> Result<Vec
     }
 }
 
-/// Takes what it says beside its answer to the request with this id.
+/// Handles a notification that arrives before the answer to the request with this id: a changed list of
+/// tools, or a progress report.
 pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
     match method {
         "notifications/tools/list_changed" => aside.tools_changed = true,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Tools of one server that are used, from the beginning of the list: every request of a model repeats them.
+/// Most tools of one server, from the beginning of its list. A bound, because every request to a model
+/// repeats all tools.
 pub(crate) const MAX_TOOLS: usize = 128;
 
 /// Tools that a list may name; further tools are not parsed.
@@ -24,7 +25,7 @@ pub(crate) const MAX_ASKED: usize = 16;
 /// Forms put to a person within one call; further ones are declined.
 pub(crate) const MAX_FORMS: usize = 4;
 
-/// Texts that a model writes for a server within one call; their tokens have a bound besides.
+/// Most texts that a model writes for a server within one call; their tokens have a separate bound.
 pub(crate) const MAX_SAMPLES: usize = 8;
 
 /// Bytes of the id of a session or an event, which every request repeats.
@@ -45,7 +46,7 @@ pub(crate) const MAX_SHOWN: usize = 300;
 /// Bytes of an error's text, which goes to the model.
 pub(crate) const MAX_ERROR: usize = 16 << 10;
 
-/// How long the notice of an early end of a call or session may take.
+/// How long sending the notice of an early end of a call or session may last.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Bytes of a demand for a token.
@@ -54,20 +55,20 @@ pub(crate) const MAX_CHALLENGE: usize = 4 << 10;
 /// Arguments of one tool that go into headers too.
 pub(crate) const MAX_PARAMETERS: usize = 32;
 
-/// How often a server may ask for more before it answers one call; an endless series ends here.
+/// Most inputs that a server may request before it answers one call; a bound against an endless series.
 pub(crate) const MAX_ROUNDS: usize = 8;
 
 /// Bytes of the state that a server has sent back with the next round.
 pub(crate) const MAX_STATE: usize = 64 << 10;
 
-/// How long the list of a stateless server is used, whatever lifetime the server states: such a server cannot
-/// announce changes.
+/// How long the list of a stateless server is used, whatever lifetime the server states, because such a
+/// server cannot announce changes.
 pub(crate) const MAX_FRESH: Duration = Duration::from_secs(300);
 
 /// Revisions in a server's answer; further ones are ignored.
 pub(crate) const MAX_REVISIONS: usize = 16;
 
-/// Bytes of what a server of tokens says, of itself or of a token.
+/// Most bytes of a document about an issuer or of a token response.
 pub(crate) const MAX_DOCUMENT: usize = 256 << 10;
 
 /// Bytes of an address, a name or a code in it.

@@ -26,7 +26,7 @@ const MAX_NAME: usize = 80;
 /// Characters between the words of a name, for which `_` stands here.
 const SEPARATORS: [char; 3] = ['.', '/', ':'];
 
-/// One tool of a server. Of what the server says of itself besides nothing is kept.
+/// One tool of a server. Other fields in the server's description of the tool are dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
@@ -80,9 +80,9 @@ pub struct Difference {
 }
 
 impl ListedTool {
-    /// The name that agents and grants have for it: `mcp__SERVER__TOOL`. Servers also have `.`, `/` and `:` in
-    /// names of tools, and providers of models do not: `_` stands for them, so `calendar.list` of the server
-    /// `work` is `mcp__work__calendar_list`.
+    /// The name in agents and grants: `mcp__SERVER__TOOL`. In names of tools, servers allow `.`, `/` and `:`
+    /// but providers of models do not, so each becomes `_`. For example, `calendar.list` of the server `work`
+    /// is `mcp__work__calendar_list`.
     ///
     /// # Errors
     ///
@@ -146,8 +146,8 @@ impl Listing {
         Ok(listing)
     }
 
-    /// The same of all pages of a list. Of more tools than [`MAX_TOOLS`] the first in the server's order are
-    /// taken, and the rest is told in one entry of [`Listing::left_out`].
+    /// Builds a listing from all pages of a list. Only the first [`MAX_TOOLS`] tools, in the server's order,
+    /// are used; one entry of [`Listing::left_out`] counts the rest.
     pub(crate) fn from_pages(
         server: &str,
         pages: ToolPages,

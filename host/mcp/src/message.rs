@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 
-/// One message of a server, with the fields that this client uses.
+/// One message of a server, with the fields that this client reads.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message {
     /// The answer to the request with this id; `None` = an unknown id.
     Answer(Option<u64>, Result<Value, RpcError>),
     /// The server wants something.
     Asked { id: Value, method: String, params: Value },
-    /// It says something.
+    /// A notification.
     Told { method: String, params: Value },
 }
 
@@ -80,8 +80,8 @@ fn json(bytes: &[u8]) -> Result<Value, &'static str> {
     belljar_received::json::from_slice(bytes).map_err(|_| NO_OBJECT)
 }
 
-/// Whether a text that cannot be read was meant for the client: an answer that never comes would be waited
-/// for, so such a text ends the call. A log line, JSON or not, is passed over.
+/// Returns whether an unreadable text was meant for the client. Such a text ends the call, because otherwise
+/// the client would wait for an answer that never arrives. A log line, JSON or not, is skipped.
 pub(crate) fn is_of_protocol(text: &[u8]) -> bool {
     let begins = text.starts_with(b"{") || text.starts_with(b"[{");
     begins && text.windows(9).any(|part| part == b"\"jsonrpc\"")

@@ -9,9 +9,9 @@ use crate::limits::{MAX_CURSOR, MAX_NAMED, MAX_PAGES};
 
 /// Gathers the entries of a list, page by page.
 ///
-/// Public servers end a list in four ways, and all four end it here: without a cursor, with an empty one,
-/// with `null`, and with a repeated cursor (a server that ignores the cursor of a request answers its first
-/// page again and again).
+/// Public servers end a list in four ways, all accepted here: without a cursor, with an empty cursor, with
+/// `null`, and with a repeated cursor (a server that ignores the cursor of a request returns its first page
+/// again and again).
 #[derive(Debug, Default)]
 pub(crate) struct ToolPages {
     entries: Vec<Value>,

@@ -1,4 +1,5 @@
-//! Arguments that a tool's schema repeats in headers (`x-mcp-header`), so that proxies can route by them.
+//! Arguments that a tool's schema repeats in headers (`x-mcp-header`), so that proxies can route by these
+//! arguments.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +14,7 @@ const KEY: &str = "x-mcp-header";
 /// How a header's name begins.
 const PREFIX: &str = "mcp-param-";
 
-/// How deep properties stand in properties.
+/// Deepest nesting of properties in properties.
 const MAX_DEPTH: usize = 16;
 
 /// One argument repeated in a header.
@@ -37,11 +38,11 @@ pub(crate) fn headers(schema: &Value, arguments: &Value) -> HeaderMap {
     headers
 }
 
-/// Whether a schema asks for headers that a call can have.
+/// Checks that every header in a schema has an argument for its value.
 ///
 /// # Errors
 ///
-/// When it does not: such a tool is not offered.
+/// When a header has no argument: such a tool is not offered.
 pub(crate) fn check(schema: &Value) -> Result<(), String> {
     let found = mirrored(schema)?;
     match count(schema) == found.len() {
@@ -95,7 +96,8 @@ fn header_name(name: &Value) -> Result<HeaderName, String> {
     header.ok_or_else(|| format!("`{KEY}` is no name of a header"))
 }
 
-/// How often the word stands in a schema, as a keyword or as the name of an argument.
+/// Counts the keyword in a schema. A key with an object as its value is not counted, because the key is the
+/// name of an argument.
 fn count(schema: &Value) -> usize {
     match schema {
         Value::Object(fields) => fields

@@ -18,16 +18,16 @@ use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
 use crate::message::{Message, is_of_protocol};
 use crate::wants;
 
-/// How long a killed program and its descendants may take to end.
+/// How long the host waits for the end of a killed program and its descendants.
 const END_WAIT: Duration = Duration::from_secs(12);
 
 /// Lines of stderr that are logged for one failure.
 const MAX_LINES: usize = 20;
 
-/// Why a program gives no answer.
+/// The reason why a program does not answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Lost {
-    /// Nothing here can confine one.
+    /// This process cannot confine a program.
     #[error(
         "it is a command, and such are run in the OS sandbox alone, which this process is without"
     )]
@@ -170,7 +170,7 @@ impl Process {
                         self.answers = true;
                         return answer.map_err(|error| Fault::Rpc(error).into());
                     }
-                    // One that is late, or forged, is nobody's.
+                    // A late or forged answer is dropped.
                     Message::Answer(..) => {}
                     Message::Asked { id, method, params } => {
                         let answer = aside.answer(gate, &id, &method, &params).await?;

@@ -1,4 +1,4 @@
-//! The session of one agent with a server that is a program: its process, started with the first call.
+//! The session of one agent with a server that is a program. The process starts with the first call.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -301,7 +301,7 @@ impl Connection {
         Ok(session)
     }
 
-    /// Returns the text that a model may see, and logs the rest, which names files of this machine.
+    /// Returns the error that a model may see, and logs the details, which name files of this machine.
     fn told_of_program(&self, failed: Failed, gate: &Outgoing) -> CallError {
         let name = self.server().name();
         let refused = |how: &str| {
@@ -353,8 +353,8 @@ impl ProgramSession {
         }
     }
 
-    /// Notifies the program that its call has ended, then ends the process: a late answer is dropped, and no
-    /// effect of the call comes after its end. The program has a moment to end by itself.
+    /// Notifies the program that its call was cancelled, then ends the process. No effect of the call happens
+    /// after this; a late answer is dropped. The program has a moment to end by itself.
     async fn give_up(mut self, gate: &Outgoing) {
         let id = self.ids.load(Ordering::Relaxed);
         let params = json!({"requestId": id, "reason": "it was cancelled"});

@@ -52,7 +52,7 @@ impl Revision {
         spoken.map(HeaderValue::from_static)
     }
 
-    /// The parameters of a request, with what the revision wants to stand in each.
+    /// The parameters of a request, with the fields that the revision requires in every request.
     pub(crate) fn parameters(self, parameters: Value, capabilities: &Value) -> Value {
         let (Self::Stateless, Value::Object(mut fields)) = (self, parameters.clone()) else {
             return parameters;

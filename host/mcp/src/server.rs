@@ -35,10 +35,10 @@ pub struct Server {
     pub(crate) program: Option<ServerProgram>,
 }
 
-/// How tokens for a server are asked for, as the operator says it.
+/// The operator's settings for requesting a server's tokens.
 #[derive(Debug, Clone, Default)]
 pub struct LoginSetting {
-    /// The only issuer whose tokens are used; `None` = the one that the server names.
+    /// The only issuer whose tokens are used; `None` = the issuer that the server names.
     pub issuer: Option<String>,
     /// This program's client id at the issuer; `None` = registered on demand.
     pub client_id: Option<String>,

@@ -17,7 +17,7 @@ pub(crate) struct Events {
     data: Vec<u8>,
     other: bool,
     after_return: bool,
-    /// A line has ended: what may stand before the first one alone was there or not.
+    /// True after the first line: from then on no byte order mark is skipped.
     begun: bool,
     last: Option<HeaderValue>,
     retry: Option<Duration>,

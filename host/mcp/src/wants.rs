@@ -1,4 +1,4 @@
-//! From a program's complaints to the settings that would mend them.
+//! Finds the setting that would fix a program's error message.
 
 /// A key of a server that is a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

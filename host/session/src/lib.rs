@@ -1,5 +1,5 @@
-//! Turns that last: conversations and their history, their storage, runs as sessions of one turn, and the
-//! service that runs the sessions of many people.
+//! Turns that survive their process: conversations with their history, their storage, runs as sessions of one
+//! turn, and the service that runs the sessions of many people.
 //!
 //! ```text
 //! conversation (many runs, one history) + record (rows, events, lock) ──> service (many sessions)

@@ -19,7 +19,7 @@ use crate::record::lock::{SessionLock, locks};
 pub struct SessionReview {
     places: Vec<DirectoryReview>,
     layers: Layers,
-    /// None where whoever asked has the session to itself.
+    /// `None` = the caller already has the session to itself.
     _lock: Option<SessionLock>,
 }
 
@@ -84,11 +84,11 @@ impl SessionReview {
         Self::with(layers, Some(lock(store, session)?), stop)
     }
 
-    /// Opens the changes of a session for whoever has it to itself.
+    /// Opens the changes of a session for a caller that has the session to itself.
     ///
     /// # Errors
     ///
-    /// When its overlays cannot be opened.
+    /// When an overlay cannot be opened.
     pub fn of(layers: Layers, stop: &StopSignal) -> Result<Self, ReviewError> {
         Self::with(layers, None, stop)
     }

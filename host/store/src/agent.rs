@@ -26,11 +26,12 @@ pub struct StoredAgent {
 }
 
 impl Store {
-    /// Stores an agent: a new one without `expected_updated`, otherwise the next version of the agent
-    /// with this [`StoredAgent::updated`]. Returns the new `updated`, usually `now`.
+    /// Stores an agent: a new agent without `expected_updated`, otherwise the next version of the agent with
+    /// this [`StoredAgent::updated`]. Returns the new `updated`, usually `now`.
     ///
-    /// Where there is another version, or none, it is [`StoreError::Conflict`]. Most agents of a
-    /// tenant: [`MAX_AGENTS`], together [`MAX_AGENTS_BYTES`]; most bytes: [`MAX_AGENT_BYTES`].
+    /// If the stored version is another one or missing, the error is [`StoreError::Conflict`]. A tenant has
+    /// at most [`MAX_AGENTS`] agents, together at most [`MAX_AGENTS_BYTES`]; one has at most
+    /// [`MAX_AGENT_BYTES`].
     pub async fn save_agent(
         &self,
         slug: &str,

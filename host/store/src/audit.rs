@@ -1,5 +1,5 @@
-//! The audit log: who has done what. Nothing changes a line, and no line is deleted before its time: the
-//! database refuses both.
+//! The audit log: one line for each act, with the person or key that acted. The database refuses to change a
+//! line, and to delete a line before its time.
 
 use serde_json::Value;
 use sqlx::Row as _;

@@ -27,7 +27,7 @@ pub enum StoreError {
         /// The problem.
         why: String,
     },
-    /// The file or its directory is not this user's alone, so a stranger may have written to it. The file is
+    /// Other users can write to the file or its directory, so its content may be a stranger's. The file is
     /// neither read nor written.
     #[error(
         "`{}` {why}, and sessions are kept in what is yours alone: choose another directory, or \
@@ -74,7 +74,7 @@ pub enum StoreError {
         /// The problem.
         why: String,
     },
-    /// Nothing goes by that id.
+    /// No object has this id.
     #[error("there is no {what} `{id}`")]
     NotFound {
         /// The kind of thing that was looked for.
@@ -146,7 +146,7 @@ pub enum StoreError {
         /// The first id of the block.
         first: i64,
     },
-    /// More waits to be written than may; nothing of this was taken.
+    /// The queue of waiting writes is full; no part of this write was queued.
     #[error("too much waits to be written to `{}`; try again in a moment", path.shown())]
     Overloaded {
         /// The file.

@@ -11,7 +11,7 @@ use crate::open::{BadRow, Store};
 use crate::statement::{Nothing, Statement, json};
 use crate::words::{JournalKind, SessionKind};
 
-/// One taken step of a turn.
+/// One step of a turn, as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalEntry {
     /// The address of the agent within the turn.

@@ -204,8 +204,8 @@ impl Store {
     }
 
     /// Marks every placeholder of a session as interrupted, deletes the journals, and marks every waiting or
-    /// running subagent as cancelled: for a caller that knows that no process works on the session any more.
-    /// Returns the number of placeholders.
+    /// running subagent as cancelled. Returns the number of placeholders. The caller must know that no
+    /// process works on the session any more.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
         self.commit(interrupt(&self.tenant, session, now)).rows().await
     }

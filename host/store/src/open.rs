@@ -83,8 +83,8 @@ impl Store {
             .foreign_keys(true)
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT)
-            // Large changes spill to memory: a file in the system's directory for temporary ones
-            // would hold what people said.
+            // Large changes use memory, not a temporary file: a file in the system's directory would hold
+            // people's messages.
             .pragma("temp_store", "MEMORY")
             .disable_statement_logging();
         check_and_migrate(&options, path).await?;
@@ -206,7 +206,7 @@ impl Store {
     }
 }
 
-/// Checks the file through one connection that changes nothing until all checks have passed.
+/// Checks the file through one connection, which changes the file only after all checks have passed.
 async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Result<(), StoreError> {
     let failed = |error: sqlx::Error| StoreError::database("open the store", path, &error);
     let mut db: SqliteConnection = options.connect().await.map_err(failed)?;

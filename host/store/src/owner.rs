@@ -1,8 +1,8 @@
-//! Ownership of the file: files in a directory that others can write may be forged.
+//! Ownership of the store's file: files in a directory that others can write may be forged.
 //!
 //! SQLite opens its files by name, and closing a second handle on a file would drop this process's locks. So
-//! the directory is opened, and the files are inspected through the handle: as long as nobody else can write
-//! to the directory, the answer stays true.
+//! the directory is opened, and the files are inspected through the directory's handle. The result stays true
+//! as long as no other user can write to the directory.
 
 use std::path::Path;
 

@@ -32,7 +32,7 @@ pub struct StoredSession {
     pub kind: SessionKind,
     /// When it began, in milliseconds since 1970.
     pub created: i64,
-    /// When something was last added to it, in milliseconds since 1970.
+    /// The time of the last addition, in milliseconds since 1970.
     pub updated: i64,
 }
 
@@ -198,7 +198,7 @@ impl Store {
     }
 }
 
-/// No such session, or one of another tenant: the same answer.
+/// The error for a missing session and for one of another tenant: both get the same answer.
 fn not_found(id: &str) -> StoreError {
     StoreError::NotFound { what: "session", id: Shown::clipped(id, 64).to_string() }
 }

@@ -19,9 +19,8 @@ pub const MAX_JSON_BYTES: usize = 64 << 20;
 
 /// A statement to run. The text is fixed, so that the database keeps it prepared.
 ///
-/// The arguments of a statement that belongs to a session begin with the tenant and the session,
-/// and where it belongs to a message, the message: `$1`, `$2`, `$3`. Each such statement checks by itself
-/// that the session is the tenant's.
+/// A statement about a session has the tenant as `$1` and the session as `$2`; a statement about a message
+/// has the message as `$3`. Each such statement checks by itself that the session is the tenant's.
 #[derive(Debug)]
 pub(crate) struct Statement {
     what: &'static str,
@@ -44,7 +43,7 @@ pub(crate) enum Arg {
 /// The meaning of a statement that has changed no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nothing {
-    /// That there was nothing to do.
+    /// There was nothing to do.
     Fine,
     /// That there is no tenant `$1`.
     NoTenant,

@@ -24,7 +24,7 @@ pub struct SubagentRecord {
     pub parent_agent: String,
     /// The parent subagent; `None` = the top agent.
     pub parent_subagent_id: Option<String>,
-    /// How deep it stands: 1 = started by the agent at the top.
+    /// The depth: 1 = started by the agent at the top.
     pub depth: i64,
     /// The run of the subagent and all its ancestors.
     pub chain_id: String,

@@ -36,7 +36,7 @@ pub struct UsageRow {
 pub struct UsagePart {
     /// The agent's identity: scope and slug. Empty = of a day before these were counted apart.
     pub agent: String,
-    /// Its model; empty as well, and where none was chosen.
+    /// The model; empty = a day before models were counted apart, or no model was chosen.
     pub model: String,
     /// The amounts.
     pub row: UsageRow,

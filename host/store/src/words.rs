@@ -70,7 +70,8 @@ words! {
 }
 
 impl SessionKind {
-    /// Whether this is a run without a resumption: a session of one turn, and the oldest may be deleted.
+    /// Returns whether the session is a run: it has one turn, is not resumed by the service, and may be
+    /// deleted when newer runs exceed `keep_runs`.
     pub fn is_run(self) -> bool {
         match self {
             Self::Run | Self::Team => true,
@@ -94,7 +95,7 @@ words! {
     MessageStatus {
         /// A placeholder: the turn is running, or its process has died.
         InFlight = "in_flight",
-        /// All there is to say is said.
+        /// The turn has its full answer.
         Completed = "completed",
         /// A budget ran out.
         Partial = "partial",

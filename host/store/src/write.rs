@@ -101,8 +101,8 @@ pub enum Write {
         /// The receipts.
         receipts: Vec<NewReceipt>,
     },
-    /// Receipts of tool calls that were handed over together. More than a few become one row, which is cheap
-    /// to write; taken ids are not detected.
+    /// Receipts of several tool calls. More than a few are packed into one row, which is cheaper to write; a
+    /// repeated id is not detected.
     PackedReceipts {
         /// The session.
         session: String,

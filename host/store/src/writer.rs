@@ -59,7 +59,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 enum Message {
     Group(Group),
-    /// Commit everything before this message, and nothing after it.
+    /// Commits every earlier message and no later one.
     Close(oneshot::Sender<()>),
 }
 
@@ -261,7 +261,7 @@ impl Task {
         }
     }
 
-    /// All waiting groups, as far as one transaction takes them.
+    /// The waiting groups, as many as fit into one transaction.
     fn gather(&mut self, first: Message) -> (Vec<Group>, Option<oneshot::Sender<()>>) {
         let mut batch = Vec::new();
         let mut bytes = 0_usize;

@@ -45,7 +45,7 @@ impl Asking<'_> {
         self.json(url, &mut got).await.map(Some)
     }
 
-    /// Sends something; gives what is answered.
+    /// Posts a form or JSON and returns the status and the JSON answer.
     pub(super) async fn post(
         &self,
         url: &str,

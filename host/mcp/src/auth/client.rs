@@ -71,7 +71,7 @@ pub(super) fn secret_of(
         (Some(_), _) | (None, None) => return Ok(client.secret.clone()),
         (None, Some(name)) => name,
     };
-    // INV-335: a secret goes to its bound host alone, whatever a document says.
+    // INV-335: a secret is sent to its bound host alone, whatever host a document names.
     let value = asking.spec.secrets.value_for(name, &target(endpoint)?);
     let value = value.ok_or_else(|| {
         AuthError(format!("the secret `{name}` is not there, or not bound to `{endpoint}`"))

@@ -30,19 +30,19 @@ pub(super) struct Resource {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Issuer {
     pub(super) issuer: String,
-    /// Where a person says yes.
+    /// The address of the page on which a person consents.
     pub(super) authorization: Option<String>,
     pub(super) token: String,
     /// Where clients register themselves.
     pub(super) registration: Option<String>,
-    /// How clients prove themselves; `None` = it does not say.
+    /// The ways in which clients authenticate; `None` = the document has no such list.
     pub(super) methods: Option<Vec<String>>,
     pub(super) scopes: Vec<String>,
-    /// Whether the address of a document may stand for a client's name.
+    /// True if a client's id may be the address of a document about the client.
     pub(super) documents: bool,
     /// Whether the issuer names itself in every authorization response.
     pub(super) names_itself: bool,
-    /// Whether it takes proofs of the kind `S256`.
+    /// True if PKCE with `S256` is supported.
     pub(super) proofs: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The keys that an issuer signs with, for checks of its tokens. INV-370: fetched from the operator's
-//! address, through the gate and without a redirect, in documents of a bounded size; a host named only by the
-//! issuer is reached over TLS at public addresses, and on this machine only at the issuer's own port.
+//! The keys with which an issuer signs, for checks of its tokens. INV-370: fetched from the operator's
+//! address, through the gate and without a redirect, in documents of a bounded size. A host that only the
+//! issuer names is reached over TLS at public addresses, and on this machine only at the issuer's own port.
 
 use std::collections::BTreeSet;
 

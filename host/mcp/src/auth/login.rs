@@ -158,7 +158,8 @@ impl Login {
         &self.scopes
     }
 
-    /// Whether an answer is to this login. Whoever else calls the address here is not heard.
+    /// Returns whether an answer belongs to this login, by its `state`. Requests of other callers to the
+    /// local address are ignored.
     pub fn is_asked_by(&self, query: &str) -> bool {
         one(query, "state").is_some_and(|state| state == self.state)
     }

@@ -13,11 +13,11 @@ use crate::server::Server;
 /// Every host, at public addresses: a list of the operator's has to let a request through too.
 const ANYWHERE: &str = "https://*:*";
 
-/// The hosts that one request to this address may reach.
+/// The hosts that a request to this address may reach.
 ///
 /// # Errors
 ///
-/// When it may reach none.
+/// When the address may not be reached.
 pub(super) fn scope(server: &Server, url: &str) -> Result<HostScope, AuthError> {
     let target = target(url)?;
     let rule = rule(&target)?;

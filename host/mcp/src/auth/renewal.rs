@@ -156,7 +156,7 @@ async fn of_a_service(
     let client = client(asking, &issuer, "").await?;
     let before = before.filter(|tokens| tokens.issuer == issuer.issuer);
     let mut scopes = scopes(&server.login.scopes, challenge, &resource, &issuer, before, &[]);
-    // It asks again by itself, so there is nothing to renew.
+    // The client can request a new token by itself, so no refresh token is needed.
     scopes.retain(|scope| scope != OFFLINE);
     let mut pairs = vec![
         ("grant_type", "client_credentials".to_owned()),

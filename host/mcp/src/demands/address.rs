@@ -58,7 +58,8 @@ impl Address {
     }
 }
 
-/// Whether a name belongs to this machine or its network. Names without a dot are resolved there first.
+/// Returns whether a name belongs to this machine or its network. A name without a dot counts, because such
+/// names are resolved locally first.
 fn is_local(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     match name.rsplit_once('.') {

@@ -112,7 +112,7 @@ async fn filled(
         }
     }
     let content = form.content(said).ok_or(Word::Cancelled)?;
-    // Whoever has not read all of it sends nothing.
+    // A person who has not read every piece sends nothing.
     let pieces = pieces(&content, server).ok_or(Word::Declined)?;
     let noted = format!("{}what you have said", goes_to(server));
     for (at, piece) in (1..).zip(&pieces) {
@@ -241,8 +241,8 @@ fn wanted(field: &Field) -> String {
     format!("{}{description} ({}{blank})", field.shown(), field.kind.words())
 }
 
-/// Whether the first question shows every suggestion whole, at every door: a cut suggestion was never seen,
-/// so one word must not send it.
+/// Returns whether the first question shows every suggestion whole, at every door. A person has not seen a
+/// cut suggestion, so a single yes must not send it.
 fn shows_all(form: &Form, text: &str) -> bool {
     let whole = |default: &Value| default.to_string().chars().count() <= MAX_VALUE;
     let mut defaults = form.fields.iter().filter_map(|field| field.default.as_ref());

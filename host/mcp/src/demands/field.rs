@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 4_000;
 /// Options of one field.
 const MAX_OPTIONS: usize = 50;
 
-/// Words of fields for secrets, which nobody should type into a server's form.
+/// Words in names of fields for secrets, which a person should not type into a server's form.
 const SECRETS: [&str; 33] = [
     "password",
     "passwd",
@@ -138,7 +138,7 @@ impl Field {
         texts.into_iter().flatten().any(|text| says_secret(text, counts))
     }
 
-    /// Whether anything can be typed into it.
+    /// Returns whether the field accepts free text.
     pub(crate) fn is_of_words(&self) -> bool {
         matches!(self.kind, Kind::Text { .. })
     }
@@ -306,7 +306,8 @@ fn size(schema: &Value, key: &str) -> Option<Option<usize>> {
     }
 }
 
-/// The values of a field that names them: plain, with a list of titles, or each with its title.
+/// The choices of a field: plain, with a list of titles, or each with its title. `None` = the field has no
+/// choices; `Some(None)` = the list is malformed.
 #[expect(clippy::option_option, reason = "no list, and a wrong one, are two things")]
 fn choices(schema: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
     let choice = |value: &str, title: &str| {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::address::Address;
 use super::field::{Field, says_secret};
 
-/// Fields of one form: nobody answers more in a row.
+/// Most fields of one form. Sixteen, because no person answers more questions in a row.
 const MAX_FIELDS: usize = 16;
 
 /// Bytes of a message.
@@ -27,7 +27,7 @@ pub(crate) struct Form {
     pub(crate) fields: Vec<Field>,
 }
 
-/// Why nobody is asked.
+/// The reason why a form is not shown to a person.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
     /// The form is not of the protocol.
@@ -62,7 +62,8 @@ impl Elicitation {
 }
 
 impl Form {
-    /// Whether there is a value for all that has to be said, and for something.
+    /// Returns whether the form can be sent with its defaults alone: every required field has a default, and
+    /// at least one field has.
     pub(crate) fn can_be_left(&self) -> bool {
         let said = |field: &&Field| field.default.is_some();
         self.fields.iter().any(|field| said(&field))

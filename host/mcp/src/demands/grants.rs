@@ -25,7 +25,7 @@ pub struct SamplingGrant {
 }
 
 impl Granted {
-    /// Whether it is anything.
+    /// Returns whether anything is granted.
     pub(crate) fn is_something(&self) -> bool {
         *self != Self::default()
     }

@@ -43,13 +43,14 @@ pub trait Answers: Send + Sync {
         sample: &Sample,
     ) -> Result<Sampled, String>;
 
-    /// Whether the person has refused all further questions of this server in this run.
+    /// Returns whether the person has refused all further questions of this server in this run.
     fn is_muted(&self, server: &str) -> bool;
 
     /// The person wants to be asked nothing more for it.
     async fn mute(&self, server: &str);
 
-    /// Whether so many questions went unanswered that no further wait is made in this run.
+    /// Returns whether too many questions of this server went unanswered, so that no further wait is made in
+    /// this run.
     fn is_given_up(&self, server: &str) -> bool;
 
     /// Notes whether a person came to a form or an address of the server.
@@ -73,7 +74,7 @@ pub struct ServerQuestion<'a> {
 pub enum Heard {
     /// Words, or one of the options.
     Words(String),
-    /// Nothing: it is left blank.
+    /// The person left the field blank.
     Blank,
     /// No, they do not answer.
     No,

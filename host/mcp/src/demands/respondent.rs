@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Answers, Heard, ServerQuestion};
 
-/// Whoever answers questions in one call.
+/// The person or program that answers the questions of one call.
 pub(super) struct Respondent<'a> {
     answers: &'a dyn Answers,
     gone: AtomicBool,

@@ -66,7 +66,7 @@ fn said(who: &str, text: &str) -> String {
     format!("[{who}]\n{}\n\n", shown(text))
 }
 
-/// The texts of a message, which has one part or a list of them.
+/// The texts of a message with one part or a list of parts; `None` = a part is not text.
 fn texts(message: &Value) -> Option<Vec<&str>> {
     let text =
         |part: &'_ Value| -> Option<()> { (part.get("type")?.as_str()? == "text").then_some(()) };

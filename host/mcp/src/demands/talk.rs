@@ -92,7 +92,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// INV-360: what is not granted is refused, whoever asks and however.
+    /// The answer to a server's request. INV-360: a request that is not granted is refused, whatever its
+    /// form.
     async fn result(
         &self,
         gate: &Outgoing,

@@ -59,7 +59,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// The time of one call, from its request on. Waits for a person, in this call or in an earlier one of its
+/// The duration of one call since its request. Waits for a person, in this call or in an earlier call of its
 /// queue, do not count.
 #[derive(Debug)]
 pub(crate) struct Clock<'a> {

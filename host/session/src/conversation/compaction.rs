@@ -1,8 +1,8 @@
 //! Shortens a history to a model's context: a model summarises the older turns, and the latest turns stay
 //! unchanged. The full text stays in the store.
 //!
-//! A summary is a stranger's text like any answer of a model: it stands in a frame, and gives no
-//! right. Where none can be made the history goes to the model whole, and a person is told why.
+//! A summary is a stranger's text like any answer of a model, so it is framed and has no right. If no summary
+//! can be made, the whole history is sent to the model, and a warning names the reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(crate) struct Work<'a> {
 pub(crate) struct Done {
     /// The history from now on; `None` = as it was.
     pub(crate) messages: Option<Vec<Message>>,
-    /// How many turns the new summary stands for that none stood for before.
+    /// The number of turns that the new summary covers and an earlier summary did not.
     pub(crate) turns: usize,
     /// Its usage, also where there is no summary.
     pub(crate) used: Usage,
@@ -261,7 +261,7 @@ impl Work<'_> {
             }
         };
         let answered = asking.instrument(span.clone()).await;
-        // What was really used counts from here on.
+        // From here on the real usage counts, not the estimate.
         drop(held);
         let reply = match answered {
             Ok(reply) => reply,

@@ -9,8 +9,8 @@ use belljar_agent::message_bytes;
 use belljar_model::Message;
 use belljar_store::Compaction;
 
-/// Bytes of text that a token is taken for. English has about four, Chinese about three: a
-/// history is rather taken for too large than for too small.
+/// The assumed bytes of text in a token. English has about four and Chinese about three; three, because an
+/// estimate that is too large is safer than one that is too small.
 const BYTES_PER_TOKEN: u64 = 3;
 
 impl Past {
@@ -52,7 +52,7 @@ pub(crate) fn summary(text: &str) -> Vec<Message> {
     vec![Message::user(frame::summary(text)), noted]
 }
 
-/// Whether the summary stands for this turn.
+/// Returns whether the summary covers this turn.
 pub(crate) fn stands_for(compaction: Option<&Compaction>, turn: &Turn) -> bool {
     compaction.is_some_and(|kept| turn.state.place <= kept.upto_sort_order)
 }

@@ -1,4 +1,4 @@
-//! Who cancelled a turn or subagent, as stored in the rows: a caller's name, or a word from this module.
+//! The canceller of a turn or subagent, as stored in the rows: a caller's name, or a word from this module.
 
 use std::collections::HashMap;
 

@@ -20,8 +20,8 @@ use crate::record::place::TurnPlace;
 use belljar_agent::Clock;
 use belljar_agent::events::{Event, EventKind};
 
-/// Unshown blocks that wait for their commit: more than one for each subagent that stores a step at the same
-/// time.
+/// Most unshown blocks that wait for their commit. Far more than one for each subagent that stores a step at
+/// the same time.
 const MAX_UNPUBLISHED: usize = 1_024;
 
 /// Bytes of events that are stored together at most.
@@ -107,7 +107,7 @@ impl EventLog {
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        // The turn was given up: the task that shows its events ends after the last event.
+        // The turn was dropped: the task that publishes its events ends after the last event.
         self.inner.state().publish = None;
     }
 }

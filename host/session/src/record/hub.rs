@@ -32,7 +32,7 @@ pub struct SessionEvent {
 }
 
 impl SessionEvent {
-    /// The event itself; `None` = a newer program stored it, of a kind that this one does not know.
+    /// Parses the event; `None` = a newer program stored an event of an unknown type.
     pub fn read(&self) -> Option<Event> {
         serde_json::from_str(&self.json).ok()
     }
@@ -41,7 +41,7 @@ impl SessionEvent {
 impl From<StoredEvent> for SessionEvent {
     fn from(stored: StoredEvent) -> Self {
         let StoredEvent { seq: id, message, body } = stored;
-        // Of a newer program's event too: whoever watches is sent it as it is.
+        // An event of an unknown type, stored by a newer program, is passed to watchers unchanged.
         #[derive(serde::Deserialize)]
         struct Kind<'a> {
             #[serde(rename = "type", borrow)]
@@ -60,7 +60,7 @@ pub(crate) type Block = Arc<[SessionEvent]>;
 #[derive(Debug, Default)]
 pub(crate) struct Hub(Mutex<HashMap<Arc<str>, broadcast::Sender<Block>>>);
 
-/// Events of one session: the stored ones after a position, then new ones as they arrive, without gap or
+/// The events of one session: stored events after a position, then new events as they arrive, without gap or
 /// repeat.
 #[derive(Debug)]
 pub struct Watch {
@@ -71,7 +71,7 @@ pub struct Watch {
     /// The last id that was given.
     last: i64,
     ready: VecDeque<SessionEvent>,
-    /// Whether the store has more than what was read.
+    /// True if the store may have events that were not read yet.
     behind: bool,
 }
 
@@ -150,7 +150,7 @@ impl Watch {
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Err(RecvError::Closed) => {
                     self.live = None;
-                    // What was stored last is given yet.
+                    // The events stored last still have to be read.
                     self.behind = true;
                 }
             }

@@ -69,8 +69,8 @@ pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
 const REMOVE_LAYERS: WorkKind =
     WorkKind { name: "removing the overlays of a session", time: Duration::from_secs(600) };
 
-/// Removes the overlays of sessions that are not in the store any more, on a thread: they may be 100,000
-/// files. Gives what they held.
+/// Removes the overlays of sessions that are no longer in the store, on a thread, because they may have
+/// 100,000 files. Returns the size of the removed overlays.
 pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
     let mut removed = OverlayQuota { bytes: 0, files: 0 };
     let owner = format!("{}/overlays", store.tenant_id().unwrap_or(store.tenant()));

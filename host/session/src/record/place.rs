@@ -1,4 +1,4 @@
-//! Where a turn stands in the store.
+//! The place of a turn in the store.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use belljar_agent::events::EventSink;
 use belljar_agent::frame;
 use belljar_agent::{TeamOutcome, TeamSpec, run_team_as};
 
-/// How many runs are kept unless the settings say otherwise (`keep_runs`): weeks of work.
+/// The number of stored runs, unless `keep_runs` is set: weeks of work.
 pub const KEEP_RUNS: u64 = 200;
 
 /// Runs an agent as the only turn of a new session with the run's id. An error means that nothing ran,
@@ -43,8 +43,8 @@ pub async fn run_saved(
     Ok(session.perform(turn, &mut conversation, host, events, cancel).await)
 }
 
-/// Runs a team as the only turn of a new session with the run's id. Agents belong to the placeholder from the
-/// beginning of their stage, so that a dying process loses no ended agent. An error means that nothing ran.
+/// Runs a team as the only turn of a new session with the run's id. Each agent is stored from the beginning
+/// of its stage on, so that no ended agent is lost when the process dies. An error means that nothing ran.
 ///
 /// `cancel` ends the run, as in [`belljar_agent::run_team`].
 pub async fn run_team_saved(
@@ -80,7 +80,7 @@ pub async fn run_team_saved(
         layers.close_for(host).await;
     }
     let whole = outcome.to_outcome();
-    // For an agent that resumes this session.
+    // These messages are the history of an agent that resumes this session.
     let noted = Message::said(frame::NOTED);
     let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
     let unsaved = session.conclude(&journal, &whole, &added).await;
@@ -94,7 +94,7 @@ pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
     let locks = locks(store);
     let mut deleted = 0;
     for id in store.runs_past(keep).await? {
-        // Locked so that nobody resumes the run meanwhile; a run that cannot be locked stays.
+        // The lock keeps others from resuming the run meanwhile; a run that cannot be locked stays.
         let Ok(Some(_lock)) = SessionLock::take(&locks, &id) else { continue };
         deleted += u64::from(store.delete_run(&id).await?);
     }

@@ -46,7 +46,7 @@ use belljar_agent::{Outcome, Usage};
 /// Who sends the messages on the command line.
 const LOCAL: &str = "local";
 
-/// Characters of a session's title: the beginning of what was said first.
+/// Characters of a session's title, which is the beginning of the first message.
 const MAX_TITLE: usize = 80;
 
 /// A session on disk that turns are added to.
@@ -134,7 +134,7 @@ pub enum SessionError {
 }
 
 impl SavedSession {
-    /// A session that begins with its first turn: nothing is stored before.
+    /// Creates a session. Nothing is stored before its first turn.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let actor = LOCAL.to_owned();
         let kind = SessionKind::Chat;
@@ -440,8 +440,8 @@ impl SavedSession {
         finished.await.err()
     }
 
-    /// Summarises all turns so far, whatever their size, and returns their number. Later requests have the
-    /// summary instead; the store keeps the turns.
+    /// Summarises all turns so far, whatever their size, and returns their number. Later requests contain the
+    /// summary instead of the turns; the store keeps the turns.
     pub async fn compact(
         &mut self,
         conversation: &mut Conversation,

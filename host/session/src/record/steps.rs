@@ -7,13 +7,13 @@ use belljar_store::{MessageStatus, Store, StoreError};
 use crate::record::rows;
 use crate::record::turn::Turn;
 
-/// A turn's model answers and call results, in the order of storing. A run also has its subagents' steps,
-/// even if its process died; the turn of a conversation, or a run of an older program, has only the top
+/// A turn's model answers and call results, in the order of storing. Runs also have their subagents' steps,
+/// even if the process died; turns of a conversation, and runs of an older program, have only the top
 /// agent's. Empty if nothing is stored.
 ///
 /// # Errors
 ///
-/// When the store cannot be read, or a row in it not be understood.
+/// When the store cannot be read, or a stored row is malformed.
 pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, StoreError> {
     let rows = store.journal_of(&turn.state.session.id, &turn.message).await?;
     if !rows.is_empty() {

@@ -1,5 +1,5 @@
-//! The journal of one turn, in the store: its steps, its receipts and files, and its subagents, while it
-//! runs. Watchers see stored events only, and the turn resumes from the store after the process dies.
+//! The journal of one running turn in the store: steps, receipts, files and subagents. Watchers see only
+//! stored events, and the turn resumes from the store after the process dies.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -64,7 +64,7 @@ impl TurnJournal {
         Arc::new(Self { place, log, next, records, receipts, control })
     }
 
-    /// Returns the host for the turn, whose journal is this one.
+    /// Returns a copy of the host with this journal.
     pub(crate) fn host(self: &Arc<Self>, host: &Host) -> Host {
         let mut host = host.clone();
         host.journal = Arc::clone(self) as Arc<dyn Journal>;
@@ -102,7 +102,7 @@ impl TurnJournal {
         store.enqueue(writes)
     }
 
-    /// The receipts of an outcome that are in no step, for example of calls that were given up.
+    /// The receipts of an outcome that no step contains, for example of dropped calls.
     fn receipts_left(&self, outcome: &Outcome) -> Option<Write> {
         let stored = self.stored_receipts();
         let all = outcome.all_receipts().into_iter();
@@ -243,7 +243,7 @@ impl Journal for TurnJournal {
             record.status = SubagentStatus::Running;
             record.started = Some(now);
         };
-        // No wait is needed: if this write is lost, all later ones are lost too.
+        // Returns before the commit: if this write is lost, all later ones are lost too.
         let done = self.change(path, begin, None).map(drop);
         self.next.subagent_running(run, path).await.and(done)
     }

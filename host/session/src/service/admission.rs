@@ -1,8 +1,8 @@
-//! The jars of the whole host, shared fairly by the tenants: a turn begins when there is room for its largest
-//! number of simultaneous jars, so no turn waits in its middle.
+//! The jars of the whole host, shared fairly by the tenants. A turn begins when there is room for the largest
+//! number of jars that it may use at a time, so no turn waits in its middle.
 //!
-//! Tenants take turns in the queue, one waiting turn each; a tenant with a thousand waiting turns
-//! delays another's first by one turn.
+//! Tenants alternate in the queue, one waiting turn each: a tenant with a thousand waiting turns delays
+//! another tenant's first turn by one turn.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,8 +43,8 @@ pub(crate) struct Permit {
 pub(crate) struct Full;
 
 impl Admission {
-    /// Room for `jars` simultaneous jars, and for `waiting` waiting turns. A turn that may need more jars
-    /// than exist takes all of them.
+    /// Room for `jars` simultaneous jars and `waiting` queued turns. A turn that may need more jars than
+    /// exist waits for all of them.
     pub fn new(jars: usize, waiting: usize) -> Arc<Self> {
         let state = State { free: jars.max(1), waiting: 0, tenants: VecDeque::new() };
         Arc::new(Self { capacity: jars.max(1), most_waiting: waiting, state: Mutex::new(state) })
@@ -139,7 +139,8 @@ impl Admission {
     }
 }
 
-/// Whoever stood before may have left the queue.
+/// A guard of a waiting turn. Dropping the guard offers the free room to the next turn, because the turn in
+/// front may have left.
 struct Left<'a>(&'a Arc<Admission>);
 
 impl Drop for Left<'_> {

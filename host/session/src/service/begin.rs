@@ -35,10 +35,10 @@ use belljar_model::Message;
 /// The agent of a session that names none.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
 
-/// Most bytes of what a person says at once.
+/// Most bytes of one message of a person.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// How long the library is taken to be as it was seen last.
+/// How long the library is used without a look for changed files.
 const LIBRARY_AGE: Duration = Duration::from_secs(1);
 
 /// How a turn waits for its places.

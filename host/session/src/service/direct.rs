@@ -1,5 +1,5 @@
 //! Sessions of clients that call the tools of an agent directly. Such a session has one turn, complete from
-//! the beginning: receipts and files are added as calls end, and nothing is ever resumed.
+//! the beginning: receipts and files are added as calls end, and the session is never resumed.
 
 mod scribe;
 

@@ -13,11 +13,11 @@ use crate::record::past::{Past, past};
 use crate::record::rows::PersonMetadata;
 
 impl Service {
-    /// Stores a session in which nothing is said yet.
+    /// Stores a session without a turn.
     ///
     /// # Errors
     ///
-    /// As [`Service::begin`], for what `head` names.
+    /// As [`Service::begin`], for the agent and model in `head`.
     pub async fn create(&self, head: Head) -> Result<StoredSession, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;

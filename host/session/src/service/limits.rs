@@ -35,8 +35,8 @@ struct Day {
     most: (Option<u64>, Option<u64>),
     /// Above the turns that begin now.
     budget: Budget,
-    /// Budgets of turns that began under earlier limits: such turns keep their limits, and their usage counts
-    /// here too.
+    /// Budgets of turns that began under earlier limits. Such turns keep their old limits, and their usage
+    /// counts against the new limits too.
     before: Vec<Before>,
 }
 

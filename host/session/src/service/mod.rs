@@ -68,7 +68,7 @@ const MAX_DIRECT: usize = 256;
 const COUNT_LAYERS: WorkKind =
     WorkKind { name: "counting the overlays of a tenant", time: Duration::from_secs(60) };
 
-/// How long turns that are stopped may take to be gone before they are stopped again.
+/// How long cancelled turns may need to end before they are cancelled again.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often they are: 5 seconds.
@@ -237,7 +237,7 @@ impl Service {
         self.0.tally.now()
     }
 
-    /// Runs a task in the turns' runtime to its end, even if nobody waits.
+    /// Runs a task to its end in the turns' runtime, even if the handle is dropped.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -348,7 +348,7 @@ impl Inner {
         self.clock.now().as_millisecond()
     }
 
-    /// Logs the failure of a write that nobody waits for.
+    /// Logs the failure of a write whose caller does not wait for the result.
     fn log_failure(&self, kept: belljar_store::Committed) {
         self.runtime.spawn(async move {
             if let Err(error) = kept.await {

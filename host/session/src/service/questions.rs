@@ -36,7 +36,7 @@ pub enum QuestionKind {
         /// The means that the call would have.
         reach: Reach,
     },
-    /// Something that the agent wants to know.
+    /// A question of the agent to the person.
     Clarify {
         /// The question.
         question: String,

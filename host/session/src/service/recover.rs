@@ -13,9 +13,9 @@ use super::{Inner, Service};
 use crate::record::rows::PersonMetadata;
 
 impl Service {
-    /// Resumes every interrupted turn of this tenant, each in a new task once there is room; runs of the
-    /// command line are left to their person. Returns the number. A turn that cannot be resumed, for example
-    /// because its agent is gone, is marked as interrupted.
+    /// Resumes every interrupted turn of this tenant, each in a new task once there is room. Returns their
+    /// number. Runs of the command line are left to the person who started them. A turn that cannot be
+    /// resumed, for example because its agent was deleted, is marked as interrupted.
     pub async fn recover(&self) -> Result<usize, ServiceError> {
         let mut left = self.0.store.in_flight().await?;
         left.retain(|turn| !turn.session.kind.is_run());

@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Whether a version before is in force because what is there now is not valid.
+    /// Returns whether an earlier version of the settings is in force because the present files are invalid.
     pub fn is_on_older_settings(&self) -> bool {
         self.0.versions.invalid.load(Ordering::Relaxed)
     }

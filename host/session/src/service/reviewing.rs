@@ -1,8 +1,8 @@
 //! Looks at the changes of a session, and decisions about changes.
 //!
-//! A look writes nothing and gives way: a turn or a decision that wants the session ends the look. A decision
-//! completes once its writes have begun. Both run on a thread of the tenant's share, with a deadline
-//! (`belljar_work`), and end with their caller, their session and the service.
+//! A look writes nothing, and ends when a turn or a decision needs the session. A decision completes once its
+//! writes have begun. Both run on a thread of the tenant's share, with a deadline (`belljar_work`), and end
+//! with their caller, their session and the service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ const GOES_AWAY: Duration = Duration::from_secs(5);
 
 impl Service {
     /// Looks at the changes of a session. INV-411: writes neither the workspace, nor the overlay, nor the
-    /// journal of applies. INV-412: ends when this future is dropped, when a turn or a decision wants the
+    /// journal of applies. INV-412: ends when this future is dropped, when a turn or a decision needs the
     /// session, when the session is deleted and when the service drains.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::Busy`] where a turn runs or began meanwhile, [`ServiceError::Work`] when it took too
-    /// long, or as `work` says.
+    /// [`ServiceError::Busy`] if a turn runs or began meanwhile, [`ServiceError::Work`] at the deadline, or
+    /// the error of `work`.
     pub async fn look_at<T: Send + 'static>(
         &self,
         session: &str,
@@ -96,12 +96,12 @@ impl Service {
         }
     }
 
-    /// Looks something up in the tenant's files, on a thread of the tenant's share. The signal is raised when
-    /// the time is up, and when nobody waits for the answer any more.
+    /// Reads the tenant's files on a thread of the tenant's share. The signal is raised at the deadline, and
+    /// when the returned future is dropped.
     ///
     /// # Errors
     ///
-    /// When the look takes too long, or too many wait.
+    /// When the deadline has passed, or too many looks wait for a thread.
     pub async fn look_up<T: Send + 'static>(
         &self,
         look: impl FnOnce(&StopSignal) -> T + Send + 'static,
@@ -112,7 +112,7 @@ impl Service {
     /// Ends the running look at a session's changes, or the running decision.
     pub(super) async fn end_reviews(&self, session: &str) {
         let Some(held) = self.0.running.end_review(session) else { return };
-        // A look that ignores its signal keeps its thread, and nobody waits for the end.
+        // A look that ignores its signal keeps its thread, and this wait ends at the limit.
         let _ = tokio::time::timeout(GOES_AWAY, held.ended()).await;
     }
 }

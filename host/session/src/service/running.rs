@@ -120,11 +120,11 @@ impl RunningTurn {
 
 impl super::Inner {
     /// Claims a session. A session whose turn is being stored, or whose changes are under review, is free in
-    /// a moment, so the claim waits: a client that saw a turn's end finds the session free.
+    /// a moment, so this waits: a client that saw a turn's end finds the session free.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::Busy`] where a turn runs or waits there.
+    /// [`ServiceError::Busy`] if a turn runs or waits in the session.
     pub(super) async fn claim(
         self: &Arc<Self>,
         session: &str,

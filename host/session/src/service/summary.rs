@@ -18,7 +18,8 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When a turn runs or waits to be resumed, there is nothing to summarise, or there is no summary.
+    /// When a turn runs or waits to be resumed, when the session has no turn to summarise, or when the model
+    /// returns no summary.
     pub async fn compact(
         &self,
         session: &str,

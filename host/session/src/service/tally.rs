@@ -10,7 +10,7 @@ use belljar_agent::{Outcome, RunStatus, Usage};
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<Tallied>);
 
-/// Counts of a tenant's turns since its first one in this process.
+/// Counts of a tenant's turns since the tenant's first turn in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tallied {
     /// Turns that ended so.

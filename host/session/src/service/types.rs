@@ -91,7 +91,7 @@ pub struct StoredTurnOf {
 /// Why something cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// No such session of this tenant.
+    /// The session is missing or is another tenant's.
     #[error("there is no session `{0}`")]
     NoSession(String),
     /// One turn at a time.
@@ -117,7 +117,7 @@ pub enum ServiceError {
     /// An input of the caller is beyond its bounds.
     #[error(transparent)]
     Unfit(Unfit),
-    /// Something that the caller brings does not fit the agent.
+    /// An input of the caller does not fit the agent, for example a tool with the name of the agent's.
     #[error("{0}")]
     Caller(String),
     /// Images that the caller brings do not fit the agent's model.

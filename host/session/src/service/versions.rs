@@ -26,7 +26,7 @@ pub struct Version {
     pub limits: ServiceLimits,
 }
 
-/// How closely it is looked whether something has changed.
+/// When a look makes a new version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// Makes a new version if a file has changed.
@@ -63,7 +63,7 @@ pub(crate) struct Versions {
     pub(super) host: RwLock<Arc<Host>>,
     pub(super) renew: OnceLock<Arc<dyn Renew>>,
     pub(super) before_each: OnceLock<BeforeEach>,
-    /// Held by whoever looks, and by whoever changes what the store holds of agents.
+    /// A lock, held during a look for changes and during a change of the stored agents.
     pub(super) looking: tokio::sync::Mutex<Looking>,
     /// When it was looked at last.
     looked: Mutex<Option<Instant>>,

@@ -1,7 +1,7 @@
-//! Receipts: what calls of tools have done and used.
+//! Receipts: the effects and costs of tool calls.
 //!
-//! A receipt is a plain row, or is packed with others into one row, for example for a client that calls as
-//! fast as it gets answers. Readers see no difference.
+//! A receipt is a plain row, or is packed with others into one row, for example for a client that sends many
+//! calls a second. Readers see no difference.
 
 mod list;
 mod packed;
@@ -33,7 +33,7 @@ pub struct ReceiptRow<B = Value> {
     pub ending: String,
     /// The used fuel.
     pub fuel: i64,
-    /// How long it took, in microseconds.
+    /// The duration of the call in microseconds.
     pub micros: i64,
     /// The whole receipt; the caller's own form.
     pub body: B,

@@ -1,8 +1,8 @@
 //! Stores the effects of a client's calls, in order and after the answers: one task for a session.
 //!
-//! A client makes the next call when it has the last answer. A transaction for each call would run at the
-//! same time, and take the processor from the next call; so the results of a few milliseconds are stored as
-//! one.
+//! A client makes the next call when it has the last answer. Transactions for every single call would delay
+//! the next call, because both need the processor; so the results of a few milliseconds are stored in one
+//! transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ struct Note {
 
 enum Handed {
     Note(Note),
-    /// Everything before this is to be stored.
+    /// A request for a notice once all earlier messages are stored.
     Stored(oneshot::Sender<()>),
 }
 
@@ -146,7 +146,7 @@ impl Scribe {
         service.spawn(async move {
             let mut begun = false;
             let mut batch = Vec::with_capacity(MAX_BATCH);
-            // The first note is taken alone, so that later ones do not wake the task.
+            // The first note is received alone, so that later ones do not wake the task.
             while notes.recv_many(&mut batch, 1).await > 0 {
                 // Notes that arrived during the last write have waited long enough.
                 if notes.is_empty() && batch.iter().all(|handed| matches!(handed, Handed::Note(_)))
