@@ -1,4 +1,4 @@
-//! A model as it stands in the configuration, and how it becomes a [`ChatModel`].
+//! The configuration of a model, and its conversion to a [`ChatModel`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -121,7 +121,7 @@ pub enum ConfigError {
     /// `model` is empty.
     #[error("`model` is empty; give the model's name at the provider")]
     NoModelName,
-    /// The temperature is not one that a provider takes.
+    /// The temperature is outside of 0 to 2, the range that providers accept.
     #[error("`temperature` must be a number from 0 to 2")]
     Temperature,
     /// `extra_body` has a field that the client writes itself.

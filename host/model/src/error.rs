@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::scripted::ScriptMismatch;
 
-/// Why a call gave no answer.
+/// The reason why a call returned no answer.
 ///
-/// Every text in it is escaped, cut short and free of keys, so `Display` can be shown to a
-/// person and written to a log.
+/// Every text in this type is escaped, cut short and free of keys, so `Display` can be shown to a person and
+/// written to a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// The caller cancelled.
@@ -24,7 +24,7 @@ pub enum ModelError {
     /// The provider asks to slow down (429).
     #[error("the provider limits the rate of requests: {message}")]
     RateLimited {
-        /// How long the provider asked to wait, if it said.
+        /// The wait that the provider requested, if any.
         retry_after: Option<Duration>,
         /// The provider's words.
         message: String,
@@ -42,7 +42,7 @@ pub enum ModelError {
     Http {
         /// The HTTP status.
         status: u16,
-        /// How long the provider asked to wait, if it said.
+        /// The wait that the provider requested, if any.
         retry_after: Option<Duration>,
         /// The provider's words.
         message: String,
@@ -113,8 +113,8 @@ impl std::fmt::Display for Phase {
 }
 
 impl ModelError {
-    /// Whether another attempt may succeed where this one failed. Says nothing about whether
-    /// it is safe: see [`crate::CallContext::takes_back`].
+    /// Returns whether another attempt may succeed after this error. A retry may still be unsafe: see
+    /// [`crate::CallContext::takes_back`].
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -153,7 +153,7 @@ impl ModelError {
         self
     }
 
-    /// How long the provider asked to wait before another attempt, if it said.
+    /// The wait before another attempt that the provider requested, if any.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

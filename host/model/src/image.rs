@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits::MAX_IMAGE_BYTES;
 
-/// The formats that every provider takes which takes images at all.
+/// The formats that every provider with image support accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Format {
     #[serde(rename = "image/png")]
@@ -26,7 +26,7 @@ enum Format {
     Webp,
 }
 
-/// An image. It serialises without its bytes, and is the same with and without them.
+/// An image. The serialised form has no bytes, and equality ignores the bytes.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Image {
     media_type: Format,
@@ -37,16 +37,16 @@ pub struct Image {
     data: Bytes,
 }
 
-/// Why bytes are no image that is taken.
+/// The reason why bytes are refused as an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// There are too many of them.
     #[error("an image has at most {MAX_IMAGE_BYTES} bytes; make it smaller")]
     TooLarge,
-    /// They begin like none of the known formats.
+    /// The first bytes match no known format.
     #[error("an image is a PNG, JPEG, GIF or WebP file; these bytes begin like none of them")]
     Unknown,
-    /// They begin like another format than was said.
+    /// The first bytes match another format than the stated media type.
     #[error("an image is `{found}` by its first bytes, and something else by its media type")]
     Mislabelled {
         /// The media type by the first bytes.
@@ -58,7 +58,7 @@ pub enum ImageError {
 }
 
 impl Format {
-    /// INV-345: the format by the first bytes, whatever anybody says of it.
+    /// INV-345: the format by the first bytes; a stated media type is ignored.
     fn of(data: &[u8]) -> Option<Self> {
         match data {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -80,11 +80,11 @@ impl Format {
 }
 
 impl Image {
-    /// An image of these bytes; `said` is the media type that came with them, if one did.
+    /// Makes an image of these bytes; `said` = the media type that came with the bytes, if any.
     ///
     /// # Errors
     ///
-    /// [`ImageError`]: too many bytes, an unknown format, or another than was said.
+    /// [`ImageError`]: too many bytes, an unknown format, or another format than stated.
     pub fn new(data: Bytes, said: Option<&str>) -> Result<Self, ImageError> {
         if data.len() > MAX_IMAGE_BYTES {
             return Err(ImageError::TooLarge);
@@ -123,27 +123,27 @@ impl Image {
         self.size
     }
 
-    /// The name under which its bytes are stored: its digest.
+    /// The name of the image's file in the store, made from the digest.
     #[must_use]
     pub fn file_name(&self) -> String {
         let ending = self.media_type().rsplit('/').next().unwrap_or_default();
         format!("image-{}.{ending}", self.sha256)
     }
 
-    /// Its bytes; empty where they are not at hand.
+    /// The bytes; empty if not loaded from the store.
     #[must_use]
     pub fn data(&self) -> &Bytes {
         &self.data
     }
 
-    /// Takes its bytes back from where they are stored. Bytes of another digest are none of its own.
+    /// Restores the bytes from the store. Bytes with another digest are ignored.
     pub fn restore(&mut self, data: Bytes) {
         if digest(&data) == self.sha256 {
             self.data = data;
         }
     }
 
-    /// Its bytes in base64; `None` where they are not at hand.
+    /// The bytes in base64; `None` = not loaded from the store.
     #[must_use]
     pub fn base64(&self) -> Option<String> {
         (!self.data.is_empty()).then(|| STANDARD.encode(&self.data))

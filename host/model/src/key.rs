@@ -1,4 +1,4 @@
-//! API keys: where they come from, and a type that does not show them.
+//! API keys: their sources, and a type that does not show its key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::limits::MAX_KEY_BYTES;
 use crate::text::quoted;
 
-/// The mark that stands in a text where a key stood.
+/// The replacement for a key in a text.
 pub(crate) const REDACTED: &str = "[key]";
 
 /// Bytes of the shortest key that texts are searched for, as of a secret: a shorter one would be
@@ -65,7 +65,7 @@ pub enum KeyError {
     },
 }
 
-/// A key. Its `Debug` shows nothing, and its memory is overwritten when it is dropped.
+/// A key. `Debug` does not show the key, and its memory is overwritten on drop.
 pub(crate) struct Key(SecretString);
 
 impl Key {
@@ -123,7 +123,8 @@ pub(crate) fn begun(text: &str, key: &str) -> usize {
     (1..=most).rev().find(begins).unwrap_or_default()
 }
 
-/// Why nobody takes this for a secret: it is too short, or a placeholder for example `no-key-required`.
+/// The reason why a key is not treated as a secret: too short, or a placeholder, for example
+/// `no-key-required`.
 fn why_no_secret(key: &str) -> Option<&'static str> {
     if key.len() < MIN_BYTES {
         return Some("has fewer than 8 bytes");
@@ -150,8 +151,8 @@ impl fmt::Debug for Key {
 }
 
 impl KeySource {
-    /// A remark for the operator: the key is a placeholder, or too short for a secret, so
-    /// that it is not masked where a server repeats it. `None` where there is nothing to say, or no key.
+    /// A remark for the operator: the key is a placeholder, or too short for a secret, so answers are not
+    /// searched for it. `None` = no remark, or no key.
     pub fn remark(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let key = self.load(env, &mut Vec::new()).ok()??;
         let why = why_no_secret(key.0.expose_secret())?;

@@ -21,12 +21,11 @@ pub trait ChatModel: Send + Sync {
         false
     }
 
-    /// Sends `request` and waits for the whole answer; what streams in on the way goes to
-    /// `events`.
+    /// Sends `request` and waits for the whole answer; streamed parts go to `events`.
     ///
-    /// Ends at once with [`ModelError::Cancelled`] when `cx.cancel` is cancelled. Dropping the
-    /// future closes the connection. After a [`StreamEvent::TextDelta`] a call is retried only where
-    /// [`CallContext::takes_back`] says that the text can be taken back.
+    /// Ends at once with [`ModelError::Cancelled`] when `cx.cancel` is cancelled. Dropping the future closes
+    /// the connection. After a [`StreamEvent::TextDelta`] a call is retried only if
+    /// [`CallContext::takes_back`] states that the text can be withdrawn.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -35,20 +34,20 @@ pub trait ChatModel: Send + Sync {
     ) -> Result<Reply, ModelError>;
 }
 
-/// Who calls, for how long it may take, and how to stop it.
+/// The caller, the time limits, and the means to cancel the call.
 #[derive(Clone, Debug)]
 pub struct CallContext<'a> {
-    /// Name of the agent. The scripted model and the recorder tell calls apart by it; it is
-    /// not sent to a provider.
+    /// The agent's name. The scripted model and the recorder distinguish calls by this name, which is not
+    /// sent to a provider.
     pub agent: &'a str,
-    /// How many subagents of that name the run had before this one.
+    /// The number of earlier subagents of this name in the run.
     pub spawn_index: u32,
     /// The number of this call among those of the agent, from 1.
     pub step: u64,
     /// How long to wait.
     pub timeouts: Timeouts,
-    /// Whether text that was passed to the caller can be taken back: then an answer that breaks off is
-    /// asked for again, and what came before [`StreamEvent::Retrying`] is void. Default: no.
+    /// True if the caller can withdraw shown text. An answer that breaks off is then requested again, and
+    /// text before [`StreamEvent::Retrying`] is void. Default: false.
     pub takes_back: bool,
     /// Cancelling it ends the call at once.
     pub cancel: CancellationToken,
@@ -73,13 +72,13 @@ impl<'a> CallContext<'a> {
 /// How long to wait for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From sending one attempt's request to the first token of its answer. Default 120 s: a
-    /// long prompt on a small machine takes its time.
+    /// From sending one attempt's request to the first token of its answer. Default 120 s, because a small
+    /// machine needs that long for a long prompt.
     pub first_token: Duration,
     /// Between two tokens after that. Default 60 s.
     pub between_tokens: Duration,
-    /// For the whole call with all retries and waits. Default none: the agent loop has a wall
-    /// time of its own.
+    /// For the whole call with all retries and waits. Default: no limit, because the agent loop has a time
+    /// limit of its own.
     pub total: Option<Duration>,
 }
 

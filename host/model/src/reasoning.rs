@@ -1,8 +1,8 @@
-//! Reasoning of a model beside an answer, as its provider wants it back.
+//! Reasoning of a model beside an answer, in the form that its provider wants back.
 //!
-//! Some providers refuse a later request in which their model's reasoning, or the signature of a
-//! call, is missing. It is opaque here: kept with the answer, sent back unchanged to the model that
-//! gave it, and never sent to another one, nor shown to a person.
+//! Some providers refuse a later request if their model's reasoning, or the signature of a call, is missing.
+//! Reasoning is opaque here: stored with the answer, sent back unchanged to the same model, and never sent to
+//! another model or shown to a person.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The reasoning of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// Wire, name and host of the model that gave it, for example `openai:kimi-k2@api.moonshot.ai`.
+    /// Wire, name and host of the model, for example `openai:kimi-k2@api.moonshot.ai`.
     pub(crate) model: String,
     /// Fields of a message on an OpenAI-compatible wire, for example `reasoning_content`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -31,7 +31,7 @@ pub(crate) struct CallFields {
     pub(crate) fields: Map<String, Value>,
 }
 
-/// A block, and what of the answer stood before it.
+/// A block, and its position in the answer: the text and calls before the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Placed {
     /// Bytes of the answer's text.
@@ -44,7 +44,7 @@ pub(crate) struct Placed {
 }
 
 impl Reasoning {
-    /// How many bytes of text it has, about: what a provider counts when it is sent back.
+    /// The approximate bytes of text, which a provider counts when the reasoning is sent back.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| map_bytes(&call.fields));
@@ -54,7 +54,7 @@ impl Reasoning {
             .saturating_add(blocks.sum::<usize>())
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether the reasoning has no field and no block.
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.calls.is_empty() && self.blocks.is_empty()
     }

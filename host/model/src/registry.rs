@@ -1,4 +1,4 @@
-//! The names that people write for models, and the configured models that they mean.
+//! The names that people write for models, mapped to the configured models.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,7 @@ use crate::text::{listed, quoted};
 /// Looks up an environment variable.
 pub type Env = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The configured models. A model is made when it is first asked for, so the key of one that is
-/// not used is not needed.
+/// The configured models. A model is made on first use, so an unused model needs no key.
 pub struct Models {
     configs: BTreeMap<String, ModelConfig>,
     roles: Roles,
@@ -32,14 +31,13 @@ pub struct Models {
 pub struct Resolved {
     /// The model.
     pub model: Arc<dyn ChatModel>,
-    /// Its name in the configuration; what a child passes as its parent's model.
+    /// The model's name in the configuration; a child passes this name as its parent's model.
     pub name: String,
     /// Tokens that a request and its answer may have together; `None` = not known.
     pub context_tokens: Option<u64>,
     /// Whether subagents of it are kept small.
     pub small: bool,
-    /// Notes for the operator, such as that another model took the place of the one that was asked
-    /// for.
+    /// Notes for the operator; for example, that another model replaced the requested one.
     pub notes: Vec<String>,
 }
 
@@ -48,9 +46,9 @@ pub struct Resolved {
 pub struct Played<'a> {
     /// The role's name, for example `main`.
     pub role: &'static str,
-    /// The name of the configured model; `None` = nobody plays it.
+    /// The name of the configured model; `None` = the role has no model.
     pub model: Option<&'a str>,
-    /// It is the main model, since none was chosen for the role.
+    /// True if the role has no model of its own and the main model is used.
     pub by_main: bool,
 }
 
@@ -60,7 +58,7 @@ pub enum ModelResolveError {
     /// No model is configured at all.
     #[error("no model is configured")]
     NoModels,
-    /// Several models are configured and none of them is the main one.
+    /// Several models are configured, and none has the role `main`.
     #[error("no model plays the role `main`; set `main` under `[roles]` to one of {configured}")]
     NoMain {
         /// The configured models.
@@ -105,8 +103,8 @@ pub enum ModelResolveError {
 }
 
 impl ModelResolveError {
-    /// The failure, for whoever asked for the model: without what only the operator can do, and
-    /// without the names of the files and variables that hold keys.
+    /// The failure in words for any caller: without hints for the operator, and without the names of files
+    /// and variables that hold keys.
     #[must_use]
     pub fn public(&self) -> String {
         match self {
@@ -161,7 +159,7 @@ impl Models {
         Ok(models)
     }
 
-    /// One model that serves whatever is asked for; how a scripted run is set up.
+    /// One model for every name, for example in a scripted run.
     #[must_use]
     pub fn single(model: Arc<dyn ChatModel>) -> Self {
         Self {
@@ -175,8 +173,7 @@ impl Models {
         }
     }
 
-    /// The same, where a [`Models::single`] model reads this many tokens, as `context_tokens` says
-    /// it of a configured one. Default: not known.
+    /// Sets the `context_tokens` of a [`Models::single`] model. Default: unknown.
     #[must_use]
     pub fn that_reads(mut self, context_tokens: u64) -> Self {
         self.only_reads = Some(context_tokens);
@@ -197,14 +194,14 @@ impl Models {
         self.configs.is_empty() && self.only.is_none()
     }
 
-    /// The model that `request` means: the name of a configured model, an alias (see
-    /// [`ALIASES`]), or a model's id at its provider (for example `gpt-x`, `openai:gpt-x` or `openai/gpt-x`),
-    /// in this order. `parent` is the [`Resolved::name`] of the parent's model.
+    /// Resolves a name: of a configured model, an alias (see [`ALIASES`]), or a model's id at its provider
+    /// (for example `gpt-x`, `openai:gpt-x` or `openai/gpt-x`), in this order. `parent` = the
+    /// [`Resolved::name`] of the parent's model.
     ///
     /// # Errors
     ///
-    /// [`ModelResolveError`]. An unknown name is an error; a role that nobody plays is played by the
-    /// main model, and a note says so.
+    /// [`ModelResolveError`]. An unknown name is an error. A role without a model is no error: the main model
+    /// is used, with a note.
     pub fn resolve(
         &self,
         request: &str,

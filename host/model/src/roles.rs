@@ -1,4 +1,4 @@
-//! The parts that models play, and the words that agent files use for them.
+//! The roles of models, and the words that agent files use for them.
 
 /// A part that a model plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
@@ -35,7 +35,7 @@ pub struct Alias {
     pub name: &'static str,
     /// The role; `None` means the model of the parent agent, and `main` where there is none.
     pub role: Option<ModelRole>,
-    /// Whose word it is; for documentation.
+    /// The product whose word this is; for documentation.
     pub origin: &'static str,
 }
 

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Image, Reasoning};
 
-/// One request: everything the model gets to see.
+/// One request: all that the model reads.
 ///
-/// The order of fields is the order of the prompt (system, tools, messages), and nothing in it
-/// is a hash map, so the same request always serialises to the same bytes.
+/// The order of fields is the order of the prompt (system, tools, messages), and there is no hash map inside,
+/// so the same request always serialises to the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
-    /// System blocks in order, the agent's body first. Anthropic gets one system block each;
-    /// OpenAI-compatible servers get them joined by a blank line in the one system message.
+    /// System blocks in order, the agent's body first. Anthropic receives one system block each;
+    /// OpenAI-compatible servers receive one system message with the blocks joined by blank lines.
     pub system: Vec<String>,
     /// The conversation so far, oldest first.
     pub messages: Vec<Message>,
@@ -39,15 +39,15 @@ pub struct ChatRequest {
     pub foreign: bool,
 }
 
-/// How an answer is sampled beside its temperature, and the words before which it ends. The default leaves
-/// all of it to the server.
+/// The sampling of an answer besides its temperature, and the stop words. By default the server decides all
+/// of this.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sampling {
     /// The share of the likeliest tokens that are drawn from, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// How much tokens that were said are avoided, -2 to 2. Anthropic's wire has no such field.
+    /// The penalty for tokens that have occurred, -2 to 2. Anthropic's wire has no such field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
     /// The same by how often they were said.
@@ -56,20 +56,20 @@ pub struct Sampling {
     /// The number that the draw begins with. Anthropic's wire has no such field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// The words before which the answer ends. A server that knows them saves the rest; whoever asks
-    /// cuts the answer in any case.
+    /// The words before which the answer ends. A server that knows the field saves the rest; the caller cuts
+    /// the answer in any case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
 }
 
 impl Sampling {
-    /// Whether it says nothing.
+    /// Returns whether every field is absent.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it has a word on this field of a request.
+    /// Returns whether the sampling sets this field of a request.
     pub(crate) fn says(&self, field: &str) -> bool {
         match field {
             "top_p" => self.top_p.is_some(),
@@ -82,7 +82,7 @@ impl Sampling {
     }
 }
 
-/// A call that an answer has to make, as far as the provider holds its model to that.
+/// A call that the model must make, if the provider enforces such a choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
@@ -92,7 +92,7 @@ pub enum ToolChoice {
     Named(String),
 }
 
-/// How much a model should think before it answers, where the provider has such a setting.
+/// The amount of reasoning before an answer, for providers with such a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
@@ -114,26 +114,25 @@ pub enum Message {
     User {
         /// The text, sent as it is.
         text: String,
-        /// Images, sent before it. Only a model that [takes them](crate::ChatModel::takes_images) is
-        /// sent any.
+        /// Images, sent before the text, and only to a model that [reads
+        /// images](crate::ChatModel::takes_images).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
     /// The words of the model.
     Assistant {
-        /// Its text; may be empty when it only called tools.
+        /// The text; empty if the model only made calls.
         text: String,
         /// The tool calls it asked for, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// Its reasoning, for the model itself alone.
+        /// The reasoning, sent back only to the same model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
     },
     /// The results of the tools.
     Tool {
-        /// One result for each call of the assistant message before it, in the order of the
-        /// calls.
+        /// One result for each call of the preceding assistant message, in the order of the calls.
         results: Vec<ToolResult>,
     },
 }
@@ -145,7 +144,7 @@ impl Message {
         Self::User { text: text.into(), images: Vec::new() }
     }
 
-    /// Words of the model alone, without calls and without what it thought.
+    /// Text of the model alone, without calls and without reasoning.
     #[must_use]
     pub fn said(text: impl Into<String>) -> Self {
         Self::Assistant { text: text.into(), calls: Vec::new(), reasoning: None }
@@ -174,7 +173,7 @@ impl Message {
 pub struct ToolCall {
     /// Pairs the call with its result. Made up deterministically where the server sent none.
     pub id: String,
-    /// The tool's name, verbatim; it may be one that was never advertised.
+    /// The tool's name, verbatim. The tool may never have been advertised.
     pub name: String,
     /// The arguments exactly as the model sent them; they may be malformed JSON or empty.
     pub arguments: String,
@@ -189,8 +188,8 @@ pub struct ToolResult {
     pub name: String,
     /// The text that the model reads.
     pub content: String,
-    /// Whether the call failed. Anthropic is told in a field; on OpenAI-compatible wires only
-    /// the content can say so.
+    /// True if the call failed. Anthropic has a field for this; on OpenAI-compatible wires only the content
+    /// can state a failure.
     pub is_error: bool,
 }
 
@@ -205,7 +204,7 @@ pub struct ToolSpec {
     pub schema: serde_json::Value,
 }
 
-/// Tokens that one or more calls used, as the provider counted them.
+/// Tokens used by one or more calls, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// All input tokens, those read from a cache included.
@@ -229,9 +228,9 @@ impl AddAssign for TokenUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// It had nothing more to say.
+    /// The answer was complete.
     EndTurn,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     ToolUse,
     /// It ran into the token limit; text and arguments may be cut short.
     MaxTokens,
@@ -248,7 +247,7 @@ pub struct Reply {
     pub text: String,
     /// The tool calls, in the order the model asked for them.
     pub calls: Vec<ToolCall>,
-    /// Its reasoning, to be kept with the message that is made of this.
+    /// The model's reasoning, to be stored with the message made of this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
     /// Tokens used; zero where the server did not say.

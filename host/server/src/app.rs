@@ -38,8 +38,8 @@ use crate::tenants::{OpenError, Services, Tenants};
 pub struct ServerConfig {
     /// The names of the server.
     pub names: Names,
-    /// Whether callers without a key are let in as the operator, as long as there never was a key:
-    /// on a loopback address alone. [`crate::may_listen`] says whether an address is one.
+    /// True if callers without a key are admitted as the operator until the first key is made. Allowed on a
+    /// loopback address only; see [`crate::may_listen`].
     pub open: bool,
     /// Requests a second of one key. Default: [`DEFAULT_RATE`].
     pub requests_per_second: u32,
@@ -57,16 +57,17 @@ pub struct ServerConfig {
     pub bytes_in_flight: u64,
     /// The same of one tenant. Default: [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
     pub tenant_bytes_in_flight: u64,
-    /// Invalid keys that one address may present in a minute; afterwards its requests are refused for a while
-    /// without a check of their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
+    /// Most invalid keys that one address may present in a minute; after that, its requests are refused for a
+    /// while without a check of their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
     pub address_failures: u32,
     /// How often an open stream or WebSocket looks whether its key still opens. Default:
     /// [`DEFAULT_KEY_CHECK`].
     pub key_check: Duration,
-    /// How long the operator's settings of issuers are used before they are read again, whoever sends tokens.
-    /// Default: [`DEFAULT_ISSUER_CHECK`].
+    /// How long the operator's settings of issuers are used before they are read again, however many tokens
+    /// arrive. Default: [`DEFAULT_ISSUER_CHECK`].
     pub issuer_check: Duration,
-    /// How long a stream or WebSocket may be open, whatever opened it. Default: [`DEFAULT_STREAM_LIFE`].
+    /// How long a stream or WebSocket may be open, whatever the caller's credential. Default:
+    /// [`DEFAULT_STREAM_LIFE`].
     pub stream_life: Duration,
     /// How often it is looked whether tenants were deleted. Default: [`DEFAULT_TENANT_CHECK`].
     pub tenant_check: Duration,
@@ -77,8 +78,8 @@ pub struct ServerConfig {
     pub hidden: Vec<HiddenPlace>,
     /// Days for which lines of the audit log are kept. Default: [`crate::DEFAULT_AUDIT_DAYS`].
     pub audit_days: u32,
-    /// Whether a turn over OpenAI's API that is not to be stored goes on when its caller is gone. Default:
-    /// cancelled.
+    /// True if an unstored turn of OpenAI's API continues after its caller has disconnected. Default: the
+    /// turn is cancelled.
     pub finish_left_turns: bool,
 }
 
@@ -86,8 +87,8 @@ pub struct ServerConfig {
 /// others.
 pub const DEFAULT_RATE: u32 = 1_000;
 
-/// Connections of one address where nothing is said: with the other bounds of a connection, half a
-/// gibibyte of buffers.
+/// Default number of connections of one address. With the other bounds of a connection, half a gibibyte of
+/// buffers.
 pub const DEFAULT_ADDRESS_CONNECTIONS: u32 = 2_048;
 
 /// Most connections of all addresses, however many descriptors there are.
@@ -112,20 +113,20 @@ pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
 /// revoked key's streams end within two intervals.
 pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 
-/// Default age of the issuers' settings: a removed rule admits nobody for longer than this age and the read
-/// itself.
+/// Default age of the issuers' settings. A removed rule admits tokens for this age plus the time of the next
+/// read.
 pub const DEFAULT_ISSUER_CHECK: Duration = Duration::from_secs(1);
 
-/// How long streams may be open where nothing is said: a day, by which a token without an end is sent anew.
+/// Default life of a stream: a day, so that a token without an end must be sent anew once a day.
 pub const DEFAULT_STREAM_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often it is looked for deleted tenants where nothing is said.
+/// Default interval between searches for deleted tenants.
 pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
 
 /// Largest age of a tenant's settings in answers. Turns read the settings themselves.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
-/// How long running turns get where nothing is said.
+/// Default time for running turns to end when the server stops.
 pub const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 
 /// The server. Clones share it.
@@ -156,7 +157,7 @@ struct Inner {
     metrics: Metrics,
     mcp: OnceLock<Door>,
     checked: LastCheck,
-    /// No more turns are taken.
+    /// Cancelled when the server accepts no more turns.
     stopping: CancellationToken,
     /// No more turns run: streams end.
     stopped: CancellationToken,
@@ -238,7 +239,7 @@ impl App {
     /// Opens the operator's own tenant, so that faults of its settings are known before the first call.
     /// Faults are logged.
     pub async fn open_own(&self) {
-        // Whoever calls it is told the same.
+        // An error is ignored here, because every later caller of this tenant gets the same error.
         let _ = self.0.services.of(TENANT, TENANT).await;
     }
 
@@ -279,14 +280,14 @@ impl App {
         self.0.links.offer(Instant::now())
     }
 
-    /// Sets the handler of messages at `/mcp` to the embedding program's: `make` gets belljar's own handler,
-    /// one for each session and for each message outside of sessions, and may pass messages on. The caller is
-    /// authenticated before, and the new handler cannot widen the rights of belljar's own. Call it before
-    /// serving; later it has no effect.
+    /// Replaces the handler of messages at `/mcp` by the embedding program's. `make` gets belljar's own
+    /// handler, one for each session and for each message outside of sessions, and the new handler may pass
+    /// messages on. The caller is authenticated before, and the new handler cannot widen the rights of
+    /// belljar's own. Must be called before serving; later it has no effect.
     ///
     /// # Errors
     ///
-    /// When the system gives no random bytes.
+    /// When the system returns no random bytes.
     pub fn handle_mcp<H: ServerHandler>(
         &self,
         make: impl Fn(McpHandler) -> H + Send + Sync + 'static,

@@ -283,8 +283,8 @@ pub const ROUTES: &[Route] = &[
 ];
 
 impl Route {
-    /// Whether the gate writes a call to the audit log: calls that change something by the time of their
-    /// answer.
+    /// Returns whether the gate writes a call to the audit log: a call that has changed data by the time of
+    /// its answer.
     pub fn is_audited(&self) -> bool {
         // Most write their lines themselves: when the turn begins, when the person of a login is known, or
         // when an MCP client acts. The last two only trigger a check, and change nothing.
@@ -302,7 +302,7 @@ impl Route {
         self.verb != Verb::Get && !itself
     }
 
-    /// Whether its answer may take as long as a turn.
+    /// Returns whether the answer may last as long as a turn.
     pub fn is_long(&self) -> bool {
         matches!(
             self.op,

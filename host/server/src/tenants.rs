@@ -35,18 +35,18 @@ pub trait Tenants: Send + Sync {
     /// When it cannot be served now. The text goes to the operator's log; a caller is told less.
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError>;
 
-    /// Whether a tenant could be opened. Checked for every tenant at the server's start, for a new one soon
-    /// after its making, and again after a failure. Opens nothing. Default: yes.
+    /// Checks that a tenant could be opened, without opening it. Called for every tenant at the server's
+    /// start, for a new tenant soon after its making, and again after a failure. By default, succeeds.
     ///
     /// # Errors
     ///
-    /// The answer that [`Tenants::open`] would give.
+    /// The error that [`Tenants::open`] would return.
     async fn check(&self, _tenant: &Tenant) -> Result<(), OpenError> {
         Ok(())
     }
 
-    /// Whether the tenant with this id has a grant that this process cannot give before a restart, as far as
-    /// checked. Default: no.
+    /// Returns whether the tenant with this id has a grant that needs a restart of this process, as of the
+    /// last check. Default: no.
     fn waits_for_restart(&self, _id: &str) -> bool {
         false
     }
@@ -72,7 +72,7 @@ pub(crate) struct Services {
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
     /// The result of each tenant's last check, by id.
     found: Mutex<HashMap<String, Found>>,
-    /// No tenant takes turns any more, be it opened later.
+    /// True after the service stops: no tenant accepts turns any more, even one opened later.
     closing: AtomicBool,
 }
 
@@ -228,7 +228,7 @@ impl Services {
         self.found().values().filter(|found| !found.is_served()).count()
     }
 
-    /// How many were granted something, or have settings, that hold only after a restart.
+    /// The number of tenants with a grant or setting that needs a restart.
     pub(crate) fn waiting_for_restart(&self) -> usize {
         let ids: Vec<String> = self.found().keys().cloned().collect();
         ids.iter().filter(|id| self.opener.waits_for_restart(id)).count()
@@ -263,8 +263,8 @@ impl Services {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// INV-101: closes tenants of `open` that are not `there` any more: their turns are stopped, and nothing
-    /// more of theirs is stored. A tenant deleted and made again is another one.
+    /// INV-101: closes the tenants of `open` that are missing from `there`. Their turns are stopped, and
+    /// nothing more is stored for them. A tenant deleted and made again is another tenant, with another id.
     pub(crate) fn close_deleted(&self, open: &[String], there: &[Tenant]) {
         let there: HashSet<&str> = there.iter().map(|tenant| tenant.id.as_str()).collect();
         for id in open.iter().filter(|id| !there.contains(id.as_str())) {

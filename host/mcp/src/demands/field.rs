@@ -306,8 +306,8 @@ fn size(schema: &Value, key: &str) -> Option<Option<usize>> {
     }
 }
 
-/// The choices of a field: plain, with a list of titles, or each with its title. `None` = the field has no
-/// choices; `Some(None)` = the list is malformed.
+/// The choices of a field: plain, with a list of titles, or each with its title. `None` = the list is
+/// malformed; `Some(None)` = the field has no list.
 #[expect(clippy::option_option, reason = "no list, and a wrong one, are two things")]
 fn choices(schema: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
     let choice = |value: &str, title: &str| {

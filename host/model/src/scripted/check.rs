@@ -1,4 +1,4 @@
-//! Whether a request is what a turn expects.
+//! Compares a request with a turn's expectations.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::text::{listed, quoted};
 use crate::{ChatRequest, Message, ToolResult};
 
-/// A request that is not what the transcript expects.
+/// A request that differs from the transcript's expectations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "transcript `{}` does not match: agent `{}`, spawn {spawn}, turn {turn}: expected {expected}; got {got}",
@@ -74,7 +74,7 @@ impl Difference {
     }
 }
 
-/// Compares `request` with what is expected and says what differs first.
+/// Compares `request` with the expectations, and returns the first difference.
 pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
     for text in &expect.system_contains.0 {
         if !request.system.iter().any(|block| block.contains(text.as_str())) {

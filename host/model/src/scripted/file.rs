@@ -43,7 +43,7 @@ pub(crate) struct Turn {
     pub(crate) say: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<Call>,
-    /// Kept with the answer, for the model that gave it.
+    /// The reasoning that is stored with the answer and sent back to the same model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<Reasoning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

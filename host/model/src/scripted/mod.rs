@@ -98,7 +98,7 @@ pub struct ScriptedModel {
 pub struct Unplayed {
     /// The agent's name, for example `scout`.
     pub agent: String,
-    /// The spawn index; `None` for an entry with `spawn: any` that nobody used.
+    /// The spawn index; `None` = an unused entry with `spawn: any`.
     pub spawn: Option<u32>,
     /// How many turns were played.
     pub played: usize,
@@ -124,14 +124,14 @@ impl ScriptedModel {
         Self { played, played_any, images: !transcript.text_only, transcript }
     }
 
-    /// The same model, said to read images or not to. Default: as its transcript says.
+    /// This model with or without image support. Default: as the transcript states.
     #[must_use]
     pub fn with_images(self, images: bool) -> Self {
         Self { images, ..self }
     }
 
-    /// The turns that were not played so far, in the order of the file; empty after a run that used
-    /// the whole transcript. Where each run plays it anew, all of it.
+    /// The unplayed turns in the order of the file; empty after a run that used the whole transcript. With
+    /// `each_run: true`, all turns count as unplayed.
     #[must_use]
     pub fn unplayed(&self) -> Vec<Unplayed> {
         let any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);
@@ -297,7 +297,7 @@ async fn hang(cx: &CallContext<'_>, silent: bool) -> ModelError {
     }
 }
 
-/// A usage that depends on nothing but what was sent and said.
+/// An estimated usage that depends only on the request and the turn.
 fn estimate(request: &ChatRequest, turn: &Turn) -> TokenUsage {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize =

@@ -14,12 +14,11 @@ use crate::{
     CallContext, ChatModel, ChatRequest, ModelError, Reasoning, Reply, StreamEvent, ToolCall,
 };
 
-/// Deepest arguments that are written as YAML; deeper ones are written as JSON text, because a
-/// reader of YAML bounds depth more tightly than one of JSON.
+/// Deepest arguments that are written as YAML. Deeper arguments are written as JSON text, because a YAML
+/// parser bounds depth more tightly than a JSON parser.
 const MAX_YAML_DEPTH: usize = 16;
 
-/// The calls that were recorded so far. Clones share it, so that the models of one run record into
-/// one transcript.
+/// The recorded calls. Clones share one list, so that the models of one run record into one transcript.
 #[derive(Clone, Debug, Default)]
 pub struct Recording(Arc<Mutex<State>>);
 
@@ -76,7 +75,7 @@ impl Recording {
         yaml.map_err(|error| RecordingError::Yaml(error.to_string()))
     }
 
-    /// Adds an answer that a model has given to this request, without a model that is asked.
+    /// Adds a request and its answer without calling a model.
     pub fn replied(&self, cx: &CallContext<'_>, request: &ChatRequest, reply: &Reply) {
         let (turn, bytes) = replied(request, reply);
         self.add(cx, turn, bytes);
@@ -92,7 +91,7 @@ impl Recording {
     }
 }
 
-/// A model that records what another one does.
+/// A model that records the calls of another model.
 pub struct Recorder {
     inner: Arc<dyn ChatModel>,
     recording: Recording,

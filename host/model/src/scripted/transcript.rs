@@ -25,7 +25,7 @@ pub struct Transcript {
     by_agent: HashMap<String, BySpawn>,
 }
 
-/// Which script serves which spawn index of one agent.
+/// The script for each spawn index of one agent.
 #[derive(Debug, Default)]
 struct BySpawn {
     exact: HashMap<u32, usize>,
@@ -82,7 +82,7 @@ pub enum ScriptError {
         /// Its size.
         bytes: usize,
     },
-    /// It is not YAML, or not of this shape.
+    /// The text is not YAML, or has an unknown or missing field.
     #[error("transcript `{}` cannot be read: {message}", origin.display())]
     Syntax {
         /// Where the text came from.
@@ -94,7 +94,7 @@ pub enum ScriptError {
         /// The fault, with line and column.
         message: String,
     },
-    /// It states a version that this program does not know.
+    /// The file states an unknown version.
     #[error("transcript `{}` has format {found}; this program reads format {VERSION}", origin.display())]
     Version {
         /// Where the text came from.
@@ -102,7 +102,7 @@ pub enum ScriptError {
         /// The version it states.
         found: u32,
     },
-    /// It is well-formed but means nothing.
+    /// The file is well-formed, but its content is invalid.
     #[error("transcript `{}`, {place}: {message}", origin.display())]
     Invalid {
         /// Where the text came from.
@@ -159,7 +159,7 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Adds one entry, or says at which turn (from 1) it is wrong.
+    /// Adds one entry; an error has the number of the wrong turn, from 1, if a turn is wrong.
     fn add(&mut self, entry: file::Agent) -> Result<(), (Option<usize>, String)> {
         let spawn = match entry.spawn {
             file::Spawn::Index(index) => Some(index),

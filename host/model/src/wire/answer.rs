@@ -8,8 +8,8 @@ use crate::{
     ChatRequest, Message, ModelError, Reply, StopReason, StreamEvent, TokenUsage, ToolCall,
 };
 
-/// Passes events to the caller, and knows how far an attempt has come: once text was passed on, only
-/// a caller who can take it back gets another attempt.
+/// Passes events to the caller and records the progress of an attempt: after text was passed on, another
+/// attempt is made only if the caller can withdraw the text.
 pub(crate) struct Sink<'e> {
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
     started: bool,
@@ -31,7 +31,7 @@ impl<'e> Sink<'e> {
         self.said
     }
 
-    /// Says that an attempt failed, and that another one follows.
+    /// Announces that an attempt failed and another attempt follows.
     pub(crate) fn retrying(&mut self, event: StreamEvent) {
         (self.started, self.said) = (false, false);
         (self.events)(event);
@@ -55,9 +55,9 @@ pub(crate) struct Answer {
     pub(crate) usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
     pub(crate) thoughts: Thoughts,
-    /// Whose reasoning it is.
+    /// The model of the reasoning, for example `openai:kimi-k2@api.moonshot.ai`.
     model: String,
-    /// Number that the ids made up for calls carry, so that they are unique in a conversation.
+    /// The number in made-up ids of calls, so that these ids are unique in a conversation.
     turn: usize,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct PartialCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// Its name came again when its arguments were whole.
+    /// True after the name arrived again when the arguments were whole.
     pub(crate) again: bool,
     /// Whether those are a whole JSON object.
     shape: Shape,
@@ -128,14 +128,14 @@ impl Answer {
         self.calls.iter().any(|call| call.shape.depth > 0)
     }
 
-    /// Shows a thought; what is kept of it are its [`Thoughts`].
+    /// Shows a thought. The stored form of the thought is in [`Thoughts`].
     pub(crate) fn push_thinking(text: &str, sink: &mut Sink<'_>) {
         if !text.is_empty() {
             sink.part(StreamEvent::ThinkingDelta(text.to_owned()));
         }
     }
 
-    /// Begins a call under the server's number `key`, if it has one. Gives its position.
+    /// Begins a call with the server's number `key`, if any. Returns the call's position.
     pub(crate) fn begin_call(
         &mut self,
         key: Option<u64>,
@@ -209,8 +209,7 @@ impl Answer {
             calls.push(ToolCall { id, name: call.name, arguments });
         }
         let stop = match self.stop {
-            // Some servers say that they stopped when they mean that they wait for results, or say
-            // nothing.
+            // Some servers state another reason, or none, when the model waits for results.
             None | Some(StopReason::EndTurn) if !calls.is_empty() => StopReason::ToolUse,
             None => StopReason::Other(NO_REASON.to_owned()),
             Some(stop) => stop,
@@ -231,7 +230,7 @@ fn unwrapped(arguments: String) -> String {
     inner.filter(is_object).unwrap_or(arguments)
 }
 
-/// Stands for the reason of an answer that ended without one.
+/// The reason for an answer that ended without one.
 const NO_REASON: &str = "no reason given";
 
 impl PartialCall {
@@ -247,7 +246,8 @@ impl PartialCall {
         Ok(())
     }
 
-    /// Whether its arguments are a whole JSON object: what follows is not of it.
+    /// Returns whether the arguments are a whole JSON object, so that a further piece belongs to another
+    /// call.
     pub(crate) fn is_whole(&self) -> bool {
         self.shape.whole && self.shape.depth == 0
     }
@@ -264,7 +264,7 @@ impl PartialCall {
         Ok(())
     }
 
-    /// Puts other arguments in the place of those that have come.
+    /// Replaces the arguments received so far.
     pub(crate) fn replace_arguments(&mut self, arguments: &str) -> Result<(), ModelError> {
         self.arguments.clear();
         self.shape = Shape::default();

@@ -65,7 +65,8 @@ const PHRASES: [&[&str]; 35] = [
     &["prompt token count", "exceeds the limit"],
 ];
 
-/// Whether an error says that the request does not fit. `kind`: its word for programs.
+/// Returns whether an error reports that the request does not fit the context. `kind` = the error's code
+/// word.
 pub(super) fn is_too_long(status: u16, kind: &str, message: &str) -> bool {
     // A rate is counted in tokens too, and a key may be refused with any words.
     if !matches!(status, 400 | 413 | 422 | 500) {

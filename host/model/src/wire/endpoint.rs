@@ -1,4 +1,4 @@
-//! Where requests go, and the key that goes with them.
+//! The URL of requests, and the key in their header.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use crate::key::Key;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::text::quoted;
 
-/// Headers that a configuration cannot set: they frame the request, or carry the key, which
-/// has a setting of its own that keeps it out of sight.
+/// Headers that a configuration cannot set: they frame the request, or contain the key, which has a separate
+/// secret setting.
 const RESERVED_HEADERS: [&str; 9] = [
     "authorization",
     "connection",
@@ -27,8 +27,8 @@ const RESERVED_HEADERS: [&str; 9] = [
     "x-api-key",
 ];
 
-/// One URL that takes requests. Redirects are not followed and proxies are not used, so what it
-/// is sent, the key above all, goes to the host of that URL and nowhere else.
+/// One URL for requests. Redirects are not followed and proxies are not used, so a request, and above all its
+/// key, goes only to the host of this URL.
 pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: Url,
@@ -110,7 +110,7 @@ impl Endpoint {
         self
     }
 
-    /// The host that requests go to, for whoever tells providers apart.
+    /// The host of requests, to distinguish providers.
     pub(crate) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
@@ -160,7 +160,7 @@ fn checked(base_url: &Url) -> Result<Url, EndpointError> {
     Ok(base_url.clone())
 }
 
-/// Whether the host is this machine by its spelling; nothing is resolved.
+/// Returns whether the host is this machine by its spelling; no name is resolved.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
@@ -182,8 +182,8 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Endpoint
     Ok((parsed, value))
 }
 
-/// An HTTP client as models are asked with: without redirects and proxies, and with the system's
-/// certificates where `https` says that they are needed. Requests have no time limit of their own.
+/// An HTTP client for models: without redirects and proxies, and with the system's certificates if `https` is
+/// true. Requests have no time limit of their own.
 ///
 /// # Errors
 ///
@@ -200,8 +200,8 @@ pub fn http_client(https: bool) -> Result<reqwest::Client, EndpointError> {
         .map_err(|error| EndpointError::Setup(quoted(&error.to_string())))
 }
 
-/// The TLS settings: the system's trusted certificates, which take milliseconds to load, only
-/// if they are needed, and once per process. Without them no certificate is trusted.
+/// The TLS settings. The system's certificates take milliseconds to load, so they are loaded once per process
+/// and only if `trusting`. Without them no certificate is trusted.
 fn tls(trusting: bool) -> Result<rustls::ClientConfig, EndpointError> {
     static TRUSTING: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
     let config = if trusting {

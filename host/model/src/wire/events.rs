@@ -1,5 +1,4 @@
-//! Events of a stream as they come through relays and proxies: keep-alives of every form, and errors
-//! that nobody announced.
+//! Events of a stream that passed relays and proxies: keep-alives of every form, and unannounced errors.
 
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use crate::ModelError;
 use crate::text::quoted;
 use crate::wire::context;
 
-/// The error that a status other than success stands for. `body` is what was read of it.
+/// The error for a status other than success. `body` = the part of the body that was read.
 pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str) -> ModelError {
     let value: Option<Value> = serde_json::from_str(body).ok();
     let message = value.as_ref().and_then(message_in).unwrap_or(body);
@@ -34,8 +34,8 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
     }
 }
 
-/// The error that a JSON object of a stream reports, in one of the shapes that servers use; `None` =
-/// it reports none. `is_error`: the event is called so.
+/// The error in a JSON object of a stream, in one of the shapes that servers use; `None` = no error.
+/// `is_error` = the event's type is `error`.
 pub(crate) fn reported(value: &Value, is_error: bool) -> Option<ModelError> {
     let field = |name: &str| value.get(name).filter(|field| !field.is_null());
     let is_said = |error: &&Value| match error {
@@ -75,8 +75,7 @@ pub(crate) fn reported(value: &Value, is_error: bool) -> Option<ModelError> {
     is_it.then(|| in_stream(value))
 }
 
-/// The error that a JSON error object inside a stream stands for: the value of `error` in
-/// `{"error": ...}`, whatever its shape.
+/// The error for a JSON error object inside a stream: the value of `error` in `{"error": ...}`, in any shape.
 pub(crate) fn in_stream(error: &Value) -> ModelError {
     let message = message_in(error).unwrap_or("no reason given");
     let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
@@ -105,10 +104,10 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
     }
 }
 
-/// Stands for the word of an error that has none.
+/// The code word for an error without one.
 const NO_KIND: &str = "error";
 
-/// Whether an error without a word for programs says, in those for people, that another try may do.
+/// Returns whether the text of an error without a code word suggests that another try may succeed.
 fn passes(message: &str) -> bool {
     const SAYS: [&str; 12] = [
         "overloaded",
@@ -141,7 +140,7 @@ const TRANSIENT: [&str; 9] = [
     "unavailable",
 ];
 
-/// The HTTP status that an error says in one of its fields, as a number or a text.
+/// The HTTP status in one of an error's fields, as a number or a text.
 fn status_in(error: &Value) -> Option<u16> {
     let fields = ["code", "status", "status_code", "statusCode", "error_code"];
     let status = |field: &&str| {
@@ -163,7 +162,7 @@ fn message_in(value: &Value) -> Option<&str> {
     })
 }
 
-/// The words of the provider behind OpenRouter, which passes them on as they came.
+/// The original error of the provider behind OpenRouter, which OpenRouter passes on verbatim.
 fn raw_in(value: &Value) -> Option<&str> {
     value.get("error")?.get("metadata")?.get("raw")?.as_str()
 }

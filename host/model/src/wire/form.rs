@@ -1,9 +1,9 @@
-//! The form of a request that a server takes: what is left out because it refused it.
+//! The form of requests that a server accepts: fields that the server refused are omitted.
 
 use crate::{Reasoning, ToolCall};
 
-/// How requests of one model are written. It begins with the settings; what a server refuses by name
-/// is left out from then on.
+/// The form of one model's requests. At first the form is that of the settings; each field that the server
+/// refuses by name is omitted from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Whether the answer is asked for as a stream.
@@ -12,7 +12,7 @@ pub(crate) struct Form {
     pub(crate) usage: bool,
     /// Whether the words before which the answer ends are sent.
     pub(crate) stop: bool,
-    /// Which messages carry their reasoning.
+    /// The messages that are sent with their reasoning.
     pub(crate) reasoning: Carried,
 }
 
@@ -21,14 +21,14 @@ pub(crate) struct Form {
 pub(crate) enum Carried {
     /// All that have some.
     All,
-    /// Those that called tools: an older DeepSeek refuses it in the others.
+    /// Messages with calls, because an older DeepSeek refuses reasoning in other messages.
     WithCalls,
     /// None.
     Nowhere,
 }
 
 impl Form {
-    /// The form after a refusal with these words; `None` = they name nothing that could be left out.
+    /// The form after a refusal with this text; `None` = the text names no field that can be omitted.
     pub(crate) fn without(self, status: u16, words: &str) -> Option<Self> {
         // 401, 403, 404 and 429 are about something else.
         if !matches!(status, 400 | 415 | 422 | 501) {

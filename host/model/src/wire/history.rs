@@ -1,8 +1,7 @@
-//! Earlier words of a model, in a form that a provider accepts when they are sent back.
+//! Earlier answers of a model, in a form that a provider accepts.
 //!
-//! A provider checks the history of a request more strictly than it checks its own output: a
-//! call with malformed arguments or an odd name would make every later request of that
-//! conversation fail.
+//! A provider checks the history of a request more strictly than its own output. For example, a call with
+//! malformed arguments or an odd name would make every later request of the conversation fail.
 
 use std::borrow::Cow;
 
@@ -14,8 +13,8 @@ pub(crate) const LOST_IMAGE: &str = "[an image that is no longer stored]";
 /// Longest tool name that both providers accept in a history.
 const MAX_WIRE_NAME: usize = 64;
 
-/// The arguments of an earlier call as a JSON object: parsed if they are one, else an object
-/// that shows the model what it wrote.
+/// The arguments of an earlier call as a JSON object. Malformed arguments become an object with the model's
+/// text in `invalid_json`.
 pub(crate) fn arguments_object(arguments: &str) -> Value {
     if arguments.trim().is_empty() {
         return Value::Object(Map::new());

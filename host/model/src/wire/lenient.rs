@@ -1,5 +1,5 @@
-//! Fields of a peer's JSON as servers really write them: a number as a float or a text, a text that
-//! is null. A field that cannot be understood is absent; it costs nobody an answer.
+//! Fields of a peer's JSON as real servers write them: a number as a float or a text, a text that is null. A
+//! field of the wrong type counts as absent, so that the answer is not lost.
 
 use serde_json::{Map, Value};
 
@@ -33,12 +33,12 @@ pub(crate) fn text(map: &Value, field: &str) -> String {
     }
 }
 
-/// An object that is there and has something in it.
+/// A non-empty object in a field.
 pub(crate) fn object<'v>(map: &'v Value, field: &str) -> Option<&'v Map<String, Value>> {
     map.get(field)?.as_object().filter(|map| !map.is_empty())
 }
 
-/// The elements of a list; one that is no list is the only element, null is none.
+/// The elements of a list. A value that is no list is the only element; null has no elements.
 pub(crate) fn items<'v>(map: &'v Value, field: &str) -> &'v [Value] {
     match map.get(field) {
         None | Some(Value::Null) => &[],

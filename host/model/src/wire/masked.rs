@@ -1,8 +1,8 @@
-//! INV-473: the key, should a server repeat it in an answer.
+//! INV-473: masks the key if a server repeats the key in an answer.
 //!
-//! The texts of an answer are searched once they are parsed, never the bytes on the wire: a key
-//! that is also a word of the protocol must not break its JSON. A streamed text that ends in the
-//! beginning of the key is kept back until the next piece says whether it is the key.
+//! The texts of an answer are searched after parsing, never the bytes on the wire: a key that is also a word
+//! of the protocol must not break the JSON. If a streamed text ends in the beginning of the key, that ending
+//! is kept back until the next piece shows whether the key follows.
 
 use serde_json::Value;
 
@@ -125,7 +125,7 @@ fn arguments(key: &str, text: String) -> String {
             true => value.to_string(),
             false => text,
         },
-        // No JSON, which nobody parses.
+        // Malformed JSON is masked as plain text, because no parser reads its escapes.
         Err(_) => without(key, text),
     }
 }

@@ -148,14 +148,14 @@ enum Progress {
     Partial,
     /// It is complete, but the usage may still come.
     Complete,
-    /// The server has said that nothing more will come.
+    /// The server has ended the stream.
     Over,
 }
 
-/// Why an attempt gave no answer.
+/// The failure of an attempt.
 struct Failed {
     error: ModelError,
-    /// The form of request with which the server may take it.
+    /// The form of request that the server may accept instead.
     other: Option<Form>,
 }
 
@@ -177,7 +177,7 @@ impl From<ModelError> for Failed {
 enum Carrier {
     Stream,
     Json,
-    /// It carries none: an error, a web page.
+    /// A response without an answer: an error, a web page.
     Refusal,
 }
 
@@ -258,7 +258,7 @@ impl WireModel {
                 (form, body) = (simpler, without);
                 continue;
             }
-            // What was passed on stays unless the caller takes it back.
+            // Text that was passed on is final unless the caller can withdraw it.
             let may_retry = error.is_retryable() && (!sink.said() || cx.takes_back);
             let after = match may_retry {
                 true => delays.next().and_then(|delay| pause(delay, error.retry_after())),
@@ -275,8 +275,8 @@ impl WireModel {
         }
     }
 
-    /// The request without what a server refused by name; `None` where that leaves nothing out. Each
-    /// form has less than the one before, so this ends.
+    /// The request in a form without the refused field; `None` = the body would be the same. Ends, because
+    /// each form has fewer fields than the one before.
     fn simpler(
         &self,
         request: &ChatRequest,
@@ -367,7 +367,7 @@ impl WireModel {
                 Ok(Ok(Some(_))) => {}
                 Ok(Ok(None)) => {
                     let ended = sse.end(&mut |event, data| decoder.event(event, data, sink));
-                    // The rest of an event that was cut in the middle says nothing.
+                    // The rest of a cut event is ignored.
                     if let Err(error) = ended
                         && !matches!(error, ModelError::Protocol { .. })
                     {
@@ -381,7 +381,7 @@ impl WireModel {
             let complete = decoder.progress() != Progress::Partial;
             let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
-                // An answer that is complete is not lost to what happens behind it.
+                // A complete answer is returned whatever happens afterwards.
                 _ if complete => return Ok(()),
                 Ok(Ok(None)) => return Err(ModelError::Cut),
                 Ok(Err(Broken::Body(error))) => return Err(error),
@@ -396,7 +396,7 @@ impl WireModel {
             });
             match decoder.progress() {
                 Progress::Over => return Ok(()),
-                // An error behind an answer that is complete says nothing about it.
+                // An error after a complete answer does not affect the answer.
                 Progress::Complete if pushed.is_err() => return Ok(()),
                 Progress::Complete => deadline = Instant::now() + AFTER_FINISH_WAIT,
                 Progress::Partial => pushed?,
@@ -486,8 +486,7 @@ impl ChatModel for WireModel {
     }
 }
 
-/// How long to wait before another attempt; `None` when the provider wants more time than a
-/// run can give.
+/// The wait before another attempt; `None` = the provider requests a longer wait than a run can afford.
 fn pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) if asked > MAX_RETRY_AFTER => None,
@@ -505,8 +504,8 @@ fn silence(started: bool, timeouts: Timeouts) -> ModelError {
     ModelError::Timeout { phase, after }
 }
 
-/// How a response carries its answer. One without a content type, or with one that says nothing, is
-/// taken for a stream, because some servers send it so.
+/// The carrier of a response's answer. A missing or unknown content type counts as a stream, because some
+/// servers send streams so.
 fn carrier(response: &reqwest::Response) -> Carrier {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase());

@@ -3,7 +3,7 @@
 use crate::text::quoted;
 use crate::{ModelError, StopReason};
 
-/// A row: how providers say it, in lower case, and what that is here.
+/// A row: the providers' words, in lower case, and the reason that they mean.
 type Row = (&'static [&'static str], fn() -> StopReason);
 
 /// Ends after which there is an answer.
@@ -65,12 +65,12 @@ const FAILURES: [&str; 14] = [
     "function_call_filter",
 ];
 
-/// The meaning of a provider's word for the end of an answer. A word that nobody knows stands for itself:
-/// it is not taken for a good end.
+/// The meaning of a provider's word for the end of an answer. An unknown word is returned as `Other`, not as
+/// a good end.
 ///
 /// # Errors
 ///
-/// The word says that the provider failed in the middle of the answer.
+/// When the word means that the provider failed in the middle of the answer.
 pub(crate) fn stop(word: &str) -> Result<StopReason, ModelError> {
     let lower = word.trim().to_ascii_lowercase().replace('-', "_");
     let lower = lower.strip_prefix("finishreason.").unwrap_or(&lower);

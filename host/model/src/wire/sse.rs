@@ -33,8 +33,8 @@ pub(crate) struct SseDecoder {
 }
 
 impl SseDecoder {
-    /// Takes the next bytes and gives every event that they complete, as its type (empty if it
-    /// states none) and its data, to `each`.
+    /// Adds bytes, and passes every event that is now complete to `each`: its type (empty if not stated) and
+    /// its data.
     pub(crate) fn push(
         &mut self,
         chunk: &[u8],
@@ -62,8 +62,8 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Nothing more comes: gives the last event, should the blank line behind it be missing, and an event that
-    /// waits for the other half of a pair.
+    /// Ends the stream. Passes on the last event even if the blank line after it is missing, and an event
+    /// that waits for the other half of a surrogate pair.
     pub(crate) fn end(
         &mut self,
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
@@ -141,7 +141,7 @@ impl SseDecoder {
                 self.data.push_str(line);
                 self.data.push('\n');
             }
-            // A comment (empty name), `id`, `retry`, or a field that nobody knows.
+            // A comment (empty name), `id`, `retry`, or an unknown field.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Reasoning while it streams in, put together so that it can be sent back unchanged.
+//! Reasoning while it streams in, joined so that it can be sent back unchanged.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ enum Joined {
     Last,
 }
 
-/// The fields of a message on an OpenAI-compatible wire that a provider wants back, and who has them.
+/// The fields with reasoning on OpenAI-compatible wires that a provider wants back, with their providers.
 const FIELDS: [(&str, Joined); 8] = [
     // DeepSeek, Kimi, GLM, Qwen, older vLLM, llama.cpp, SGLang.
     ("reasoning_content", Joined::Text),
@@ -102,8 +102,8 @@ impl Thoughts {
         }
     }
 
-    /// Takes a part of a message's content that is a thought, as Mistral sends them: such parts come
-    /// in pieces, each with texts of its own.
+    /// Adds a thought in a message's content, in Mistral's form: the thought arrives in pieces, each with
+    /// texts of its own.
     pub(crate) fn take_part(&mut self, part: &Map<String, Value>, text: usize, calls: usize) {
         let whole = Value::Object(part.clone());
         if !self.has_room(&whole) {
@@ -156,11 +156,11 @@ impl Thoughts {
         }
     }
 
-    /// All of it, as that of `model`. `cut`: the answer was cut short, so a thought without the
-    /// signature that every other one has is not whole.
+    /// All reasoning of the answer, labelled with `model`. `cut` = the answer was cut short, so an unsigned
+    /// thought among signed ones is not whole.
     pub(crate) fn finish(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
         let mut reasoning = self.reasoning;
-        // A field that the model sent empty: DeepSeek wants it back with a call, and no provider without one.
+        // A field that the model sent empty: only DeepSeek wants such a field back, and only with a call.
         if calls == 0 {
             let is_empty = |value: &Value| value.as_str().is_some_and(str::is_empty);
             reasoning.fields.retain(|_, value| !is_empty(value));
@@ -198,8 +198,8 @@ impl Thoughts {
     }
 }
 
-/// Whether a field holds something. An empty `reasoning_content` is something: a model that thinks
-/// may have thought nothing before a call.
+/// Returns whether a field has a value. An empty `reasoning_content` is a value, because a model may have
+/// thought nothing before a call.
 fn is_given(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -210,7 +210,7 @@ fn is_given(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Adds a piece of a part to the part that it continues, or as a part of its own.
+/// Joins a piece to the part that it continues, or adds the piece as a new part.
 fn join(parts: &mut Vec<Value>, piece: &Value) {
     let Value::Object(piece) = piece else {
         parts.push(piece.clone());
@@ -234,7 +234,7 @@ fn is_signed(part: &Value) -> bool {
         || part.get("data").is_some_and(Value::is_string)
 }
 
-/// Whether a piece is of this part: number, kind and id are the same, as far as both say them.
+/// Returns whether a piece belongs to this part: number, kind and id are equal where both have them.
 fn continues(part: &Value, piece: &Map<String, Value>) -> bool {
     ["index", "type", "id"].iter().all(|name| {
         let (known, new) = (part.get(*name), piece.get(*name));

@@ -17,7 +17,7 @@ use crate::api::scope::{InScope, scope_word};
 /// Most listed files of each kind: an author with more mends these first.
 const MAX_FILES: usize = 200;
 
-/// Most findings about one file, the first ones, which an author mends first.
+/// Most findings reported about one file: the first ones, because an author fixes these first.
 const MAX_FINDINGS: usize = 5;
 
 /// Most characters of a file's name.
@@ -63,7 +63,7 @@ pub(crate) fn unused(
     let catalog = host.library.catalog();
     let mut broken = Vec::new();
     for skipped in catalog.skipped() {
-        // What is kept here and cannot be understood is in the list of agents.
+        // A stored agent that cannot be parsed is in the list of agents instead.
         let is_kept = matches!(&skipped.scope, Scope::Library(name) if name == API_LIBRARY);
         let scope = scope_word(&skipped.scope);
         if is_kept || !wanted.holds(&scope) {

@@ -104,7 +104,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
         let host = service.host();
         let known = host.tools.known();
         let parsed = parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes);
-        // INV-486: whoever sends it writes an agent of their own, as in a home.
+        // INV-486: the caller is the author of this agent, as in a home.
         match parsed.in_own_home() {
             Parsed::Invalid { diagnostics } => Ok(AgentText::unusable(&diagnostics)),
             Parsed::NotAnAgent { reason } => {
@@ -133,7 +133,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
     read.map_err(|why| failed(&why))
 }
 
-/// Why a text is no agent, without what the operator could set.
+/// The reason why a text is no agent, without hints that only the operator can follow.
 fn why_not(reason: NotAnAgent) -> &'static str {
     match reason {
         NotAnAgent::Wrapped => "its frontmatter stands in a code fence or after a heading",
@@ -200,7 +200,7 @@ impl DefinitionBody {
     }
 }
 
-/// Why no model would answer for an agent, in words for whoever calls; `None` = one would.
+/// The reason why no model would answer for an agent, in words for any caller; `None` = a model would.
 fn no_model(agent: &ResolvedAgent, host: &Host) -> Option<String> {
     match model_of(host, None, agent, None) {
         Ok(_) => None,

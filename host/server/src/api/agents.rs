@@ -19,7 +19,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Unchanged, json_as};
 use crate::routes::Needs;
 
-/// A name that stands for something else in a path.
+/// A name that no agent may have, because the path `/v1/agents/validate` is an operation.
 const RESERVED: &str = "validate";
 
 /// An agent to keep.

@@ -320,7 +320,8 @@ pub(crate) async fn undo(
     }
 }
 
-/// How much of the changes whoever decides about them has seen.
+/// The part of the changes that the deciding person has seen: the time of the list, and its number of
+/// entries.
 struct Seen {
     as_of: Option<i64>,
     entries: Option<u64>,
@@ -492,7 +493,8 @@ fn change(file: &FileChange) -> ChangeBody {
     }
 }
 
-/// INV-560: a name that is no text is told by its spelling, and meant by it.
+/// INV-560: a name that is not UTF-8 is shown by its spelling, and the spelling names the same file in a
+/// request.
 fn shown(path: &Path) -> String {
     spell(path.as_os_str()).into_owned()
 }

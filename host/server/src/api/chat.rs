@@ -1,7 +1,7 @@
-//! `POST /v1/chat`: one turn, answered at its end or event by event; at once if a person is asked.
+//! `POST /v1/chat`: one turn, answered at its end, event by event, or as soon as a person is asked.
 //!
-//! A turn belongs to its session, not to the request that began it: when the caller goes away the turn runs
-//! on, until it ends or is cancelled.
+//! A turn belongs to its session, not to the request that began the turn. When the caller disconnects, the
+//! turn runs on until it ends or is cancelled.
 
 use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -60,7 +60,7 @@ async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered,
         let asked = tokio::select! {
             biased;
             _ = turn.ended() => false,
-            // What was not done until then is resumed at the next start, and is said to be in flight.
+            // A turn that has not ended by now is reported as in flight, and resumed at the next start.
             () = ctx.app.stopped().cancelled() => false,
             () = ctx.service.asked(turn), if !wait => true,
         };

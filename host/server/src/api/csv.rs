@@ -45,7 +45,8 @@ type Column = fn(&StoredReceipt) -> String;
 /// Most bytes of one cell, a spreadsheet's limit.
 const MAX_CELL: usize = 32_000;
 
-/// Receipts as a file to save. `more`: there are older ones, which a line at the end says.
+/// Receipts as a file to save. `more` = there are older receipts, and a line at the end of the file notes
+/// this.
 pub(crate) fn response(outward: &Outward, receipts: &[StoredReceipt], more: bool) -> Response {
     let mut table = row(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
     for receipt in receipts {
@@ -100,7 +101,7 @@ fn is_formula(letter: char) -> bool {
         || ('\u{ff00}'..='\u{ffef}').contains(&letter)
 }
 
-/// Whether some reader takes it for the end of a cell.
+/// Returns whether a program may read the letter as the end of a cell.
 fn is_end(letter: char) -> bool {
     matches!(
         letter,

@@ -80,7 +80,7 @@ async fn stored(ctx: &Ctx, session: &str, mut after: i64, frames: &Frames) {
     }
 }
 
-/// Sends what is stored and what comes, until one of the two sides goes away.
+/// Sends stored events and then new ones, until the server stops or the client disconnects.
 async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
     let _counted = ctx.app.metrics().streams.one();
     let mut pulse = Pulse::new(ctx);

@@ -1,4 +1,4 @@
-//! `GET /v1/explain`: may this agent use that tool on a target, and which source decides.
+//! `GET /v1/explain`: whether an agent may use a tool on a target, with the source that decided.
 
 use belljar_agent::{Advice, Unasked};
 use belljar_policy::Vote;

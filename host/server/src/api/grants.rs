@@ -113,7 +113,7 @@ impl GrantsBody {
             status: agent.status.as_str().to_owned(),
             reasons: reasons(&agent.status).to_vec(),
             tools: tools(agent),
-            // Where a mount lies on the host is not for a peer.
+            // A mount's place on the host is not shown to a peer.
             mounts: rights
                 .mounts()
                 .iter()

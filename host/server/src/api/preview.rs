@@ -132,7 +132,7 @@ pub(crate) async fn preview(
     Ok(Json(Previewed { model: preview.model, request, notes, blocks }))
 }
 
-/// INV-269: the agent that a text would be, for callers who could store it. Nothing is stored.
+/// INV-269: resolves the text of an unsaved agent, for callers who may store agents. Nothing is stored.
 async fn unsaved(ctx: &Ctx, text: &str) -> Result<ResolvedAgent, Problem> {
     if !ctx.caller.may(Needs::Admin) {
         return Err(Problem::new(Kind::Scope, "only an admin's key previews a text")

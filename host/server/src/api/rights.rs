@@ -1,4 +1,4 @@
-//! `GET /v1/rights`: which agent may use which tool, and who decided; with all other rights.
+//! `GET /v1/rights`: the tools that each agent may use, with the source that decided, and all other rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,7 @@ pub(crate) async fn read(
         let (host, workspace) = (service.host(), service.workspace());
         let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);
         let seen = seen.as_ref().map(|seen| seen as &dyn Fn(&AgentId) -> bool);
-        // No more of them than this page shows.
+        // Resolved lazily: no more agents than this page shows.
         let agents = resolve_behind(&host, workspace, seen, stop)?;
         let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
         for agent in agents {

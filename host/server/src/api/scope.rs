@@ -26,7 +26,7 @@ impl InScope {
         }
     }
 
-    /// Whether a scope, as agents say it, is asked for.
+    /// Returns whether the filter includes an agent's scope.
     pub(crate) fn holds(&self, scope: &str) -> bool {
         match self.0.as_deref() {
             None => true,

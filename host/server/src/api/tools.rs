@@ -91,7 +91,7 @@ pub(crate) async fn list(
     Ok(Json(described))
 }
 
-/// The names of the tools that an agent may use; `mcp` is whoever calls tools itself.
+/// The names of the tools that an agent may use; `mcp` = the identity of clients that call tools directly.
 async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
     let agent = match name == MCP_IDENTITY {
         true => {

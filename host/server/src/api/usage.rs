@@ -13,7 +13,7 @@ use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, QueryOf};
 
-/// Days that are shown where nothing is said.
+/// Default number of days shown.
 const DEFAULT_DAYS: i64 = 30;
 
 /// Most rows of an answer: a year of thirty agents, and about 2 MiB.

@@ -22,7 +22,7 @@ use crate::routes::Needs;
 /// The prefix of a key in a WebSocket's list of subprotocols: a browser can send it no other way.
 pub(crate) const SUBPROTOCOL: &str = "bearer.";
 
-/// How long a server without keys assumes that it still needs none.
+/// How long a server without keys relies on its last check for keys.
 const RECHECK: Duration = Duration::from_secs(1);
 
 /// An admitted caller.
@@ -62,7 +62,7 @@ pub(crate) struct Gatekeeper {
     checked: Mutex<Option<Instant>>,
     /// Whether the store holds that keys are needed because an issuer was trusted.
     noted: AtomicBool,
-    /// Whether the log says that a client's key was passed over.
+    /// True after the log has noted that a client's key was ignored.
     told: AtomicBool,
     /// The last checks of keys and logins with open streams, and their times: all streams of one key share a
     /// check.
@@ -204,7 +204,7 @@ impl Gatekeeper {
         Self { registry, clock, open, checked, noted, told, looks, tokens, fresh, longest }
     }
 
-    /// Takes tokens too. What is said first counts.
+    /// Accepts an issuer's tokens too. Only the first call has an effect.
     pub(crate) fn take_tokens(&self, tokens: Tokens) {
         let _ = self.tokens.set(tokens);
     }
@@ -237,9 +237,9 @@ impl Gatekeeper {
         }
     }
 
-    /// Whether to ignore an unknown key: clients of OpenAI's API always send one, for example `none` or
-    /// `ollama`, and a server on loopback without keys needs none. A key in this server's own form is looked
-    /// up.
+    /// Returns whether an unknown key is ignored. Clients of OpenAI's API always send a key, for example
+    /// `none` or `ollama`, and a server on loopback without keys needs no key. A key in this server's own
+    /// form is never ignored.
     async fn passes_over(&self, text: &str) -> bool {
         if text.starts_with(keys::KEY) || !self.is_open().await {
             return false;
@@ -277,7 +277,7 @@ impl Gatekeeper {
             Err(Refused::Invalid(why)) => {
                 return Err(Stranger { tried: true, ..Stranger::for_now(tokens::invalid(why)) });
             }
-            // Whoever has an issuer's own guesses nothing: a program whose token has ended.
+            // Not counted as a guess: the sender has a real token of the issuer, for example an expired one.
             Err(Refused::Past(why)) => {
                 let issuer = tokens::issuer_of(text);
                 return Err(Stranger { issuer, ..Stranger::for_now(tokens::invalid(why)) });
@@ -399,8 +399,8 @@ impl Gatekeeper {
         admitted
     }
 
-    /// INV-382: whether a caller's stream has reached the largest duration, whatever its credential: a token
-    /// without an end has to be sent again, and is checked anew.
+    /// INV-382: returns whether a caller's stream has reached the longest duration, whatever its credential.
+    /// A caller with a token without an end must then send the token again, and the token is checked anew.
     pub(crate) fn was_long(&self, caller: &Caller) -> bool {
         caller.came.elapsed() >= self.longest
     }
@@ -435,8 +435,8 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-110: whether no key ever existed, so that callers without a key are admitted. A new key ends this
-    /// for good: revoking the key, or removing its tenant, does not restore it.
+    /// INV-110: returns whether no key ever existed, so that callers without a key are admitted. The first
+    /// key ends this for good: revoking the key, or removing its tenant, does not restore it.
     async fn is_open(&self) -> bool {
         if !self.open.load(Ordering::Relaxed) {
             return false;

@@ -1,6 +1,6 @@
-//! The cookie of a login: how it is read, set and taken away.
+//! The cookie of a login: how the server reads, sets and removes the cookie.
 //!
-//! A cookie belongs to a host, not to a port, so each port has a cookie name of its own: two servers on one
+//! A browser keeps cookies by host, not by port. So the cookie's name contains the port: two servers on one
 //! machine do not log each other's browsers out.
 
 use std::time::Duration;
@@ -10,11 +10,12 @@ use axum::http::{HeaderMap, HeaderValue, header};
 /// The name where a server is called by no port.
 const NAME: &str = "belljar";
 
-/// The prefix of a name that browsers accept from this very host alone, by https and for every path: neither
-/// a program on another port nor a page of a sibling domain can replace the cookie.
+/// The prefix of a name that browsers accept only from this very host, by https and for every path. Neither a
+/// program on another port nor a page of a sibling domain can replace such a cookie.
 const HOST_ALONE: &str = "__Host-";
 
-/// A path for which a foreign cookie of this name may be set, which a removal for every path does not cover.
+/// A path for which an attacker may have set a cookie of this name; a removal for the path `/` does not cover
+/// such a cookie.
 const OTHER_PATH: &str = "/v1";
 
 /// The login in the cookie of a request. Several cookies of one name are ambiguous, and count as none.
@@ -52,7 +53,7 @@ pub(crate) fn set(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<H
     line(headers, prefix, login, "/", lasts.as_secs())
 }
 
-/// The headers that remove the cookie, whoever set it.
+/// The headers that remove the cookie, also a forged one for another path.
 pub(crate) fn forget(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
     let of = [("", "/"), ("", OTHER_PATH), (HOST_ALONE, "/")];
     of.into_iter().filter_map(|(prefix, path)| line(headers, prefix, "", path, 0))
@@ -64,9 +65,9 @@ fn by_https(headers: &HeaderMap) -> bool {
     origin.is_some_and(|origin| origin.starts_with("https://"))
 }
 
-/// INV-265: whether a browser came by https to another name than its own machine's: it is told to use https
-/// alone from then on. The browser shows it by the page's origin or by a cookie limited to https; over http
-/// it would ignore the header.
+/// INV-265: returns whether the browser should use only https from now on: it came by https to a name that is
+/// not its own machine. The proof is the page's origin or a cookie limited to https. Over http, a browser
+/// would ignore the header.
 pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host).to_ascii_lowercase();

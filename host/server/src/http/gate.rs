@@ -27,8 +27,8 @@ use crate::openai;
 use crate::routes::{Needs, Op, Route, Verb};
 use crate::trace;
 
-/// How long a call without a turn may take. Describing a tool for the first time compiles it, for some
-/// seconds on a slow machine.
+/// How long a call without a turn may last. A minute, because the first description of a tool compiles the
+/// tool, for some seconds on a slow machine.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Characters of a path in the audit log.
@@ -37,7 +37,7 @@ const MAX_OBJECT: usize = 200;
 /// The paths without a key or a checked name: their callers know the machine by its address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// How long a browser that came by https uses https alone: half a year after its last visit.
+/// How long a browser that came by https uses only https: half a year after its last visit.
 const STAY_WITH_HTTPS: &str = "max-age=15552000";
 
 /// Outermost layer: security headers for browsers, an answer even after a handler's bug, and hidden places.

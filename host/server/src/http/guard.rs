@@ -12,7 +12,7 @@ use crate::http::problem::{Kind, Problem};
 /// Most characters of a name that are repeated.
 const MAX_SHOWN: usize = 100;
 
-/// The names of this server, and the pages that may call it.
+/// The names of this server, and the origins of pages that may call it.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     hosts: Vec<HostName>,
@@ -89,9 +89,9 @@ impl Names {
             .hint("the operator of this server names the origins that may"))
     }
 
-    /// INV-262: checks that a request with a cookie comes from a page of this server alone: not even from a
-    /// page that may call with a key. `told`: the origin must be stated, because the request may change
-    /// something.
+    /// INV-262: checks that a request with a cookie comes from a page of this server, not even from another
+    /// page that may call with a key. `told` = the origin must be stated, because the request may change
+    /// data.
     pub(crate) fn check_own(
         &self,
         uri: &Uri,
@@ -160,7 +160,7 @@ impl HostName {
     fn parse(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();
-        // No user names, and nothing that only looks like a port.
+        // Refuses a user name, and a suffix that is not a port.
         let rest = text.strip_prefix(host)?;
         let port = match rest.strip_prefix(':') {
             None if rest.is_empty() => None,
@@ -197,7 +197,8 @@ pub(crate) fn parse_origin(text: &str) -> Option<String> {
     })
 }
 
-/// Whether a page came from this server: by http, or by https through a proxy that kept the name.
+/// Returns whether a page came from this server: by http, or by https through a proxy that kept the host
+/// name.
 fn is_same(origin: &str, called: &HostName) -> bool {
     let HostName { host, port } = called;
     ["http", "https"].iter().any(|scheme| {

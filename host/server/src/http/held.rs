@@ -7,8 +7,8 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Bytes handed to the connection at once. The connection asks for the next piece when most of this one is
-/// sent, so an answer ends only when its client has taken it.
+/// Bytes passed to the connection at once. The connection requests the next piece when most of this one is
+/// sent, so the answer's bytes are freed only when the client has read them.
 const PIECE: usize = 16 << 10;
 
 /// A body, in pieces, with a resource held until the last one.
@@ -58,7 +58,7 @@ impl<T: Unpin> HttpBody for Holding<T> {
     fn size_hint(&self) -> SizeHint {
         let rest = u64::try_from(self.rest.len()).unwrap_or(u64::MAX);
         let mut hint = self.body.size_hint();
-        // In this order, because the lower bound must not exceed the upper one.
+        // The upper bound is set first, because the lower bound must not exceed the upper one.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(rest));
         }

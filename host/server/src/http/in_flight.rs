@@ -1,10 +1,10 @@
 //! The bytes of requests and answers in memory at a time: of the whole server, of each tenant and of each
-//! key, so that a tenant's unfinished bodies and slow readers take nothing from another tenant, nor a key all
-//! from the tenant's other keys.
+//! key. One tenant's unfinished bodies and slow readers use no other tenant's share, and one key cannot use
+//! the whole share of its tenant.
 //!
 //! A request holds the bytes of its body so far; an answer holds its own bytes until sent. A handler that
-//! reads much of the store holds a page's bytes first. All bytes are freed when the answer is sent or given
-//! up.
+//! reads much of the store reserves a page's bytes first. All bytes are freed when the answer is sent or
+//! dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 /// Bytes in flight of the whole server where nothing is said.
 pub const DEFAULT_BYTES_IN_FLIGHT: u64 = 512 << 20;
 
-/// Bytes in flight of one tenant where nothing is said: a quarter.
+/// Default bytes in flight of one tenant: a quarter of the server's.
 pub const DEFAULT_TENANT_BYTES_IN_FLIGHT: u64 = 128 << 20;
 
 /// The bytes of a stream of events between the store and its client. A tenant's bytes allow a thousand
@@ -146,7 +146,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// Gives back what is held beyond so many bytes.
+    /// Frees the held bytes beyond this number.
     pub(crate) fn settle(&self, bytes: u64) {
         let mut held = self.held();
         let less = held.units.saturating_sub(units(bytes));

@@ -21,8 +21,8 @@ const ID_DIGITS: usize = 2 * ID_BYTES;
 const SECRET_BYTES: usize = 32;
 const SECRET_LETTERS: usize = 43;
 
-/// A digest without a secret: an unknown key is compared with it, so that the check takes the same time as
-/// for a known key.
+/// A digest that no secret has. An unknown key is compared with this digest, so that the check lasts as long
+/// as for a known key.
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// A new key. The text is shown once and not stored.
@@ -73,8 +73,8 @@ impl<'a> Presented<'a> {
         fits.then_some(Self { id, secret })
     }
 
-    /// Whether the secret matches the stored digest; `None` = an unknown key. Takes the same time in every
-    /// case.
+    /// Returns whether the secret matches the stored digest; `None` = an unknown key. The duration is the
+    /// same in every case.
     pub(crate) fn opens(&self, stored: Option<&str>) -> bool {
         let expected = stored.unwrap_or(NOBODY);
         let same = digest(self.secret).as_bytes().ct_eq(expected.as_bytes());

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// For how long an answer of the store counts: anybody may ask, so asking must cost nothing.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How long the store may take.
+/// How long a check waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The last answer of the store.

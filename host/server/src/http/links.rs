@@ -1,5 +1,5 @@
-//! One-time links: unused tokens that this process has given to its operator. They are in memory only, as
-//! digests, so a restart ends them.
+//! One-time links for the operator of this process. Unused links are in memory only, as digests, so a restart
+//! invalidates them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -29,7 +29,7 @@ use crate::http::meter::{Meter, Metered};
 use crate::http::peers::{Full, PeerPlace};
 use crate::http::problem::{PROBLEM_JSON, Problem};
 
-/// How long the head of a request may take to arrive; also how long an idle connection is kept.
+/// How long the head of a request may need to arrive; also how long an idle connection stays open.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Most bytes of a request's head, including the request line.
@@ -44,12 +44,12 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The pause after the system has refused a connection, for example for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may take nothing of an answer or of events. Afterwards the connection is closed, and the
+/// How long a client may read nothing of an answer or of events. Afterwards the connection is closed, and the
 /// answer's handler ends.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Simultaneous connections that are told why they are refused; further ones are closed without a word. They
-/// have no place, so they need as many descriptors besides.
+/// Most refused connections that get the reason at a time; further connections are closed without an answer.
+/// Not counted as open connections, so 32 extra descriptors are needed.
 const MAX_TOLD: usize = 32;
 
 /// Most bytes read from a refused connection before it is closed.
@@ -67,12 +67,12 @@ pub struct NoKeys {
     pub address: SocketAddr,
 }
 
-/// Checks that this address may be listened on: any if keys exist, otherwise a loopback one. Returns whether
-/// callers without a key are admitted as the operator, as long as no key ever existed.
+/// Checks that a server may listen on this address: any address if keys exist, otherwise only a loopback one.
+/// Returns whether callers without a key are admitted as the operator until the first key is made.
 ///
 /// # Errors
 ///
-/// When others than this machine reach the address, and there is no key.
+/// When other machines can reach the address, and there is no key.
 pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
     let loopback = address.ip().to_canonical().is_loopback();
     if loopback || has_keys { Ok(loopback) } else { Err(NoKeys { address }) }
@@ -254,7 +254,7 @@ fn whole(problem: &Problem) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Whether an error is about the connection that was to be taken, and not about all.
+/// Returns whether an error concerns only the connection to be accepted, not the listener.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

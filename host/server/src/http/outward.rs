@@ -1,9 +1,9 @@
-//! Everything that leaves: each JSON answer, event and message, the metrics and the name of a file,
-//! as a [`Public`] text.
+//! Checks of everything that leaves the server: each JSON answer, event and message, the metrics and the name
+//! of a file become a [`Public`] text.
 //!
-//! A [`Public`] text names no known place of the host. Only [`Outward`] makes one, and answers, streams and
-//! sockets accept nothing else: an unchecked text cannot be sent. Two kinds are not searched: other people's
-//! texts, in the fields of [`SAID`], and the bytes of a tool's file.
+//! A [`Public`] text contains no known path of the host. Only [`Outward`] makes one, and answers, streams and
+//! sockets accept nothing else, so an unchecked text cannot be sent. Two kinds of text are not searched:
+//! other people's texts, in the fields of [`SAID`], and the bytes of a tool's file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use belljar_definition::{KeySetting, Settings};
 use belljar_policy::Shown;
 use serde_json::{Map, Value};
 
-/// Fields whose texts are sent unchanged, because the host wrote none of them: texts of a person or a model;
-/// the text of an agent, which an admin reads and writes back; the arguments of a call, on which a person
-/// decides. Their authors know no place of the host.
+/// Fields whose texts are sent unchanged, because their authors do not know the host's paths: texts of a
+/// person or a model; the text of an agent, which an admin reads and writes back; the arguments of a call, on
+/// which a person decides.
 const SAID: [&str; 3] = ["text", "body", "arguments"];
 
 /// Whether a message to a model was assembled by the host: a person's words with notices, frames and material
@@ -114,7 +114,8 @@ impl Outward {
         next.places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         next.marks = next.marks();
         *known = Arc::new(next);
-        // Released before the other lock, under which this one is taken elsewhere.
+        // Released before the lock of `events`, because elsewhere this lock is acquired while that one is
+        // held.
         drop(known);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// page of 4 MiB is held for a quarter of an hour at most.
 const LEAST_RATE: u32 = 4 << 10;
 
-/// How long a client may take nothing after taking enough: a line that fails for a moment.
+/// How long a client that was fast enough may read nothing, for example while its line fails for a moment.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// The pace of one connection. Waiting of the writer uses up the time, and taken bytes restore it; a writer

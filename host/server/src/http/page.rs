@@ -8,7 +8,7 @@ const DEFAULT_ROWS: u32 = 50;
 /// Most rows of a page.
 pub(crate) const MAX_ROWS: u32 = 200;
 
-/// Bytes after which a page takes no more rows: one row may be larger.
+/// Bytes after which a page gets no more rows. The last row may exceed the bound.
 pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 
 /// How many rows are wanted.
@@ -16,7 +16,8 @@ pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 pub(crate) struct Limit(u32);
 
 impl Limit {
-    /// A number that is too large is an error, because a caller that counts on it would miss rows.
+    /// Parses the number of rows. A number that is too large is an error, because a caller that relies on it
+    /// would miss rows.
     pub(crate) fn of(asked: Option<u32>) -> Result<Self, Problem> {
         match asked {
             None => Ok(Self(DEFAULT_ROWS)),

@@ -1,9 +1,9 @@
-//! Who is at the other end of a connection, as far as limits go: an address may have so many
-//! connections at a time, and all addresses together no more than there are descriptors for.
+//! Bounds on connections by address: each address may have so many at a time, and all addresses together no
+//! more than there are descriptors for.
 //!
-//! Addresses of this machine are no exception: every user may connect. Behind a proxy all callers come from
-//! one address, so its operator raises the limits; a proxy's header with the caller's address is not
-//! believed, because anybody can send it.
+//! Addresses of this machine are no exception, because every user of the machine may connect. Behind a proxy
+//! all callers come from one address, so its operator raises the limits; a proxy's header with the caller's
+//! address is ignored, because any client can send such a header.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,9 +40,9 @@ impl fmt::Display for Peer {
 
 /// The connections of the server, WebSockets included, by address.
 ///
-/// An idle connection keeps its place only while nobody needs it: if all places are taken, a connection of
-/// the address with the most makes room: the longest idle one without an admitted caller, otherwise the
-/// longest idle of all.
+/// An idle connection may stay until its place is needed. If all places are used, one idle connection is
+/// closed: of the address with the most connections, the longest idle one without an admitted caller,
+/// otherwise the longest idle of all.
 #[derive(Debug)]
 pub(crate) struct Peers {
     /// Connections of one address.
@@ -61,7 +61,7 @@ struct State {
     idled: u64,
 }
 
-/// One connection, for the choice of the one to close.
+/// One connection, with the facts for choosing the one to close.
 #[derive(Debug)]
 struct Line {
     cut: CancellationToken,
@@ -148,7 +148,7 @@ impl State {
     }
 
     /// Closes the address's longest idle connection without an admitted caller, otherwise its longest idle
-    /// one; `false` = none idle.
+    /// one; `false` = the address has no idle connection.
     fn make_room(&mut self, peer: Peer) -> bool {
         let Some(lines) = self.open.get_mut(&peer) else { return false };
         let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle()?, at)));

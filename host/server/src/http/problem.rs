@@ -248,8 +248,8 @@ impl IntoResponse for Problem {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json_as(status, PROBLEM_JSON, &self.body());
         if let Some(after) = self.retry_after {
-            // Whole seconds, and never none: a caller would be back at once.
-            // A day's limit is told as it is; whoever is back earlier is refused again.
+            // Whole seconds, at least 1: with 0 a caller would return at once. The wait for a day's limit is
+            // sent in full; a caller that returns earlier is refused again.
             let most = if self.limit.is_some() { Duration::MAX } else { MAX_WAIT };
             let seconds = after.min(most).as_secs_f64().ceil().max(1.0);
             if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
@@ -391,7 +391,7 @@ impl From<ServiceError> for Problem {
 }
 
 impl Problem {
-    /// Agents that were not found because of the host: its time was up, or it is at fault.
+    /// The problem for agents that the host could not look up: the time was up, or the host has a fault.
     pub(crate) fn unresolved(what: &str, error: &ResolveError) -> Self {
         let detail = format!("{what}: {error}");
         if matches!(error, ResolveError::Stopped(_)) {

@@ -54,7 +54,7 @@ impl Rates {
         Self { per_second: most / 60.0, most, buckets: Mutex::default() }
     }
 
-    /// How long until there is one to take; `None` = there is. Takes none.
+    /// The wait until a token of the bucket is free; `None` = a token is free now. Uses no token.
     pub(crate) fn wait(&self, key: &str, now: Instant) -> Option<Duration> {
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.left(buckets.get(key)?, now);

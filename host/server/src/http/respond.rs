@@ -26,7 +26,7 @@ use crate::http::problem::{Kind, Problem};
 /// workspace.
 pub const MAX_BODY: usize = 4 << 20;
 
-/// How long a body may take to arrive.
+/// How long a body may need to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Characters of a parser's message that are repeated.

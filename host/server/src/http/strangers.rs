@@ -1,8 +1,8 @@
 //! Refusals in the audit log: a line for each caller with a valid key, and counts for strangers.
 //!
-//! A stranger's refusal has no separate line, so strangers can neither fill the log nor use up others'
-//! storage; the log names nobody for them, because no key was proven. Frequent refusals of a known caller are
-//! counted as well, after its lines, under its own name.
+//! A stranger's refusal has no line of its own, so strangers can neither fill the log nor use up others'
+//! storage. Such counts have no name, because no key was proven. Frequent refusals of a known caller become
+//! counts too, after a number of lines, under the caller's name.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,10 +27,10 @@ pub(crate) const LINES_PER_MINUTE: u32 = 60;
 /// operator's tenant.
 const MAX_COUNTED: usize = 10_000;
 
-/// How often counts become lines where nothing is said.
+/// Default interval after which counts become lines.
 pub const DEFAULT_STRANGER_NOTES: Duration = Duration::from_secs(60);
 
-/// For how many days lines of the audit log are kept where nothing is said.
+/// Default number of days for which lines of the audit log are stored.
 pub const DEFAULT_AUDIT_DAYS: u32 = 365;
 
 /// How often lines whose time is over are looked for.

@@ -80,7 +80,7 @@ impl Stranger {
         Self::for_now(problem)
     }
 
-    /// The holder of a good token whom nobody has let in.
+    /// A stranger with a valid token for whom the operator has no rule.
     pub(super) fn of_nobody(holder: &Holder) -> Self {
         let proven = Some(holder.actor().to_string());
         let claimed = Some(Claim { tenant: Whose::operator(), proven });

@@ -34,7 +34,7 @@ const MAX_DESCRIPTION: usize = 1_000;
 /// How often to look for a question whose event has arrived already.
 const QUESTION_LOOK: Duration = Duration::from_millis(20);
 
-/// This entrance's note on a turn, for its later look-up.
+/// A note stored with each turn of this entrance, so that a later request can find the turn.
 #[derive(Serialize, Deserialize)]
 struct Note {
     wire: NoteWire,
@@ -100,8 +100,8 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     Ok(open.map(tool).collect())
 }
 
-/// The name of an agent as a tool: letters that the protocol allows. A letter of another script becomes its
-/// number, so that no two agents have one name.
+/// The name of an agent's tool, in characters that the protocol allows. A letter of another script becomes
+/// its code point, so that no two agents have the same name. For example, `é` becomes `.e9`.
 fn name_of(agent: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let letter = |c: char| match c {
@@ -329,7 +329,7 @@ fn word(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     }
 }
 
-/// The text of an event for a client; `None` = it is told nothing.
+/// The text of an event for a client; `None` = the event is not sent.
 fn said(event: &Event) -> Option<String> {
     let agent = Shown::clipped(&event.agent, 100);
     match &event.kind {

@@ -107,7 +107,7 @@ pub(super) async fn call(
         arguments,
         progress: cx.meta.get_progress_token().map(|_| {
             let report: DirectProgress = Arc::new(move |done, total, text: &str| {
-                // A client that is behind misses this report, and gets the next one.
+                // A slow client misses this report and gets the next one.
                 let _ = reports.try_send((done, total, text.to_owned()));
             });
             report
@@ -189,7 +189,7 @@ impl Progress {
         Self { token, last: None }
     }
 
-    /// Sends a report; one that would go back counts as one more than the last.
+    /// Sends a report. Progress that does not rise above the last report is raised to one more than the last.
     pub(super) async fn say(
         &mut self,
         peer: &Peer<RoleServer>,

@@ -1,4 +1,4 @@
-//! A client: its service, its name, and its jar.
+//! A client of the MCP entrance: its service, its name, and its jar.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -25,7 +25,7 @@ pub(super) fn of_call(session: &str, done: DirectDone) -> CallToolResult {
     let structured = structured(&parts);
     let texts = parts.into_iter().filter_map(|part| match part {
         Part::Text(text) | Part::Json(text) => Some(ContentBlock::text(text)),
-        // Told by its name in a text, and given below.
+        // An attachment is mentioned by name in a text, and added below.
         Part::Attachment { .. } => None,
     });
     let given = result.attachments.iter().zip(&files);

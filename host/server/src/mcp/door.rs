@@ -49,7 +49,7 @@ const MAX_NAME: usize = 100;
 /// The caller: a tenant's id, and a name in the audit log.
 type Key = (Arc<str>, Arc<str>);
 
-/// Whoever is let in with a request, known before its message is read.
+/// The admitted caller of a request, known before the message is parsed.
 #[derive(Clone)]
 pub(crate) struct Guest {
     pub(crate) service: Service,

@@ -16,8 +16,8 @@ use rmcp::{ErrorData, RoleServer};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-/// Requests in progress, or with unread answers. INV-298: a client that sends more, or reads nothing, is not
-/// read from: its cost is bounded, and only its own connection blocks.
+/// Most requests of a client in progress or with unread answers. INV-298: beyond this number the client's
+/// connection is not read, so that its cost is bounded and only its own connection blocks.
 const MAX_OPEN: usize = 256;
 
 /// How long no place may become free before it counts as held up, where some wait for a person.

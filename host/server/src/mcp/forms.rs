@@ -1,9 +1,10 @@
-//! Forms of a message that the protocol's own reader leaves without an answer, as forms that it reads.
+//! Rewrites messages that the protocol's own parser leaves without an answer, into messages that the parser
+//! accepts.
 
 use serde_json::{Value, json};
 
-/// A request whose parameters are no object, with these in an object: so they are refused like all that do not
-/// fit, with `-32602` and under the id of the request.
+/// Wraps parameters that are no object in an object. Such a request is then refused like any other with wrong
+/// parameters: with `-32602` and the id of the request. `None` = no rewrite is needed.
 pub(super) fn with_object(text: &[u8]) -> Option<Vec<u8>> {
     let key = b"\"params\"";
     let behind = text.windows(key.len()).position(|part| part == key)?.checked_add(key.len())?;
@@ -16,7 +17,7 @@ pub(super) fn with_object(text: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&mended(message)).ok()
 }
 
-/// The lines in the place of one: the messages of a batch, which revision 2025-03-26 has, are answered one by
+/// Splits a batch, which revision 2025-03-26 has, into lines with one message each, which are answered one by
 /// one.
 pub(super) fn lines(line: &[u8]) -> Option<Vec<u8>> {
     let mut lines = if line.trim_ascii_start().starts_with(b"[") {

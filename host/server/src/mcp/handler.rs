@@ -61,7 +61,8 @@ impl McpHandler {
         Self { clients, client, logs: Logs::new(), watched: Watched::default() }
     }
 
-    /// INV-296: the client of a session is the one that began it; knowing the id is not enough.
+    /// INV-296: returns the client that began the session; another caller who knows the session's id is
+    /// refused.
     async fn client(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
         match self.client.get() {
             Some(client) if self.clients.may_be(client, cx) => Ok(Arc::clone(client)),

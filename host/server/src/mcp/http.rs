@@ -71,10 +71,10 @@ pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
     response.map(|body| Body::new(Hidden { body, outward, line: BytesMut::new(), over, primed }))
 }
 
-/// Whether a client accepts an event with an empty `data` line, which the library sends before every answer
-/// so that a lost stream can be resumed. Revision 2025-11-25 introduced the event; clients of earlier ones
-/// parse the data as JSON and drop the server. A request without a version is of an earlier revision, or
-/// begins a session.
+/// Returns whether a client accepts an event with an empty `data` line. The library sends this event before
+/// every answer so that a lost stream can be resumed. Revision 2025-11-25 introduced the event; clients of
+/// earlier revisions parse the data as JSON and disconnect. A request without a version is of an earlier
+/// revision, or begins a session.
 fn takes_priming(headers: &HeaderMap) -> bool {
     let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| version >= FIRST_PRIMED)

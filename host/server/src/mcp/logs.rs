@@ -1,5 +1,5 @@
-//! Log lines of tools, for a client that asked: permanently in the older revision, for one request in the
-//! newer one.
+//! Log lines of tools, for a client that requested log lines: permanently in older revisions, for one request
+//! in the newer one.
 #![expect(deprecated, reason = "clients of 2025-11-25 have it so")]
 
 use std::sync::atomic::{AtomicU8, Ordering};

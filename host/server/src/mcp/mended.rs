@@ -1,6 +1,6 @@
-//! The bytes of a client on their way to the protocol's own reader, which is strict and leaves a request
-//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471), a whole number an
-//! integer (INV-500), and a line has one of the [`forms`] that are read.
+//! Rewrites a client's bytes for the protocol's own parser, which is strict and leaves an unreadable request
+//! without an answer. Half a surrogate pair becomes U+FFFD (INV-471), a whole number becomes an integer
+//! (INV-500), and a line gets one of the accepted [`forms`].
 
 use std::io;
 use std::pin::Pin;
@@ -21,7 +21,8 @@ pub(super) struct Mended<R> {
     inner: R,
     mender: Mender,
     wholes: Wholes,
-    /// Mended, and not at its end. One that is longer than a message may be is handed over as it is.
+    /// The rewritten beginning of an unfinished line. A line longer than the largest message is passed on as
+    /// it is.
     line: Vec<u8>,
     /// Mended, and not handed over before `at`.
     ready: Vec<u8>,

@@ -22,7 +22,7 @@ pub(crate) fn challenge(problem: &Problem, request: &Request) -> Option<HeaderVa
     HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\"{error}")).ok()
 }
 
-/// This server's address, as the client wrote it; the guard has checked the name.
+/// This server's address, as the client wrote the address; the guard has checked the name.
 pub(super) fn base(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let proxied = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");

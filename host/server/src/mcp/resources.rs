@@ -91,8 +91,8 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// Whether a session belongs to the caller's tenant. INV-349: the files, receipts and changes of a client's
-/// own session, for example outputs of its calls, are only for the key that began the session.
+/// Returns whether a caller may read a session of its tenant. INV-349: the files, receipts and changes of a
+/// client's own session, for example outputs of its calls, are only for the key that began the session.
 async fn may_read(client: &Client, session: &str) -> bool {
     let Ok(stored) = client.service.store().session(session).await else { return false };
     if stored.agent != format!("home/{MCP_IDENTITY}") {
@@ -122,7 +122,7 @@ impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MAX_PATCH.saturating_sub(self.0.len()).min(bytes.len());
         self.0.extend(bytes.iter().take(room));
-        // None taken is an error to whoever writes all.
+        // Zero bytes written is an error for `write_all`.
         Ok(room)
     }
 

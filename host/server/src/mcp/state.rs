@@ -9,7 +9,7 @@ use rmcp::ErrorData;
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
 
-/// How long a person may take.
+/// How long a state is valid while a person answers.
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
 /// Unexpired used states of a tenant. INV-391: a tenant with so many waits until one expires, and no other

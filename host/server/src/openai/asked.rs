@@ -1,4 +1,4 @@
-//! From a request to its turn: in a new session, or the next of an old one.
+//! Finds the turn of a request: in a new session, or the next turn of an old session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::openai::entries::{Parts, no_call, no_result};
 use crate::openai::ids;
 use crate::openai::params::invalid;
 
-/// The turn of a request without a previous response: the conversation is in the request. If it ends with
-/// results for the calls at the end of a session's last turn, for the same agent, the turn is the session's
+/// The turn of a request without a previous response: the request contains the conversation. The results at
+/// its end may answer the open calls of a stored session with the same agent. The turn is then the session's
 /// next, and the agent knows its own earlier work.
 pub(crate) async fn of_conversation(
     ctx: &Ctx,
@@ -51,14 +51,14 @@ async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredT
     Ok(same.then_some(turn))
 }
 
-/// Whether a turn belongs to the agent with this name: the whole one, or its last part.
+/// Returns whether a turn belongs to the agent with this name, with its scope or without.
 fn of_agent(turn: &StoredTurnOf, model: &str) -> bool {
     let agent = turn.turn.state.session.agent.as_str();
     agent == model || agent.rsplit('/').next() == Some(model)
 }
 
-/// The turn after a previous response. INV-282: after the last one of a session, in that session; after an
-/// earlier one, in a new session with the conversation up to it.
+/// The turn after a previous response. INV-282: after a session's last response, the session continues; after
+/// an earlier response, a new session gets the conversation up to that response.
 pub(crate) async fn of_response(
     ctx: &Ctx,
     model: &str,

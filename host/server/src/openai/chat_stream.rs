@@ -17,7 +17,7 @@ pub(crate) struct ChatStream {
     pub(crate) created: i64,
     /// Whether a last chunk has the usage.
     pub(crate) usage: bool,
-    /// Whether a step has said something.
+    /// True after a step with text.
     pub(crate) said: bool,
 }
 

@@ -51,8 +51,8 @@ pub(crate) fn text(content: Option<&Value>, at: &str) -> Result<String, Problem>
     Ok(content.text)
 }
 
-/// The text of what an agent said, or of what a tool of the caller's gave. Its parts of other kinds, such as an
-/// agent's thoughts, are left out and named; `instead` stands in the place of each.
+/// The text of an agent's message, or of the result of a caller's tool. Parts of other kinds, such as an
+/// agent's thoughts, are recorded in `left` and replaced by `instead`.
 pub(crate) fn told(
     content: Option<&Value>,
     at: &str,
@@ -74,11 +74,11 @@ pub(crate) fn told(
     Ok(texts.join("\n"))
 }
 
-/// The text in a tool's result for an image or a file, so that the agent knows that there was one.
+/// The text for an image or a file in a tool's result, so that the agent knows that the part existed.
 pub(crate) const LEFT_OUT: &str = "[a part of this result is no text, and was left out]";
 
-/// Items without the bytes of their images, which are stored apart: each has the name of its file in the
-/// place of them.
+/// Removes the bytes of images from items, because images are stored separately: the name of the image's file
+/// replaces the bytes.
 pub(crate) fn without_bytes(items: &mut [Value]) {
     let lists = items.iter_mut().filter_map(|item| item.get_mut("content")?.as_array_mut());
     for part in lists.flatten() {

@@ -7,7 +7,7 @@ use belljar_store::MessageStatus;
 
 use crate::http::problem::{Kind, Problem};
 
-/// How a turn stands.
+/// The state of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It runs, or will.
@@ -55,7 +55,7 @@ impl Finished {
         let running = standing == Standing::Running;
         let brought = turn.brought();
         let texts = match brought.form {
-            // Attempts that had not the form are none.
+            // Attempts without the required form are not returned.
             _ if running || turn.state.status == MessageStatus::Interrupted => Vec::new(),
             Some(_) if standing == Standing::Failed => Vec::new(),
             Some(_) if !outcome.calls.is_empty() => Vec::new(),

@@ -58,7 +58,7 @@ fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, P
         }
         // A model's thoughts are its provider's; none are sent from here.
         Some("reasoning") => return Ok(None),
-        // Calls of tools that were left out, with their results, and what else other providers keep.
+        // Items of other providers, for example calls of their tools with the results, are left out.
         Some(kind) => {
             left.add_kind(at, kind);
             return Ok(None);

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::Ctx;
 
-/// A caller waiting for a turn that nobody will read later: neither stored nor in the background. INV-492:
+/// A caller that waits for a turn whose result is neither stored for later nor in the background. INV-492:
 /// dropped before [`Awaited::over`], it cancels exactly that turn, unless the server itself is stopping.
 #[derive(Debug)]
 pub(crate) struct Awaited(Option<Waiting>);

@@ -37,7 +37,7 @@ pub(crate) fn is_whole(brought: &Brought) -> bool {
 struct Saying {
     /// Blank so far, and not sent, because a step without words is no message.
     held: String,
-    /// Whether something of this step was sent.
+    /// True after a text of this step was sent.
     begun: bool,
 }
 
@@ -111,7 +111,7 @@ async fn end(
     }
 }
 
-/// Says what is said of a turn in the shape of a wire.
+/// Forwards a turn's texts in the wire format of one API.
 struct Telling<'a, W> {
     saying: Saying,
     whole: bool,
@@ -125,13 +125,13 @@ impl<W: Wire> Hears for Telling<'_, W> {
 }
 
 impl Saying {
-    /// Takes an event; `false` = nobody reads any more.
+    /// Forwards an event; `false` = the client has disconnected.
     async fn hears(&mut self, event: &SessionEvent, frames: &Frames, wire: &mut impl Wire) -> bool {
         if !matches!(&*event.kind, "text_delta" | "step_started") {
             return true;
         }
         let Some(event) = event.read() else { return true };
-        // What subagents say is their parent's to read.
+        // Texts of subagents are for their parent, not for the client.
         if event.agent.contains('/') {
             return true;
         }

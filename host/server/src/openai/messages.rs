@@ -15,7 +15,7 @@ use crate::openai::params::{invalid, unsupported};
 /// The entries of messages.
 pub(crate) fn entries(messages: &[Value], left: &mut Unserved) -> Result<Vec<Entry>, Problem> {
     let mut entries = Vec::with_capacity(messages.len());
-    // Calls of tools of other kinds than functions, by their ids: they are left out, and so are their results.
+    // The ids of calls whose tool is not a function: these calls and their results are left out.
     let mut unserved = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
         entries.extend(entry(message, &format!("messages[{index}]"), &mut unserved, left)?);

@@ -48,7 +48,7 @@ pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
 /// Tells the official clients whether to send a request again by themselves.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Whether a path belongs to OpenAI's API, so that every answer has its form.
+/// Returns whether a path belongs to OpenAI's API, whose errors have another form.
 pub(crate) fn speaks(path: &str) -> bool {
     let below = |base: &str| {
         path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -10,9 +10,9 @@ use crate::openai::left_out::Unserved;
 /// The effect of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Takes {
-    /// It is taken, and changes nothing about an answer.
+    /// Accepted; changes nothing about an answer.
     Ignored,
-    /// One of these JSON values describes the present behaviour. Other values are ignored.
+    /// The JSON values that match the present behaviour. Other values are ignored with a note.
     Only(&'static [&'static str]),
     /// The value refers to an object elsewhere, without which no answer is possible; the text has the remedy.
     Never(&'static str),

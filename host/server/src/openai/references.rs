@@ -13,8 +13,9 @@ use crate::openai::{ids, resource, stored};
 /// Responses whose items one request may name: each is read from the store.
 const MAX_RESPONSES: usize = 64;
 
-/// Puts in the place of each reference the item that it names. INV-551: an item is found among the responses
-/// of the caller's own tenant or nowhere, once in a request, and all of them have the size of one body.
+/// Replaces each reference by the item that the reference names. INV-551: an item is searched only among the
+/// responses of the caller's own tenant, is read once in a request, and all items together have at most the
+/// size of one body.
 pub(crate) async fn resolve(ctx: &Ctx, items: &mut [Value]) -> Result<(), Problem> {
     let mut read: HashMap<String, Vec<Value>> = HashMap::new();
     // A reference is short, and an item is not.
@@ -51,7 +52,7 @@ pub(crate) async fn resolve(ctx: &Ctx, items: &mut [Value]) -> Result<(), Proble
     Ok(())
 }
 
-/// The items of a response; of one that is not there, none.
+/// The items of a response; a missing response has no items.
 async fn output(ctx: &Ctx, message: &str) -> Result<Vec<Value>, Problem> {
     match stored::known(ctx, message).await {
         Ok((finished, _)) => Ok(resource::output(&finished)),

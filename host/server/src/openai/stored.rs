@@ -24,7 +24,7 @@ const MAX_ITEMS: usize = 100;
 /// Items where nothing is said.
 const ITEMS: usize = 20;
 
-/// How long a response may take to end that is cancelled.
+/// How long a request waits for the end of a cancelled response.
 const CANCEL_WAIT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// The parameters behind the `?` of a response.
@@ -166,7 +166,7 @@ pub(crate) async fn cancel(
         None => CancelOutcome::NotRunning,
     };
     if let Some(turn) = of_turn.filter(|_| cancelled.ends()) {
-        // What takes longer is in progress yet, and will be cancelled.
+        // A response that has not ended by then is still in progress, and will be cancelled.
         let _ = tokio::time::timeout(CANCEL_WAIT, turn.ended()).await;
     }
     let body = shown(&ctx, message).await?;

@@ -50,7 +50,7 @@ pub(crate) async fn read() -> Response {
 /// The document.
 pub(crate) fn document() -> OpenApi {
     let mut schemas = Schemas::default();
-    // Of frames and of failures no route says it.
+    // No route names the schemas of frames and failures, so they are added here.
     schemas.add::<ClientMessage>();
     schemas.add::<ServerMessage>();
     schemas.add::<ProblemBody>();
@@ -161,7 +161,7 @@ fn by_status(kinds: &[Kind]) -> BTreeMap<u16, String> {
 
 fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
     let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
-    // One event, as readers of such streams return it.
+    // One event, in the form in which parsers of event streams return events.
     let event = || {
         let field = || ObjectBuilder::new().schema_type(Type::String);
         let event = ObjectBuilder::new().schema_type(Type::Object);

@@ -1,5 +1,5 @@
-//! The schema of an event as watchers are sent it. Each kind stands in one piece: programs that are made from
-//! the document read no `allOf` of a choice and its neighbours.
+//! The schema of an event as watchers get it. Each kind is one schema without `allOf`, because generators of
+//! clients do not read `allOf` beside a `oneOf`.
 
 use belljar_agent::EventKind;
 use utoipa::openapi::schema::{KnownFormat, SchemaFormat, SchemaType};

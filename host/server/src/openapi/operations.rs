@@ -71,7 +71,7 @@ pub(crate) enum Takes {
     Form(&'static str),
     /// A text of at most so many characters.
     Short(usize),
-    /// One of these words, for example a scope.
+    /// One of these words; for example, a scope.
     Word(&'static [&'static str]),
     /// A day, `YYYY-MM-DD`.
     Day,

@@ -6,9 +6,9 @@ use crate::app::Ctx;
 use crate::stream::pump::Pump;
 use crate::stream::sse::{Frames, Pulse};
 
-/// Whoever sends on what is heard of a turn.
+/// A receiver of a turn's events, which sends them on to a client.
 pub(crate) trait Hears: Send {
-    /// Takes an event of the turn; `false` = nobody reads any more.
+    /// Forwards an event of the turn; `false` = the client has disconnected.
     async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool;
 }
 

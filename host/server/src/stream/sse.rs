@@ -21,7 +21,7 @@ const MAX_WAITING: usize = 16;
 /// Bytes of frames waiting for a reader. A larger frame waits alone.
 const MAX_WAITING_BYTES: u32 = 64 << 10;
 
-/// How often an idle stream sends a sign of life, so that no proxy closes it.
+/// How often an idle stream sends a comment, so that no proxy closes the stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The comment that an idle stream sends.
@@ -94,7 +94,7 @@ impl Frames {
         }
     }
 
-    /// Whether nobody reads any more.
+    /// Returns whether the client has disconnected.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }

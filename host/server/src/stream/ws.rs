@@ -65,7 +65,7 @@ const MAX_SOCKETS: u32 = 8_192;
 /// Messages that are sent together, where so many wait.
 const MAX_BATCH: usize = 16;
 
-/// How long a client may take to receive one message, or several sent together.
+/// How long sending one message, or several together, may last.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a client is asked whether it is there.
@@ -210,7 +210,7 @@ impl Connection {
                 _ = looks.tick() => connection.look().await,
             };
             if let Some((code, why)) = last_word {
-                // Where the outbox stays full, the writer gives up and ends everything.
+                // If the outbox stays full, the writer times out and ends the connection.
                 let _ = connection.outbox.send(Out::Close(code, why)).await;
                 break;
             }
@@ -456,7 +456,7 @@ async fn write(
     over.cancel();
 }
 
-/// Sends what was taken out of the outbox together; `false` = with the last word.
+/// Sends a batch of messages from the outbox; `false` = the batch had the closing frame.
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     batch: &mut Vec<Out>,

@@ -62,7 +62,7 @@ impl Conversation {
         Self { budget: above.child(Level::Session, caps), ..Self::new(agent, workspace, caps) }
     }
 
-    /// As [`Conversation::resumed`], with a separate count of the usage.
+    /// As [`Conversation::resumed`], but the usage is not charged to the budget, because it is counted elsewhere.
     pub(crate) fn after(mut self, messages: Vec<Message>, used: Usage) -> Self {
         self.messages = messages;
         self.used = used;

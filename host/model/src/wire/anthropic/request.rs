@@ -1,8 +1,8 @@
 //! A request as a messages body.
 //!
-//! The order is that of Anthropic's cache: tools, system, messages. Messages come last and
-//! nothing is sorted, so but for the two markers that move with the end of the conversation,
-//! the body of a later turn begins with the bytes of the body before it.
+//! The order is that of Anthropic's cache: tools, system, messages. Messages come last and are not sorted. So
+//! a later turn's body begins with the bytes of the earlier body, except for the two markers at the end of
+//! the conversation.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -16,9 +16,9 @@ use crate::wire::form::Form;
 use crate::wire::history::{LOST_IMAGE, arguments_object, identifier, tool_name};
 use crate::{ChatRequest, Effort, Image, Message, Reasoning, ToolCall, ToolChoice};
 
-/// How many messages at the end carry a cache marker: the last one, so that the next turn finds
-/// it, and the one before it, so that this turn finds what the last one left. With the markers
-/// on the tools and the system prompt that makes four, the most that Anthropic allows.
+/// The number of messages at the end with a cache marker: the last message, for the next turn, and the one
+/// before, where this turn finds the last turn's cache. Two, because Anthropic allows four markers and the
+/// tools and the system prompt have one each.
 const MARKED_MESSAGES: usize = 2;
 
 /// Longest call id that is sent; Anthropic states no limit.
@@ -161,7 +161,7 @@ impl<'a> Block<'a> {
         Self { kind, cache_control: None }
     }
 
-    /// A text block, unless there is nothing in it: Anthropic refuses blank ones.
+    /// A text block; `None` if the text is blank, because Anthropic refuses blank blocks.
     fn text(text: &'a str) -> Option<Self> {
         (!text.trim().is_empty()).then(|| Self::new(BlockKind::Text { text }))
     }
@@ -177,8 +177,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The tools to advertise. With none, but calls in the history, the API still wants those tools
-/// declared: they are named without a schema, and choosing one is switched off.
+/// The tools to advertise, and the choice. Without tools, but with calls in the history, the API still
+/// requires the tools of these calls: each is declared without a schema, and the choice is `none`.
 fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
     let tool = |name, description, input_schema| Tool {
         name,
@@ -225,8 +225,7 @@ fn system(blocks: &[String]) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The conversation with roles that alternate: what follows a user message without an answer in
-/// between joins it.
+/// The conversation with alternating roles: consecutive messages of one role are joined.
 fn messages<'a>(request: &'a ChatRequest, form: Form, model: &str) -> Vec<WireMessage<'a>> {
     let mut messages: Vec<WireMessage<'a>> = Vec::with_capacity(request.messages.len());
     for entry in &request.messages {
@@ -264,8 +263,7 @@ fn blocks<'a>(message: &'a Message, form: Form, model: &str) -> (&'static str, V
     }
 }
 
-/// The blocks of an answer in the order in which the model gave them: the API takes no thought at
-/// another place.
+/// The blocks of an answer in the model's order, because the API refuses a thought at another place.
 fn answer<'a>(
     text: &'a str,
     calls: &'a [ToolCall],
@@ -280,7 +278,7 @@ fn answer<'a>(
     };
     let (mut blocks, mut said, mut called) = (Vec::new(), 0, 0);
     for placed in reasoning.map(|own| own.blocks.as_slice()).unwrap_or_default() {
-        // A text that was cut since has its later thoughts behind it.
+        // If the text was cut since, its later thoughts follow the text.
         let until = if text.is_char_boundary(placed.text) { placed.text } else { text.len() };
         blocks.extend(text.get(said..until).and_then(Block::text));
         blocks.extend(calls.get(called..placed.calls).unwrap_or_default().iter().map(call));

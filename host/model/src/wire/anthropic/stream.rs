@@ -133,7 +133,7 @@ impl Stream {
         }
     }
 
-    /// Takes the reason for which the model stopped, if there is one.
+    /// Stores the reason why the model stopped, if stated.
     fn stops(&mut self, place: &Value) -> Result<(), ModelError> {
         let word = place.get("stop_reason").and_then(Value::as_str);
         if let Some(word) = word.filter(|word| !word.is_empty()) {
@@ -142,7 +142,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes new counts; they are totals, and those that are absent stay as they were.
+    /// Stores new counts, which are totals. Absent counts stay unchanged.
     fn count(&mut self, place: &Value) {
         let Some(usage) = place.get("usage").filter(|usage| usage.is_object()) else { return };
         let counts = &mut self.counts;

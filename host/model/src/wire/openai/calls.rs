@@ -56,7 +56,7 @@ fn arguments(value: Option<&Value>) -> (String, bool) {
     }
 }
 
-/// Adds a piece to its call, or begins one with it.
+/// Adds a piece to its call, or begins a call.
 pub(super) fn take(
     answer: &mut Answer,
     piece: Fragment<'_>,
@@ -102,7 +102,7 @@ fn open_call(answer: &mut Answer, piece: &Fragment<'_>) -> Option<usize> {
         true => None,
         false => answer.find(|call| call.id == piece.id),
     };
-    // With a new number and a name of its own a piece is about another call, whatever its id.
+    // A piece with a new number and a name of its own belongs to another call, whatever its id.
     let at = match (numbered, piece.index) {
         (Some(at), _) => Some(at),
         (None, Some(_)) if piece.is_anonymous() => answer.last_call(),
@@ -117,7 +117,7 @@ fn open_call(answer: &mut Answer, piece: &Fragment<'_>) -> Option<usize> {
     (!begins_another(open, piece, is_new_number)).then_some(at)
 }
 
-/// Whether a piece is about another call than the one that its number, its id or its place points to.
+/// Returns whether a piece begins another call, although its number, its id or its place points to `open`.
 fn begins_another(open: &PartialCall, piece: &Fragment<'_>, is_new_number: bool) -> bool {
     let says_more = !piece.arguments.trim().is_empty();
     let repeats = piece.arguments.trim() == open.arguments.trim();
@@ -133,7 +133,7 @@ fn begins_another(open: &PartialCall, piece: &Fragment<'_>, is_new_number: bool)
             || (is_new_number && !piece.name.is_empty() && (open.is_whole() || is_empty))
             || (is_full && says_more && !repeats);
     }
-    // No ids to go by. A name that is only repeated, or comes late, begins nothing.
+    // Without ids: a name that is repeated, or arrives late, begins no call.
     if piece.is_anonymous() {
         return is_full && says_more && !repeats && piece.arguments.trim_start().starts_with('{');
     }

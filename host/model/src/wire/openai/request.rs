@@ -109,7 +109,7 @@ struct WireMessage<'a> {
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// Its reasoning, in the fields in which it came.
+    /// The reasoning, in the fields of the answer.
     #[serde(flatten)]
     reasoning: Option<&'a Map<String, Value>>,
 }
@@ -161,7 +161,7 @@ fn effort(effort: Effort) -> &'static str {
     }
 }
 
-/// The choice of this request; there is none without tools.
+/// The choice of this request; `None` without tools.
 fn choice(request: &ChatRequest) -> Option<Value> {
     let choice = request.choice.as_ref().filter(|_| !request.tools.is_empty())?;
     Some(match choice {
@@ -231,8 +231,8 @@ fn parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<Part<'a>> {
     parts.chain((!text.is_empty()).then_some(Part::Text { text })).collect()
 }
 
-/// `own`: all of its reasoning, `carried`: that of it which this server takes. Signatures of calls
-/// always go with them.
+/// A message of the model. `own` = all of its reasoning; `carried` = the part that this server accepts.
+/// Signatures of calls are always sent.
 fn assistant<'a>(
     text: &'a str,
     calls: &'a [ToolCall],

@@ -21,7 +21,7 @@ pub(crate) struct Stream {
     /// The model declined in a field of its own.
     refused: bool,
     done: bool,
-    /// The number of the choice that is the answer; `None` = none has come, or it has no number.
+    /// The number of the choice with the answer; `None` = no choice so far, or one without a number.
     choice: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Stream {
             return Err(crate::wire::failure::in_stream(error));
         }
         let delta = choice.get("delta").filter(|delta| delta.is_object());
-        // A message that is all of the answer; behind deltas it only repeats them.
+        // A message with the whole answer; after deltas it only repeats them, and is ignored.
         let message = || choice.get("message").filter(|_| !self.answer.has_content());
         if let Some(delta) = delta.or_else(message) {
             let delta = delta.clone();

@@ -1,5 +1,5 @@
-//! Whether a token was signed by its issuer, for this server, and is valid now. INV-372: claims count only
-//! after the signature was verified with a key of the issuer's, made for that algorithm.
+//! Checks that a token was signed by its issuer, for this server, and is valid now. INV-372: claims count
+//! only after the signature was verified with a key of the issuer's, made for that algorithm.
 
 use std::collections::HashSet;
 

@@ -29,7 +29,7 @@ const KEPT: Duration = Duration::from_secs(60 * 60);
 const AGAIN: Duration = Duration::from_secs(60);
 const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// How long an issuer may take.
+/// How long a fetch of an issuer's keys may last.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The keys of all issuers.

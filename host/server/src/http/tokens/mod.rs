@@ -58,7 +58,7 @@ pub(crate) enum Refused {
     Past(&'static str),
     /// Valid, but no rule admits its holder.
     Nobody(Box<Holder>),
-    /// It cannot be told now.
+    /// The token cannot be checked at present, for example because its issuer does not answer.
     Unknown(Problem),
 }
 
