@@ -202,7 +202,7 @@ pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<Stri
 
 /// A decision as carried out in one directory.
 struct Done {
-    /// Whether anything is other than before.
+    /// True if anything is other than before.
     changed: bool,
     /// A line for the person; empty = none.
     told: String,

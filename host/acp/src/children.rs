@@ -24,7 +24,7 @@ pub(crate) fn parse(id: &str) -> Option<(&str, &str)> {
     id.split_once('/').filter(|(message, path)| !message.is_empty() && path.contains('/'))
 }
 
-/// Whether a path is a subagent's.
+/// Returns whether a path is a subagent's.
 pub(crate) fn is_child(path: &str) -> bool {
     path.contains('/')
 }

@@ -90,7 +90,7 @@ impl OpenSession {
         }
     }
 
-    /// Whether the overlay's state differs from the last shown one.
+    /// Returns whether the overlay's state differs from the last shown one.
     pub(crate) fn shows(&self, stat: Stat) -> bool {
         let mut last = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let new = *last != stat;

@@ -16,7 +16,7 @@ const EXIT: &str = "[belljar: exit code ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Screen {
     id: String,
-    /// Whether the call is over, and its output is still to come.
+    /// True if the call is over, and its output is still to come.
     over: bool,
     /// True if the editor was told of the end.
     ended: bool,

@@ -36,7 +36,7 @@ pub(crate) enum Out {
 pub(crate) struct Clarify {
     pub(crate) id: u64,
     pub(crate) question: String,
-    /// Whether the event has only the words that may be stored.
+    /// True if the event has only the words that may be stored.
     pub(crate) private: bool,
     pub(crate) options: Vec<String>,
 }

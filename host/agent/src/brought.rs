@@ -32,7 +32,7 @@ pub struct Brought {
     /// Tools that the caller executes: a call of one ends the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
-    /// Whether a step may call several of them. Default: no.
+    /// True if a step may call several of them. Default: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
     /// The call that must end the turn: of any caller's tool, or of the named one.

@@ -448,7 +448,7 @@ impl Events {
         self.questions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Whether somebody listens.
+    /// Returns whether somebody listens.
     pub(crate) fn listened(&self) -> bool {
         self.sink.0.is_some()
     }

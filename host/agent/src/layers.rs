@@ -130,7 +130,7 @@ impl Layers {
         Self::of_parent(dir, self.0.pool.clone(), Some(self.clone()))
     }
 
-    /// Whether they are a copy for a subagent or a worktree.
+    /// Returns whether they are a copy for a subagent or a worktree.
     pub(crate) fn is_copy(&self) -> bool {
         self.0.parent.is_some()
     }
@@ -312,7 +312,7 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Whether any open layer has changes.
+    /// Returns whether any open layer has changes.
     pub fn has_changes(&self) -> bool {
         let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.values().any(|layer| layer.overlay.used().files > 0)

@@ -124,7 +124,7 @@ pub enum RunError {
     Model {
         /// The problem; safe to show.
         message: String,
-        /// Whether the request does not fit into the model's context.
+        /// True if the request does not fit into the model's context.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         too_long: bool,
         /// The remedy for the operator.
@@ -151,7 +151,7 @@ pub enum RunError {
     Caller {
         /// What, and why; safe to show.
         message: String,
-        /// Whether the images are at fault.
+        /// True if the images are at fault.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         images: bool,
     },

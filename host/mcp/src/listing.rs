@@ -228,7 +228,7 @@ impl Listing {
 }
 
 impl Difference {
-    /// Whether both lists are equal.
+    /// Returns whether both lists are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
@@ -255,8 +255,8 @@ pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Opti
     }
 }
 
-/// Whether a tool can be granted at all. Accepted tools are checked again, because their file could be
-/// edited.
+/// Returns whether a tool can be granted at all. Accepted tools are checked again, because their file could
+/// be edited.
 pub(crate) fn check(tool: &ListedTool, server: &str) -> Result<(), String> {
     tool.own_name(server)?;
     parameters::check(&tool.schema)?;

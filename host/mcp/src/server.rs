@@ -46,7 +46,7 @@ pub struct LoginSetting {
     pub client_secret: Option<SecretName>,
     /// The address of a document that serves as client id, for example `https://example.com/client.json`.
     pub client_metadata_url: Option<String>,
-    /// Whether its secret is enough, and no person is asked.
+    /// True if its secret is enough, and no person is asked.
     pub is_service: bool,
     /// The requested scopes, for example `calendar.read`; empty = the scopes that the server names.
     pub scopes: Vec<String>,

@@ -60,7 +60,7 @@ pub enum ModelError {
         kind: String,
         /// The provider's words.
         message: String,
-        /// Whether trying again may help.
+        /// True if trying again may help.
         transient: bool,
     },
     /// The connection could not be made, or broke before an answer began.

@@ -16,7 +16,7 @@ pub trait ChatModel: Send + Sync {
     /// Provider and model, for example `openai:gpt-x`; for people and for records.
     fn id(&self) -> &str;
 
-    /// Whether it can be sent images. Default: no.
+    /// Returns whether it can be sent images. Default: no.
     fn takes_images(&self) -> bool {
         false
     }

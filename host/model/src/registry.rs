@@ -35,7 +35,7 @@ pub struct Resolved {
     pub name: String,
     /// Tokens that a request and its answer may have together; `None` = not known.
     pub context_tokens: Option<u64>,
-    /// Whether subagents of it are kept small.
+    /// True if subagents of it are kept small.
     pub small: bool,
     /// Notes for the operator; for example, that another model replaced the requested one.
     pub notes: Vec<String>,
@@ -188,7 +188,7 @@ impl Models {
         self
     }
 
-    /// Whether there is no model at all.
+    /// Returns whether there is no model at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.configs.is_empty() && self.only.is_none()

@@ -33,8 +33,8 @@ pub struct ChatRequest {
     /// How the answer is sampled besides, and where it ends.
     #[serde(default, skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
-    /// Whether [`crate::ModelConfig::extra_body`] is left out: the words are a stranger's, and such a
-    /// field could be a tool of the provider.
+    /// True if [`crate::ModelConfig::extra_body`] is left out: the words are a stranger's, and such a field
+    /// could be a tool of the provider.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
 }

@@ -261,7 +261,7 @@ impl App {
         Ok((enabled, self.0.services.not_served()))
     }
 
-    /// Whether callers need a key.
+    /// Returns whether callers need a key.
     ///
     /// # Errors
     ///

@@ -343,12 +343,12 @@ impl Route {
 }
 
 impl Route {
-    /// Whether the route is part of the API document: MCP has its own description.
+    /// Returns whether the route is part of the API document: MCP has its own description.
     pub fn is_described(&self) -> bool {
         !matches!(self.op, Op::McpSend | Op::McpListen | Op::McpEnd | Op::McpMetadata)
     }
 
-    /// Whether the route is part of OpenAI's API, whose errors have a separate form.
+    /// Returns whether the route is part of OpenAI's API, whose errors have a separate form.
     pub fn is_openai(&self) -> bool {
         openai::speaks(self.path)
     }

@@ -224,7 +224,7 @@ fn lock(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
     }
 }
 
-/// Whether a session has an overlay at all. Opens nothing.
+/// Returns whether a session has an overlay at all. Opens nothing.
 pub fn has_layers(store: &Store, session: &str) -> bool {
     fs::read_dir(root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
 }

@@ -34,7 +34,7 @@ pub struct StoredLogin {
     /// [`crate::Tenant::id`] of its tenant.
     #[serde(skip)]
     pub tenant_id: String,
-    /// Whether the tenant is disabled: the login is invalid then.
+    /// True if the tenant is disabled: the login is invalid then.
     pub tenant_disabled: bool,
     /// The key of the login; `None` = the operator's own link.
     pub key: Option<String>,
@@ -52,7 +52,7 @@ pub struct StoredLogin {
 }
 
 impl StoredLogin {
-    /// Whether the login is valid at this time.
+    /// Returns whether the login is valid at this time.
     pub fn is_open(&self, now: i64) -> bool {
         self.revoked.is_none() && !self.tenant_disabled && now < self.expires
     }

@@ -106,8 +106,8 @@ impl Store {
     }
 }
 
-/// Whether there are rows past a page, by the last column: the number of rows, including the first past the
-/// page.
+/// Returns whether there are rows past a page, by the last column: the number of rows, including the first
+/// past the page.
 pub(crate) fn more(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
     let Some(row) = rows.first() else { return Ok(false) };
     let found: i64 = row.try_get(row.len().saturating_sub(1))?;
@@ -147,6 +147,6 @@ fn like(text: &str) -> String {
 pub struct Page<T> {
     /// In the list's order.
     pub rows: Vec<T>,
-    /// Whether there are more past these.
+    /// True if there are more past these.
     pub more: bool,
 }

@@ -33,7 +33,7 @@ pub struct Tenant {
     /// The permanent id: the name of the directory below the data root. Random and unique, even against a
     /// deleted tenant of the same name. For tenants made by an older program, the name.
     pub id: String,
-    /// Whether its keys are refused.
+    /// True if its keys are refused.
     pub disabled: bool,
     /// When it was made, in milliseconds since 1970; 0 = with the file.
     pub created: i64,
@@ -66,7 +66,7 @@ pub struct StoredKey {
     /// [`Tenant::id`] of its tenant.
     #[serde(skip)]
     pub tenant_id: String,
-    /// Whether the tenant is disabled: the key is invalid then.
+    /// True if the tenant is disabled: the key is invalid then.
     pub tenant_disabled: bool,
     /// Its title for a person. Foreign text.
     pub label: String,
@@ -182,8 +182,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether callers need a key: from the first stored key on, even if the key was revoked or deleted with
-    /// its tenant, or from [`Registry::need_keys`] on, until [`Registry::open_without_keys`].
+    /// Returns whether callers need a key: from the first stored key on, even if the key was revoked or
+    /// deleted with its tenant, or from [`Registry::need_keys`] on, until [`Registry::open_without_keys`].
     pub async fn keys_needed(&self) -> Result<bool, StoreError> {
         let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
         let failed = |error| self.store.failed("look whether keys are needed", &error);

@@ -42,9 +42,9 @@ impl Store {
         closed.map_err(failed)
     }
 
-    /// Whether an unopened file has exactly the schema made by the migrations to its version: a stranger's
-    /// trigger or view would run with the statements of a reader. No code of the file runs here, and nothing
-    /// is written.
+    /// Returns whether an unopened file has exactly the schema made by the migrations to its version: a
+    /// stranger's trigger or view would run with the statements of a reader. No code of the file runs here,
+    /// and nothing is written.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Whether every page and row of the file is intact.
+    /// Returns whether every page and row of the file is intact.
     ///
     /// # Errors
     ///

@@ -117,7 +117,7 @@ pub(crate) fn add(tenant: &str, part: UsagePart) -> Result<Statement, StoreError
     )
 }
 
-/// Whether the text has the form of a day, so that days sort as text.
+/// Returns whether the text has the form of a day, so that days sort as text.
 fn is_day(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -169,7 +169,7 @@ words! {
 }
 
 impl KeyScope {
-    /// Whether a key of this scope may act where `needed` is required.
+    /// Returns whether a key of this scope may act where `needed` is required.
     pub fn covers(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,

@@ -205,7 +205,7 @@ impl Future for Committed {
 }
 
 impl Owner {
-    /// Whether the tenant still exists; a later tenant of the same name does not count.
+    /// Returns whether the tenant still exists; a later tenant of the same name does not count.
     async fn is_there(&self, db: &mut SqliteConnection, path: &Path) -> Result<bool, Failure> {
         let select = "SELECT COUNT(*) FROM tenants WHERE name = $1 AND id = $2";
         let query = sqlx::query_scalar(select).bind(&*self.name).bind(&*self.id);

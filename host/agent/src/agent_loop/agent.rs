@@ -118,12 +118,12 @@ pub(crate) trait Effects: Send + Sync {
         None
     }
 
-    /// Whether this call had begun, before the process died, and runs again.
+    /// Returns whether this call had begun, before the process died, and runs again.
     fn had_begun(&self, _: Call<'_>) -> bool {
         false
     }
 
-    /// Whether a person allowed it then.
+    /// Returns whether a person allowed it then.
     fn was_asked(&self, _: Call<'_>) -> bool {
         false
     }

@@ -102,7 +102,7 @@ impl CurrentJar {
         }
     }
 
-    /// Whether a tool may call others of the agent.
+    /// Returns whether a tool may call others of the agent.
     pub(crate) fn may_call_others(&self, job: &Job, tool: &ToolName) -> bool {
         let jar = self.get(job).ok().flatten();
         jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))

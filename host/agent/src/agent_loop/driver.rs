@@ -447,7 +447,7 @@ impl Agent<'_> {
 struct Unanswered {
     /// The text that came.
     partial: String,
-    /// Whether the answer had begun.
+    /// True if the answer had begun.
     begun: bool,
     ending: Ending,
 }
@@ -457,7 +457,7 @@ impl Unanswered {
         Self { partial: String::new(), begun: false, ending }
     }
 
-    /// Whether the model refused the request for its length, before any output.
+    /// Returns whether the model refused the request for its length, before any output.
     fn may_be_shorter(&self) -> bool {
         !self.begun && matches!(self.ending.error, Some(RunError::Model { too_long: true, .. }))
     }

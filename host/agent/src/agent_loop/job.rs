@@ -120,9 +120,9 @@ pub(crate) struct Job {
     pub(crate) layers: Option<Layers>,
     /// The model's recent bills for this agent.
     pub(crate) bills: Arc<Bills>,
-    /// Whether the layers are separate, to be merged at the end.
+    /// True if the layers are separate, to be merged at the end.
     pub(crate) isolated: bool,
-    /// Whether a client makes its calls, and no model.
+    /// True if a client makes its calls, and no model.
     pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,

@@ -10,7 +10,7 @@ use crate::tools::nested::reply::AnswerForm;
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Mutex<Entries>,
-    /// Whether the forms of answers are kept for whoever makes the calls.
+    /// True if the forms of answers are kept for whoever makes the calls.
     keeps_forms: bool,
 }
 

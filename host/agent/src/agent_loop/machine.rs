@@ -78,7 +78,7 @@ pub(crate) enum NextStep {
 pub(crate) enum Effect {
     /// Send [`Loop::request`] to the model.
     AskModel {
-        /// Whether it is the last step, without tools.
+        /// True if it is the last step, without tools.
         last: bool,
     },
     /// Hold texts of the answer against schemas of the caller's, then [`Input::Checked`]. It is work: not for
@@ -195,7 +195,7 @@ impl Loop {
         Self { form, ..self }
     }
 
-    /// Whether the loop ends with calls for the caller.
+    /// Returns whether the loop ends with calls for the caller.
     pub(crate) fn hands_over(&self) -> bool {
         !self.handed.is_empty()
     }
@@ -558,12 +558,12 @@ fn calls_of(message: &Message) -> &[ToolCall] {
     }
 }
 
-/// Whether an answer has no valid call: calls of a filtered answer are not the model's intent.
+/// Returns whether an answer has no valid call: calls of a filtered answer are not the model's intent.
 fn makes_no_call(reply: &Reply) -> bool {
     reply.calls.is_empty() || reply.stop == StopReason::Refusal
 }
 
-/// Whether an id has the form of a nested call.
+/// Returns whether an id has the form of a nested call.
 fn is_of_nested(id: &str) -> bool {
     let number = id.rsplit_once('.').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

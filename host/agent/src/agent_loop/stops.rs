@@ -9,7 +9,7 @@ pub(crate) struct Stops<'a> {
     words: &'a [String],
     /// Text that may begin a stop word: shown once that is ruled out.
     held: String,
-    /// Whether a word has come.
+    /// True if a word has come.
     met: bool,
 }
 

@@ -102,7 +102,7 @@ pub struct DirectCall {
     pub asker: Option<Arc<dyn Asker>>,
     /// Ends it at once.
     pub cancel: CancellationToken,
-    /// Whether the tool, with nested tools, finds no state of earlier calls and leaves none.
+    /// True if the tool, with nested tools, finds no state of earlier calls and leaves none.
     pub fresh: bool,
 }
 
@@ -117,9 +117,9 @@ pub struct DirectResult {
     pub receipts: Vec<CallReceipt>,
     /// The tokens of models that wrote for MCP servers in the meantime.
     pub sampled: Usage,
-    /// Whether the client ended it.
+    /// True if the client ended it.
     pub cancelled: bool,
-    /// Whether no tool of this name was offered.
+    /// True if no tool of this name was offered.
     pub unknown: bool,
 }
 
@@ -151,7 +151,7 @@ impl DirectTools {
         &self.tools
     }
 
-    /// Whether the agent's rights include a tool, even one only for models.
+    /// Returns whether the agent's rights include a tool, even one only for models.
     pub fn permits(&self, tool: &str) -> bool {
         self.job.rights.permission(tool) != Permission::Deny
     }

@@ -195,7 +195,7 @@ pub(crate) fn announcement(id: &str, conclusion: &str) -> String {
     format!("<{NOTICE}>The subagent `{id}` in the background has ended.</{NOTICE}>\n{conclusion}")
 }
 
-/// Whether a text announces the end of this child.
+/// Returns whether a text announces the end of this child.
 pub(crate) fn announces(text: &str, id: &str) -> bool {
     text.starts_with(&announcement(id, ""))
 }

@@ -127,7 +127,7 @@ pub fn offered(
     skills.iter().filter(move |skill| caller.may_load(&skill.definition))
 }
 
-/// Whether the operator has made it theirs.
+/// Returns whether the operator has made it theirs.
 fn is_own(skill: &CatalogEntry<Skill>) -> bool {
     match skill.id.scope {
         Scope::Home => true,

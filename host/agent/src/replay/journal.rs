@@ -42,7 +42,7 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// Whether it persists steps.
+    /// Returns whether it persists steps.
     fn persists_steps(&self) -> bool {
         false
     }

@@ -58,7 +58,7 @@ pub enum StepKind {
         /// For a repeatable call: the source of its times and random numbers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         course: Option<LoggedCourse>,
-        /// Whether a person had to allow it, and did.
+        /// True if a person had to allow it, and did.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         asked: bool,
     },
@@ -108,7 +108,7 @@ pub struct LoggedCourse {
 pub struct LoggedResult {
     /// The text that the model reads.
     pub content: String,
-    /// Whether that is an error.
+    /// True if that is an error.
     pub is_error: bool,
     /// The receipt; absent for a call that started subagents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,7 +305,7 @@ impl AgentPast {
         self.courses.get(&(step, position)).cloned()
     }
 
-    /// Whether a person allowed a call that had begun.
+    /// Returns whether a person allowed a call that had begun.
     pub(crate) fn was_asked(&self, step: u64, position: usize) -> bool {
         self.asked.contains(&(step, position))
     }
@@ -338,7 +338,7 @@ impl AgentPast {
         self.children.get(&(step, place))
     }
 
-    /// Whether the subagent in the background with this id had ended.
+    /// Returns whether the subagent in the background with this id had ended.
     pub(crate) fn ended_in_background(&self, id: &str) -> bool {
         let mut started = self.results.iter();
         let of = started.find(|(_, result)| result.background.as_deref() == Some(id));

@@ -101,7 +101,7 @@ pub enum Comparison {
 pub struct CallText {
     /// The text.
     pub content: String,
-    /// Whether it is an error.
+    /// True if it is an error.
     pub is_error: bool,
     /// How the call ended; absent where it started subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,7 +247,7 @@ impl Rerun {
 }
 
 impl Comparison {
-    /// Whether the replay differs from the run by it.
+    /// Returns whether the replay differs from the run by it.
     pub fn is_difference(self) -> bool {
         match self {
             Self::Differs | Self::Added | Self::Missing => true,

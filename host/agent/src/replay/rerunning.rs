@@ -100,7 +100,7 @@ impl CallComparison<'_> {
         answer
     }
 
-    /// Whether the stored model asked for this very call.
+    /// Returns whether the stored model asked for this very call.
     fn is_stored(&self, call: Call<'_>, machine: &Loop) -> bool {
         let asked = machine.asked().get(call.position).unwrap_or(call.call);
         let stored = self.past.said(call.step);

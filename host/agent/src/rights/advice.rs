@@ -51,8 +51,8 @@ pub enum Unasked {
 }
 
 impl ResolvedAgent {
-    /// Whether the agent may call a tool, with a path or a URL as target. `write`: whether writing is meant;
-    /// a tool that asks to write always means writing.
+    /// Returns whether the agent may call a tool, with a path or a URL as target. `write`: whether writing is
+    /// meant; a tool that asks to write always means writing.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
     }
 }
 
-/// Whether the target of this tool is an agent's name.
+/// Returns whether the target of this tool is an agent's name.
 fn hands_work(tool: BuiltinTool) -> bool {
     matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
 }

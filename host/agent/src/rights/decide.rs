@@ -59,7 +59,7 @@ impl Reasons {
     }
 }
 
-/// Whether there is a skill that a model may load.
+/// Returns whether there is a skill that a model may load.
 pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
     offered(skills.catalog().entries(), Caller::Model).next().is_some()
 }
@@ -69,13 +69,13 @@ pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
 pub(crate) struct Means {
     /// The agent's depth in the run.
     pub(crate) depth: Depth,
-    /// Whether there is an agent to hand work to.
+    /// True if there is an agent to hand work to.
     pub(crate) delegates: bool,
-    /// Whether there is a skill to load.
+    /// True if there is a skill to load.
     pub(crate) skills: bool,
-    /// Whether it sees a directory through an overlay.
+    /// True if it sees a directory through an overlay.
     pub(crate) overlays: bool,
-    /// Whether its file asks for a worktree by name.
+    /// True if its file asks for a worktree by name.
     pub(crate) names_worktree: bool,
 }
 

@@ -216,7 +216,7 @@ fn is_identity(name: &str, id: &AgentId) -> bool {
     name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
 }
 
-/// Whether the operator forbids all delegation to the agent.
+/// Returns whether the operator forbids all delegation to the agent.
 fn is_blocked(host: &Host, id: &AgentId) -> bool {
     let blocked = &host.settings.subagents.blocked_agents;
     blocked

@@ -227,7 +227,7 @@ impl ResolvedAgent {
         }
     }
 
-    /// Whether `--partial` helps where it is blocked.
+    /// Returns whether `--partial` helps where it is blocked.
     pub fn may_be_partial(&self) -> bool {
         !self.lacks_directory && !self.definition.has_lost_all_tools()
     }

@@ -115,8 +115,8 @@ impl ResolvedAgent {
         }
     }
 
-    /// Whether a callable tool works on the network alone, without a granted host: every request of its calls
-    /// is refused (INV-513).
+    /// Returns whether a callable tool works on the network alone, without a granted host: every request of
+    /// its calls is refused (INV-513).
     pub fn reaches_no_host(&self, host: &Host, tool: &str) -> bool {
         let asks = |owner: &Arc<ToolComponent>| !owner.manifest.ask.hosts.is_empty();
         self.rights.hosts().is_none() && host.tools.owner(tool).is_some_and(asks)

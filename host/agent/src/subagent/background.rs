@@ -131,7 +131,7 @@ impl Background {
         }
     }
 
-    /// Whether one has ended.
+    /// Returns whether one has ended.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
         self.entries().iter().any(|entry| entry.id == id && entry.done.is_some())
     }
@@ -202,7 +202,7 @@ impl Background {
         running.map(|entry| entry.id.clone()).collect()
     }
 
-    /// Whether the parent's model has something to wait for, or a note to get.
+    /// Returns whether the parent's model has something to wait for, or a note to get.
     pub(crate) fn is_open(&self) -> bool {
         self.entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
     }

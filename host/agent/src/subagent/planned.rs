@@ -33,7 +33,7 @@ pub(crate) struct Planned {
 pub(crate) struct Starting {
     /// The address of the starter: the parent, or a call of the parent.
     pub(crate) parent: Arc<str>,
-    /// Whether a tool's call starts the child.
+    /// True if a tool's call starts the child.
     pub(crate) nested: bool,
     /// The journal of that call's nested calls.
     pub(crate) past: Option<Arc<AgentPast>>,

@@ -22,7 +22,7 @@ const OF_SERVERS: &str = "mcp__";
 #[derive(Debug, Default)]
 pub(crate) struct CallerTools {
     tools: BTreeMap<String, Schema>,
-    /// Whether a step may call several.
+    /// True if a step may call several.
     several: bool,
     /// The tool that must be called.
     named: Option<String>,
@@ -114,7 +114,7 @@ impl CallerTools {
         })
     }
 
-    /// Whether a call may be made at all.
+    /// Returns whether a call may be made at all.
     fn admit(&self, call: &ToolCall, position: usize) -> Result<(), Refusal> {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");

@@ -117,7 +117,7 @@ impl Dispatcher {
         Self { in_code, ..self }
     }
 
-    /// Whether a tool may be called, and who decided.
+    /// Returns whether a tool may be called, and who decided.
     pub(crate) fn decision(&self, tool: &str) -> Explanation {
         let decision = self.reasons.decide(&self.rights, tool);
         match decision.permission {
@@ -128,7 +128,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether a tool, by belljar's name, may be called at all.
+    /// Returns whether a tool, by belljar's name, may be called at all.
     pub(crate) fn offers(&self, tool: &str) -> bool {
         self.advertised.contains_key(tool) && self.rights.has(tool)
     }

@@ -27,7 +27,7 @@ impl RemoteTools {
         Self(tools.collect())
     }
 
-    /// Whether a server has this tool.
+    /// Returns whether a server has this tool.
     pub(crate) fn has(&self, tool: &ToolName) -> bool {
         self.0.contains_key(tool)
     }

@@ -40,7 +40,7 @@ pub(super) struct Issuer {
     pub(super) scopes: Vec<String>,
     /// True if a client's id may be the address of a document about the client.
     pub(super) documents: bool,
-    /// Whether the issuer names itself in every authorization response.
+    /// True if the issuer names itself in every authorization response.
     pub(super) names_itself: bool,
     /// True if PKCE with `S256` is supported.
     pub(super) proofs: bool,
@@ -151,7 +151,7 @@ fn of_resource(server: &Server, document: &Value) -> Result<Resource, AuthError>
     Ok(Resource { resource, issuer, scopes: rights(scopes) })
 }
 
-/// Whether a resource name means the server, or a path above the server on the same host.
+/// Returns whether a resource name means the server, or a path above the server on the same host.
 fn is_of(server: &Server, resource: &str) -> bool {
     let (Ok(target), Some(own)) = (target(resource), server.target()) else { return false };
     let Ok(url) = Url::parse(resource) else { return false };

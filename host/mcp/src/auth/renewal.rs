@@ -41,7 +41,8 @@ impl Held {
         *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// Whether a person has logged in or out since this process last looked. The stored state is used then.
+    /// Returns whether a person has logged in or out since this process last looked. The stored state is used
+    /// then.
     fn overtaken(
         &self,
         server: &Server,

@@ -128,7 +128,7 @@ impl Field {
         }
     }
 
-    /// Whether it seems to ask for a password, a token or the like (INV-362).
+    /// Returns whether it seems to ask for a password, a token or the like (INV-362).
     pub(crate) fn wants_secret(&self) -> bool {
         let counts = matches!(self.kind, Kind::Number { .. });
         if !counts && !matches!(self.kind, Kind::Text { .. }) {
@@ -144,7 +144,8 @@ impl Field {
     }
 }
 
-/// Whether a text names a secret. With `counts`, the word `token` does not: a number of tokens is no secret.
+/// Returns whether a text names a secret. With `counts`, the word `token` does not: a number of tokens is no
+/// secret.
 pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
     let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let plain = plain.to_lowercase();
@@ -205,7 +206,7 @@ impl Kind {
         }
     }
 
-    /// Whether the field accepts this value.
+    /// Returns whether the field accepts this value.
     pub(crate) fn fits(&self, value: &Value) -> bool {
         let known = |of: &[Choice], value: &Value| {
             value.as_str().is_some_and(|value| of.iter().any(|choice| choice.value == value))

@@ -91,6 +91,6 @@ pub struct Sampled {
     pub text: String,
     /// The name of the model in the operator's settings, for example `main`.
     pub model: String,
-    /// Whether the text was cut off at the limit of tokens.
+    /// True if the text was cut off at the limit of tokens.
     pub is_cut: bool,
 }

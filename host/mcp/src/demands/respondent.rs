@@ -25,7 +25,7 @@ impl<'a> Respondent<'a> {
         heard
     }
 
-    /// Whether they did not come to a question.
+    /// Returns whether they did not come to a question.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }

@@ -198,7 +198,7 @@ fn replied(request: &ChatRequest, reply: &Reply) -> (file::Turn, usize) {
     (turn, reply.text.len() + arguments + reasoning)
 }
 
-/// Whether reasoning nests no deeper than a transcript may. A model sends any JSON in it.
+/// Returns whether reasoning nests no deeper than a transcript may. A model sends any JSON in it.
 fn is_flat(reasoning: &Reasoning) -> bool {
     serde_json::to_value(reasoning).is_ok_and(|value| depth_within(&value, MAX_YAML_DEPTH))
 }

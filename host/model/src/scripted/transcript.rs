@@ -18,7 +18,7 @@ pub(crate) const VERSION: u32 = 1;
 pub struct Transcript {
     pub(super) origin: PathBuf,
     pub(super) id: String,
-    /// Whether each run plays the lists from the start.
+    /// True if each run plays the lists from the start.
     pub(super) each_run: bool,
     pub(super) text_only: bool,
     pub(super) scripts: Vec<Script>,

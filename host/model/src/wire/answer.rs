@@ -21,12 +21,12 @@ impl<'e> Sink<'e> {
         Self { events, started: false, said: false }
     }
 
-    /// Whether the first token of this attempt has been passed on.
+    /// Returns whether the first token of this attempt has been passed on.
     pub(crate) fn started(&self) -> bool {
         self.started
     }
 
-    /// Whether text of this attempt has been passed on.
+    /// Returns whether text of this attempt has been passed on.
     pub(crate) fn said(&self) -> bool {
         self.said
     }
@@ -123,7 +123,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Whether the arguments of a call have begun and not ended.
+    /// Returns whether the arguments of a call have begun and not ended.
     pub(crate) fn is_cut_in_a_call(&self) -> bool {
         self.calls.iter().any(|call| call.shape.depth > 0)
     }
@@ -184,7 +184,7 @@ impl Answer {
         self.text.len()
     }
 
-    /// Whether anything of the answer has come.
+    /// Returns whether anything of the answer has come.
     pub(crate) fn has_content(&self) -> bool {
         !self.text.is_empty() || !self.calls.is_empty()
     }

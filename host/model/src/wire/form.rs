@@ -6,11 +6,11 @@ use crate::{Reasoning, ToolCall};
 /// refuses by name is omitted from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// Whether the answer is asked for as a stream.
+    /// True if the answer is asked for as a stream.
     pub(crate) stream: bool,
-    /// Whether `stream_options` asks for the usage, on an OpenAI-compatible wire.
+    /// True if `stream_options` asks for the usage, on an OpenAI-compatible wire.
     pub(crate) usage: bool,
-    /// Whether the words before which the answer ends are sent.
+    /// True if the words before which the answer ends are sent.
     pub(crate) stop: bool,
     /// The messages that are sent with their reasoning.
     pub(crate) reasoning: Carried,

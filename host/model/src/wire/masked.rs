@@ -130,7 +130,7 @@ fn arguments(key: &str, text: String) -> String {
     }
 }
 
-/// Whether anything was masked. As deep as the parser goes, which has a bound.
+/// Returns whether anything was masked. As deep as the parser goes, which has a bound.
 fn mask(key: &str, value: &mut Value) -> bool {
     match value {
         Value::String(text) if text.contains(key) => {

@@ -121,7 +121,7 @@ impl Settings {
     }
 }
 
-/// Whether there are tools to choose from, and the request leaves the choice to others.
+/// Returns whether there are tools to choose from, and the request leaves the choice to others.
 fn chooses(request: &ChatRequest) -> bool {
     !request.tools.is_empty() && request.choice.is_none()
 }
@@ -209,7 +209,7 @@ impl WireModel {
         Self { images, ..self }
     }
 
-    /// Whether requests have `stream_options`, until a server refuses them.
+    /// Returns whether requests have `stream_options`, until a server refuses them.
     pub(crate) fn with_stream_options(self, usage: bool) -> Self {
         self.learn(Form { usage, ..self.form() });
         self

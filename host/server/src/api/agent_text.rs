@@ -209,8 +209,8 @@ fn no_model(agent: &ResolvedAgent, host: &Host) -> Option<String> {
     }
 }
 
-/// Whether a text is for the person at the server's own machine, because of a command, an option or a file in
-/// it.
+/// Returns whether a text is for the person at the server's own machine, because of a command, an option or a
+/// file in it.
 fn is_for_the_operator(text: &str) -> bool {
     let option = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_lowercase());
     let names = ["`belljar ", "belljar.toml"];
@@ -245,7 +245,7 @@ impl DiagnosticBody {
         }
     }
 
-    /// Whether the text cannot be used because of it.
+    /// Returns whether the text cannot be used because of it.
     pub(crate) fn is_error(&self) -> bool {
         self.severity == Severity::Error.to_string()
     }

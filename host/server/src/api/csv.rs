@@ -95,7 +95,7 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// Whether a cell that begins so is computed.
+/// Returns whether a cell that begins so is computed.
 fn is_formula(letter: char) -> bool {
     matches!(letter, '=' | '+' | '-' | '@' | '|' | '%')
         || ('\u{ff00}'..='\u{ffef}').contains(&letter)
@@ -109,7 +109,7 @@ fn is_end(letter: char) -> bool {
     )
 }
 
-/// Whether a spreadsheet passes over it at the beginning of a cell.
+/// Returns whether a spreadsheet passes over it at the beginning of a cell.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, '"' | '\u{feff}' | '\u{200b}')
 }

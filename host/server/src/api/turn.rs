@@ -239,7 +239,7 @@ impl Answered {
         Self { error: Some(error), questions, ..self }
     }
 
-    /// Whether the turn has not ended: the server stopped before.
+    /// Returns whether the turn has not ended: the server stopped before.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.status == MessageStatus::InFlight.as_str()
     }

@@ -57,10 +57,10 @@ pub(crate) struct Login {
 pub(crate) struct Gatekeeper {
     registry: Registry,
     clock: Arc<dyn Clock>,
-    /// Whether callers without a key may be let in at all: on a loopback address alone.
+    /// True if callers without a key may be let in at all: on a loopback address alone.
     open: AtomicBool,
     checked: Mutex<Option<Instant>>,
-    /// Whether the store holds that keys are needed because an issuer was trusted.
+    /// True if the store holds that keys are needed because an issuer was trusted.
     noted: AtomicBool,
     /// True after the log has noted that a client's key was ignored.
     told: AtomicBool,
@@ -93,7 +93,7 @@ enum Credential<'a> {
 }
 
 impl Caller {
-    /// Whether this is enough for a route.
+    /// Returns whether this is enough for a route.
     pub(crate) fn may(&self, needs: Needs) -> bool {
         match needs {
             Needs::Nothing => true,
@@ -115,7 +115,7 @@ impl Caller {
         Proven { tenant, tenant_id, actor, bounded_as: actor }
     }
 
-    /// Whether the caller is the person at this machine, without keys.
+    /// Returns whether the caller is the person at this machine, without keys.
     pub(crate) fn is_anybody(&self) -> bool {
         self.key.is_none() && self.login.is_none() && self.token.is_none()
     }
@@ -304,8 +304,8 @@ impl Gatekeeper {
         })
     }
 
-    /// INV-376: whether the holder of a token would still be admitted equally: the token is valid, and the
-    /// rules and the tenant are unchanged.
+    /// INV-376: returns whether the holder of a token would still be admitted equally: the token is valid,
+    /// and the rules and the tenant are unchanged.
     async fn still_holds(&self, caller: &Caller) -> Result<bool, StoreError> {
         let (Some(tokens), Some(holder)) = (self.tokens.get(), &caller.token) else {
             return Ok(false);
@@ -409,8 +409,8 @@ impl Gatekeeper {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a caller with an open connection is still admitted: the key was not revoked, and the login has
-    /// not ended.
+    /// Returns whether a caller with an open connection is still admitted: the key was not revoked, and the
+    /// login has not ended.
     pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
         let found = match caller.held() {
             None => return self.is_open().await,
@@ -496,7 +496,7 @@ impl std::fmt::Debug for Gatekeeper {
     }
 }
 
-/// Whether any key is there that was not revoked.
+/// Returns whether any key is there that was not revoked.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Whether a request has one, or several.
+/// Returns whether a request has one, or several.
 pub(crate) fn is_sent(headers: &HeaderMap) -> bool {
     let name = name(headers);
     let alone = format!("{HOST_ALONE}{name}");

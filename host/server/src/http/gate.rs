@@ -157,7 +157,7 @@ pub(crate) async fn check_caller(
     response
 }
 
-/// Whether a logout has an effect: without a login, nothing ends, and no line is written.
+/// Returns whether a logout has an effect: without a login, nothing ends, and no line is written.
 fn ends_something(route: &Route, caller: &Caller) -> bool {
     route.op != Op::Logout || caller.login.is_some()
 }

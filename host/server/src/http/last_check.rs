@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct LastCheck(Mutex<Option<(Instant, bool)>>);
 
 impl LastCheck {
-    /// Whether the store answers.
+    /// Returns whether the store answers.
     pub(crate) async fn is_well(&self, store: &Store) -> bool {
         let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, well)) = known

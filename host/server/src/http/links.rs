@@ -39,7 +39,7 @@ impl Links {
         Ok(text)
     }
 
-    /// INV-263: whether this token is valid: once, and within its time.
+    /// INV-263: returns whether this token is valid: once, and within its time.
     pub(crate) fn take(&self, token: &str, now: Instant) -> bool {
         let Some(presented) = Presented::parse(ONCE, token) else { return false };
         let mut links = self.open(now);

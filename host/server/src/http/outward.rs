@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 /// which a person decides.
 const SAID: [&str; 3] = ["text", "body", "arguments"];
 
-/// Whether a message to a model was assembled by the host: a person's words with notices, frames and material
-/// around them. The person's own words are separate in the message of the session.
+/// Returns whether a message to a model was assembled by the host: a person's words with notices, frames and
+/// material around them. The person's own words are separate in the message of the session.
 fn is_put_together(fields: &Map<String, Value>) -> bool {
     fields.get("role").is_some_and(|role| role == "user") && !fields.contains_key("place")
 }

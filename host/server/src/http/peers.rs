@@ -75,7 +75,7 @@ struct Work {
     busy: u32,
     /// Since when it has been idle: the lower, the longer.
     since: u64,
-    /// Whether a caller was admitted on it. A stranger's connection never displaces an admitted caller's,
+    /// True if a caller was admitted on it. A stranger's connection never displaces an admitted caller's,
     /// even from the same address, for example behind a proxy.
     let_in: bool,
 }

@@ -261,7 +261,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
     }
 }
 
-/// Whether a caller accepts this media type by name; `*/*` does not count.
+/// Returns whether a caller accepts this media type by name; `*/*` does not count.
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|part| {

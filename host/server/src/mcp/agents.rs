@@ -61,7 +61,7 @@ struct Arguments {
     context: Option<String>,
 }
 
-/// Whether a tool is an agent.
+/// Returns whether a tool is an agent.
 pub(super) fn is_agent(tool: &str) -> bool {
     tool.starts_with(PREFIX)
 }

@@ -51,7 +51,7 @@ impl Way {
     }
 }
 
-/// Whether a revision has no requests from the server to its client.
+/// Returns whether a revision has no requests from the server to its client.
 pub(super) fn is_stateless(version: &ProtocolVersion) -> bool {
     version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()
 }

@@ -25,7 +25,7 @@ pub(crate) struct Client {
     pub(crate) waits: Arc<Waits>,
     /// The changes of readable resources in the client's session.
     pub(crate) touched: Touched,
-    /// Whether only this client could answer a question.
+    /// True if only this client could answer a question.
     pub(crate) alone: bool,
     /// The client's session of the protocol, by a number unique in this process; `None` = outside of
     /// sessions.
@@ -55,7 +55,7 @@ impl Client {
         self.direct.get_or_try_init(open).await
     }
 
-    /// Whether it has a jar.
+    /// Returns whether it has a jar.
     pub(crate) fn is_placed(&self) -> bool {
         self.direct.initialized()
     }

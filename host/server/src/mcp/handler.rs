@@ -42,7 +42,7 @@ pub(super) trait Clients: Send + Sync + 'static {
     /// The client of a message outside such a session.
     async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData>;
 
-    /// Whether a message may come from this client.
+    /// Returns whether a message may come from this client.
     fn may_be(&self, client: &Client, cx: &RequestContext<RoleServer>) -> bool;
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct ToBegin {
     pub(crate) by: &'static str,
     /// The parts of the request that are left out.
     pub(crate) left: Arc<Unserved>,
-    /// Whether the turn goes on when its caller goes away.
+    /// True if the turn goes on when its caller goes away.
     pub(crate) stays: bool,
 }
 

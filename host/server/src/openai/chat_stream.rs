@@ -15,7 +15,7 @@ pub(crate) struct ChatStream {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) created: i64,
-    /// Whether a last chunk has the usage.
+    /// True if a last chunk has the usage.
     pub(crate) usage: bool,
     /// True after a step with text.
     pub(crate) said: bool,

@@ -26,8 +26,8 @@ pub(crate) trait Wire: Send {
     async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool;
 }
 
-/// Whether to send a turn's text only when complete: earlier text may be an attempt without the required form
-/// or call.
+/// Returns whether to send a turn's text only when complete: earlier text may be an attempt without the
+/// required form or call.
 pub(crate) fn is_whole(brought: &Brought) -> bool {
     brought.form.is_some() || brought.choice.is_some()
 }

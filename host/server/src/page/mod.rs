@@ -144,7 +144,7 @@ impl File {
     }
 }
 
-/// Whether a browser unpacks gzip.
+/// Returns whether a browser unpacks gzip.
 fn takes_packed(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
     let words = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));

@@ -140,7 +140,7 @@ pub(crate) async fn now(work: &Work<'_>) -> Done {
     compact(work, Room { context, kept: 0 }).await
 }
 
-/// Whether the history is about to be summarised.
+/// Returns whether the history is about to be summarised.
 pub(crate) fn is_due(host: &Host, conversation: &Conversation) -> bool {
     due(host, conversation).is_some()
 }

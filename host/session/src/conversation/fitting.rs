@@ -23,7 +23,7 @@ pub(crate) struct Place<'a> {
     pub(crate) session: &'a str,
     /// The number of earlier messages, without the caller's own.
     pub(crate) before: usize,
-    /// Whether the caller brought messages or results, which no summary may replace.
+    /// True if the caller brought messages or results, which no summary may replace.
     pub(crate) has_brought: bool,
 }
 

@@ -42,8 +42,8 @@ impl SessionLock {
     }
 }
 
-/// Whether a session is locked. The check keeps no lock, but another process that locks the session at the
-/// same moment may be refused.
+/// Returns whether a session is locked. The check keeps no lock, but another process that locks the session
+/// at the same moment may be refused.
 pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     match File::open(dir.join(format!("{session}.lock"))) {
         Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
@@ -51,7 +51,7 @@ pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     }
 }
 
-/// Whether a session has a running turn or an open lock, here or in another process.
+/// Returns whether a session has a running turn or an open lock, here or in another process.
 pub fn is_at_work(store: &Store, session: &str) -> bool {
     is_locked(&locks(store), session)
 }

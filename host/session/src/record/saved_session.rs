@@ -72,7 +72,7 @@ struct OpenSession {
     kind: SessionKind,
     /// The id of its last event.
     last_event: i64,
-    /// Whether it is in the store.
+    /// True if it is in the store.
     saved: bool,
     _lock: SessionLock,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Words {
     pub(crate) brought: Brought,
     /// A note of the entrance, to be found again.
     pub(crate) entrance: Option<Value>,
-    /// Whether the session is deleted when the turn has ended.
+    /// True if the session is deleted when the turn has ended.
     pub(crate) forget: bool,
 }
 

@@ -88,7 +88,7 @@ impl<S> Turn<S> {
         self.said.context.as_deref()
     }
 
-    /// Whether a blocked agent runs with its remaining tools.
+    /// Returns whether a blocked agent runs with its remaining tools.
     pub fn partial(&self) -> bool {
         self.begun.partial.unwrap_or_default()
     }
@@ -98,7 +98,7 @@ impl<S> Turn<S> {
         self.begun.brought.clone().unwrap_or_default()
     }
 
-    /// Whether the session is deleted when the turn has ended.
+    /// Returns whether the session is deleted when the turn has ended.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.begun.forget
     }

@@ -132,7 +132,7 @@ impl DirectSession {
         Ok(self.jar().await?.tools.tools().to_vec())
     }
 
-    /// Whether its agent may start other agents.
+    /// Returns whether its agent may start other agents.
     ///
     /// # Errors
     ///

@@ -218,7 +218,7 @@ impl Service {
         Ok(())
     }
 
-    /// Whether the tenant may store so many bytes more.
+    /// Returns whether the tenant may store so many bytes more.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ impl CancelOutcome {
         if is_first { Self::Cancelled } else { Self::Before }
     }
 
-    /// Whether it ran, and ends.
+    /// Returns whether it ran, and ends.
     pub fn ends(self) -> bool {
         self != Self::NotRunning
     }
@@ -156,7 +156,7 @@ impl super::Inner {
         }
     }
 
-    /// Whether a turn is stored to its end.
+    /// Returns whether a turn is stored to its end.
     async fn is_stored(&self, turn: &RunningTurn) -> Result<bool, ServiceError> {
         if turn.message.is_empty() {
             return Ok(false);

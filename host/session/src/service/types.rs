@@ -54,7 +54,7 @@ pub struct TurnRequest {
     /// The turn that must be the session's last, by the id of the agent's message; its waiting calls must get
     /// results. `None` = any turn.
     pub after: Option<String>,
-    /// Whether the session is deleted when its turn has ended. Default: no.
+    /// True if the session is deleted when its turn has ended. Default: no.
     pub forget: bool,
     /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
@@ -84,7 +84,7 @@ pub struct Head {
 pub struct StoredTurnOf {
     /// The turn. An unfinished turn has the known part of the outcome.
     pub turn: Turn,
-    /// Whether no other turn came after it.
+    /// True if no other turn came after it.
     pub is_last: bool,
 }
 

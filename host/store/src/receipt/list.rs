@@ -254,7 +254,7 @@ impl Store {
 }
 
 impl Found {
-    /// Whether enough receipts come before the first unread place, `next`.
+    /// Returns whether enough receipts come before the first unread place, `next`.
     fn is_enough(&self, next: &Place, asked: Asked<'_>) -> bool {
         let sure = self.receipts.iter().filter(|(receipt, _)| place(receipt) > borrowed(next));
         let (many, bytes) = sure.fold((0_u32, 0_usize), |(many, bytes), (_, more)| {

@@ -27,7 +27,7 @@ pub struct ReceiptRow<B = Value> {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// Whether it succeeded.
+    /// True if it succeeded.
     pub ok: bool,
     /// How it ended, in a word.
     pub ending: String,

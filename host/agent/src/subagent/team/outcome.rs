@@ -39,7 +39,7 @@ pub struct TeamOutcome {
 pub struct StageOutcome {
     /// Its number, from 1.
     pub stage: usize,
-    /// Whether its agents ran side by side.
+    /// True if its agents ran side by side.
     pub parallel: bool,
     /// `partial` also when a member of a stage with `join: any` failed.
     pub status: RunStatus,

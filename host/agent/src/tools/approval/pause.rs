@@ -50,7 +50,7 @@ impl Pause {
         self.state().total
     }
 
-    /// Whether a question is open.
+    /// Returns whether a question is open.
     pub(crate) fn is_open(&self) -> bool {
         self.state().open > 0
     }

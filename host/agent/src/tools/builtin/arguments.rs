@@ -286,7 +286,7 @@ impl BuiltinCall {
         }
     }
 
-    /// Whether it starts subagents.
+    /// Returns whether it starts subagents.
     pub(crate) fn spawns(&self) -> bool {
         matches!(self, Self::Spawn(_) | Self::Parallel(_))
     }

@@ -61,7 +61,7 @@ impl BuiltinTool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Whether the tool delegates, or manages delegated work.
+    /// Returns whether the tool delegates, or manages delegated work.
     pub(crate) fn delegates(self) -> bool {
         match self {
             Self::Spawn | Self::Parallel | Self::Status | Self::Result | Self::Cancel => true,
@@ -88,17 +88,17 @@ impl Depth {
         Self { max_depth: self.max_depth.min(deepest), ..self }
     }
 
-    /// Whether another agent started it.
+    /// Returns whether another agent started it.
     pub(crate) fn is_child(self) -> bool {
         self.level > 0
     }
 
-    /// Whether it may hand work on.
+    /// Returns whether it may hand work on.
     pub(crate) fn supervises(self) -> bool {
         self.level < self.max_depth
     }
 
-    /// Whether an agent here is offered the tool, if it is granted.
+    /// Returns whether an agent here is offered the tool, if it is granted.
     pub(crate) fn offers(self, tool: BuiltinTool) -> bool {
         match tool {
             BuiltinTool::Clarify => !self.is_child(),

@@ -25,7 +25,7 @@ pub(crate) struct Ran {
     /// `None` = by a signal.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
-    /// Whether stdout went past the bound.
+    /// True if stdout went past the bound.
     pub(crate) cut: bool,
     /// The first of it.
     pub(crate) stderr: String,

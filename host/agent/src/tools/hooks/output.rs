@@ -59,8 +59,8 @@ pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     }
 }
 
-/// Whether an output that is no JSON object may contain a decision, for example after a banner, among debug
-/// lines, or in another program's format.
+/// Returns whether an output that is no JSON object may contain a decision, for example after a banner, among
+/// debug lines, or in another program's format.
 fn names_decision(stdout: &[u8]) -> bool {
     const WORDS: [&str; 7] = [
         "decision",
@@ -180,7 +180,7 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     Ok(judgement)
 }
 
-/// Whether there is a model that reads on after the event.
+/// Returns whether there is a model that reads on after the event.
 fn takes_context(event: HookEvent) -> bool {
     match event {
         HookEvent::PreToolUse | HookEvent::PostToolUse | HookEvent::SubagentStart => true,

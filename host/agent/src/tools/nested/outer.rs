@@ -126,7 +126,7 @@ impl Outer {
         false
     }
 
-    /// Whether the call at a place was made, and matches the record.
+    /// Returns whether the call at a place was made, and matches the record.
     pub(crate) fn has_made(&self, place: usize) -> bool {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).contains(&place)
     }
@@ -178,7 +178,7 @@ pub(crate) fn address_within(caller: &str, step: u64, position: usize) -> Arc<st
     format!("{caller}@{step}.{position}").into()
 }
 
-/// Whether an address belongs to nested calls.
+/// Returns whether an address belongs to nested calls.
 pub(crate) fn is_within(address: &str) -> bool {
     address.contains('@')
 }

@@ -31,7 +31,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Whether it has not ended.
+    /// Returns whether it has not ended.
     pub(super) fn lasts(&self, now: i64) -> bool {
         now < self.expires.saturating_add(LEEWAY)
     }
@@ -47,7 +47,7 @@ impl Checked {
         }
     }
 
-    /// Whether the token was made for this server.
+    /// Returns whether the token was made for this server.
     pub(super) fn is_for(&self, issuer: &IssuerSetting) -> bool {
         self.audience.iter().any(|one| issuer.audience.contains(one))
     }

@@ -177,8 +177,8 @@ impl Keyring {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a key was still in the issuer's last set. Sends no request: an unreachable issuer removes no
-    /// key.
+    /// Returns whether a key was still in the issuer's last set. Sends no request: an unreachable issuer
+    /// removes no key.
     pub(super) fn still_has(&self, url: &str, key: &Key, algorithm: SignatureKind) -> bool {
         let Some(ring) = self.rings().get(url).map(Arc::clone) else { return false };
         let known = ring.known();

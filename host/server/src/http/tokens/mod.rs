@@ -81,7 +81,7 @@ impl Tokens {
         issuers.iter().map(|issuer| issuer.url.clone()).collect()
     }
 
-    /// Whether anybody is trusted; `None` = the settings cannot be read.
+    /// Returns whether anybody is trusted; `None` = the settings cannot be read.
     pub(crate) async fn are_trusted(&self) -> Option<bool> {
         self.settings.in_force().await.ok().map(|issuers| !issuers.is_empty())
     }

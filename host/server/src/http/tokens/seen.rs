@@ -42,7 +42,7 @@ struct Head {
 }
 
 impl Seen {
-    /// Whether a text could be a token at all.
+    /// Returns whether a text could be a token at all.
     pub(super) fn is_like(text: &str) -> bool {
         text.starts_with("ey") && text.bytes().filter(|byte| *byte == b'.').count() == 2
     }

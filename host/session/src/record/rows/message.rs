@@ -39,7 +39,7 @@ pub(crate) struct PersonMetadata {
     /// The caller's input besides text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brought: Option<Brought>,
-    /// Whether the session is deleted when the turn has ended.
+    /// True if the session is deleted when the turn has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) forget: bool,
     /// A note of the turn's entrance, for its own later look-up; no other code reads it.

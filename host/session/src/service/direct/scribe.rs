@@ -207,7 +207,7 @@ impl Scribe {
         let _ = self.sender.send(Handed::Note(note)).await;
     }
 
-    /// Whether the tenant exceeded the storage limit, or the size was unknown, at the last write.
+    /// Returns whether the tenant exceeded the storage limit, or the size was unknown, at the last write.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
