@@ -35,7 +35,7 @@ struct Step {
 }
 
 impl Billed {
-    /// The bills of this agent with this model: looked up once for a run, not at each step.
+    /// The bills of an agent with a model. A run looks this up once, not at each step.
     pub(crate) fn of(&self, agent: &AgentId, model: &str) -> Arc<Bills> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (agent.clone(), model.to_owned());

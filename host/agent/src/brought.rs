@@ -1,6 +1,6 @@
 //! A caller's input to a turn besides text: earlier messages, tools with their results, and the form of the
-//! answer. All of it is data of the caller's and grants no right: a caller's tool is executed by the caller,
-//! and its name is not a tool of belljar.
+//! answer. This input is data and grants no right: a caller's tool is executed by the caller, and its name is
+//! never a name of belljar's tools.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::schema::{At, Compiled, Schemas, memory_of};
 /// Longest name of a tool that providers take.
 const MAX_NAME: usize = 64;
 
-/// All that a caller brings to a turn besides words. The default is nothing.
+/// The input of a caller to a turn besides text. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Brought {
@@ -67,11 +67,11 @@ pub struct Brought {
 pub struct Unfit {
     /// The place of the fault, for example `tools[2].parameters` or `form`.
     pub at: String,
-    /// Why; escaped.
+    /// The reason; escaped.
     pub why: String,
 }
 
-/// Why a caller's input is not accepted.
+/// The reason why a caller's input is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BroughtError {
     /// An input is beyond its bounds: a retry fails too.
@@ -99,7 +99,7 @@ impl Brought {
         self.images.iter().chain(self.history.iter().flat_map(Message::images))
     }
 
-    /// The same images, for restoring their bytes.
+    /// The images of the input, mutable so that their bytes can be restored.
     pub fn all_images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
         self.images.iter_mut().chain(self.history.iter_mut().flat_map(Message::images_mut))
     }

@@ -48,7 +48,7 @@ pub struct AgentBuilder {
     problem: Option<AgentBuildError>,
 }
 
-/// Why an agent is not made.
+/// The reason why an agent is not made.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentBuildError {
     /// There is nothing to run.
@@ -62,7 +62,7 @@ pub enum AgentBuildError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: ReadError,
     },
     /// An agent file, a manifest or the settings are not right.
@@ -76,7 +76,7 @@ pub enum AgentBuildError {
     Blocked {
         /// Its identity.
         agent: String,
-        /// The missing part. Holds words of its file, escaped.
+        /// The missing parts. Quotes text of the agent's file, escaped.
         reasons: Vec<String>,
     },
 }
@@ -86,7 +86,7 @@ fn headlines(found: &[Diagnostic]) -> String {
 }
 
 impl AgentBuildError {
-    /// A word for programs, the same in every version.
+    /// The error's code for programs, the same in every version.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoAgent => "no-agent",
@@ -135,7 +135,7 @@ impl Agent {
         self.run_with(task, EventSink::none(), CancellationToken::new()).await
     }
 
-    /// The same, with every event as it happens, including subagents'; `cancel` ends the run.
+    /// As [`Agent::run`], with every event as it happens, including subagents'. `cancel` ends the run.
     pub async fn run_with(
         &self,
         task: &str,
@@ -167,7 +167,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The same from a file.
+    /// As [`AgentBuilder::agent`], from a file.
     pub fn agent_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         match read_bounded(path, MAX_DEFINITION as u64) {
@@ -183,8 +183,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The same from a component and its `tool.toml`; the tool has the component's name. The component
-    /// is compiled at the first run: a component that does not load is left out, with the reason in
+    /// Adds a tool from a component and its `tool.toml`; the tool has the component's name. The component is
+    /// compiled at the first run: a component that does not load is left out, with the reason in
     /// [`Outcome::warnings`].
     pub fn tool_files(mut self, component: impl AsRef<Path>, manifest: impl AsRef<Path>) -> Self {
         match StockTool::read(component.as_ref(), manifest.as_ref()) {

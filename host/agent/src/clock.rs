@@ -25,7 +25,7 @@ const NANOS_OF_A_MILLISECOND: u32 = 1_000_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// A stopped clock that counts its random numbers up: for tests.
+/// A stopped clock for tests. Its random numbers count up.
 #[derive(Debug)]
 pub struct FixedClock {
     now: Timestamp,

@@ -343,7 +343,7 @@ pub enum TodoStatus {
 }
 
 impl TodoStatus {
-    /// The word, as calls and events have it.
+    /// The word in calls and events.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -356,7 +356,7 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 #[derive(Clone, Default)]
 pub struct EventSink(Option<Arc<Listener>>, Staying);
 
-/// The agents whose shown text stays, because the listener cannot withdraw it.
+/// The agents whose shown text the listener cannot withdraw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Staying {
     /// No agent's text stays: the listener can withdraw all of it.
@@ -368,7 +368,7 @@ pub enum Staying {
     All,
 }
 
-/// A run's events: numbers them, and makes none without a listener.
+/// The events of one run, numbered. Without a listener no event is made.
 #[derive(Clone)]
 pub struct Events {
     sink: EventSink,
@@ -448,7 +448,7 @@ impl Events {
         self.questions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns whether somebody listens.
+    /// Returns whether there is a listener.
     pub(crate) fn listened(&self) -> bool {
         self.sink.0.is_some()
     }

@@ -41,13 +41,13 @@ pub struct Host {
     pub secrets: SecretStore,
     /// The person to ask if a grant says `ask`. Default: no person, and such calls are refused.
     pub asker: Arc<dyn Asker>,
-    /// Where the outcomes of subagents are kept as soon as they are there. Default: nowhere.
+    /// The store of subagents' outcomes during a run. Default: no store.
     pub journal: Arc<dyn Journal>,
-    /// The operator's home, for its AGENTS.md. Default: none.
+    /// The operator's home, for `AGENTS.md`. Default: none.
     pub home: Option<PathBuf>,
     /// The tenant of this host, for commands in hints. Default: none.
     pub tenant: Option<String>,
-    /// The data root for such commands, if not the configured one. Default: none.
+    /// The data directory for such commands, if not the configured one. Default: none.
     pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,

@@ -59,10 +59,10 @@ struct Inner {
     dir: PathBuf,
     pool: OverlayPool,
     open: Mutex<BTreeMap<PathBuf, Layer>>,
-    /// For a subagent with separate layers: the layers they begin as.
+    /// The original layers, if these layers are a subagent's copies.
     parent: Option<Layers>,
     forks: Mutex<BTreeMap<PathBuf, (GuestPath, Fork)>>,
-    /// Why a copy was not made before the subagent began; no retry follows.
+    /// The reason why a copy was not made before the subagent began; no retry follows.
     failed: Mutex<Option<String>>,
 }
 
@@ -83,7 +83,7 @@ pub struct Layer {
     number: usize,
 }
 
-/// Why there is no overlay.
+/// The reason why there is no overlay.
 #[derive(Debug, thiserror::Error)]
 pub enum LayersError {
     /// A file or directory of belljar's own.
@@ -91,9 +91,9 @@ pub enum LayersError {
     Io {
         /// The step that was tried.
         what: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The reason why it failed.
         source: io::Error,
     },
     /// The overlay itself.
@@ -122,8 +122,8 @@ impl Layers {
         Self(Arc::new(Inner { dir, pool, open, parent, forks, failed }))
     }
 
-    /// Separate layers for a subagent: each begins as a copy of this one's at the subagent's first request.
-    /// The same address finds them again after a restart.
+    /// Separate layers for a subagent. Each layer is copied from this one at the subagent's first request.
+    /// After a restart, the same address finds the copies again.
     pub(crate) fn fork(&self, address: &str) -> Self {
         let name: String = Digest::of(address.as_bytes()).to_string().chars().take(32).collect();
         let dir = self.0.dir.join(FORKS).join(name);
@@ -135,8 +135,8 @@ impl Layers {
         self.0.parent.is_some()
     }
 
-    /// Notes that these copies failed, and are not attempted again: copying is slow, and a later request runs
-    /// on an async worker.
+    /// Notes that copying failed, so that no further attempt is made. Copying is slow, and a later request
+    /// would copy on an async worker.
     pub(crate) fn not_copied(&self, why: &str) {
         *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
     }
@@ -172,8 +172,8 @@ impl Layers {
         }
     }
 
-    /// Ends layers that are copies: changes are merged into their originals, or dropped. No overlay of them
-    /// is open any more. A layer that cannot be merged stays, with the unmerged changes.
+    /// Ends copied layers: their changes are merged into the originals, or dropped. All overlays of the
+    /// copies must be closed. A layer that cannot be merged stays, with its unmerged changes.
     pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<Told> {
         let Some(parent) = &self.0.parent else { return Vec::new() };
         let mut told = Vec::new();
@@ -201,7 +201,7 @@ impl Layers {
         told
     }
 
-    /// Removes layers that are copies, with all their changes.
+    /// Removes copied layers, with all their changes.
     pub(crate) fn forget(&self) {
         if self.0.parent.is_none() {
             return;
@@ -258,11 +258,11 @@ impl Layers {
         mounts.all(|mount| open.contains_key(&mount.host))
     }
 
-    /// The overlay of a mount's directory: the one that is open, the one on disk, or a new one.
+    /// The overlay of a mount's directory: opened already, on disk, or new.
     ///
     /// # Errors
     ///
-    /// When its layer cannot be made or opened.
+    /// When the layer cannot be made or opened.
     pub fn overlay(&self, mount: &Mount) -> Result<Overlay, LayersError> {
         self.overlay_until(mount, &StopSignal::never())
     }
@@ -318,8 +318,8 @@ impl Layers {
         open.values().any(|layer| layer.overlay.used().files > 0)
     }
 
-    /// Closes all layers, so that others may open them. An empty layer is removed. A held [`Overlay`] stays
-    /// open.
+    /// Closes all layers, so that other processes may open them. Empty layers are removed. An overlay that is
+    /// still in use stays open.
     pub fn close(&self) {
         self.0.close();
     }
@@ -334,7 +334,7 @@ impl Layers {
         }
     }
 
-    /// As [`Layers::forget_copies`], on a thread: they may be 100,000 files.
+    /// As [`Layers::forget_copies`], on a thread, because the copies may have 100,000 files.
     pub async fn forget_copies_for(&self, host: &Host) {
         if !self.0.dir.join(FORKS).exists() {
             return;
@@ -348,7 +348,7 @@ impl Layers {
         self.of_until(rights, &StopSignal::never())
     }
 
-    /// As [`Layers::of`], and ends with an error when the signal is raised while a copy is made.
+    /// As [`Layers::of`], but a raised signal stops the copying with an error.
     pub(crate) fn of_until(
         &self,
         rights: &Rights,
@@ -383,7 +383,7 @@ impl Layers {
         if opened.ino() != inode {
             return Err(LayersError::Moved(lower));
         }
-        // From now on it may hold more.
+        // From now on the layer may grow, so its stored size is removed.
         let _ = fs::remove_file(dir.join(HELD));
         let journal = dir.join(JOURNAL);
         let journaled = weight(&journal);

@@ -1,5 +1,5 @@
-//! Runs one tree of agents: the loop between a model and its tools, subagents, hooks, teams, events.
-//! The crate has no store and no tenant; a run is stored through a [`Journal`].
+//! Runs one tree of agents: the loop between a model and its tools, subagents, hooks, teams, events. The
+//! crate has no store and no tenant; a run is stored through a [`Journal`].
 //!
 //! ```text
 //! host (what is constant) + run (the entry) ──> rights ──> agent_loop ──> Outcome
@@ -9,23 +9,21 @@
 //!                                                  └──> replay (what is persisted, and resumed)
 //! ```
 //!
-//! [`Agent::builder`] puts an agent into another program; `examples/run_agent.rs` does it in forty
+//! [`Agent::builder`] embeds an agent in another program; for example, `examples/run_agent.rs` has forty
 //! lines.
 //!
 //! Promises of this crate:
 //!
-//! - [`run()`] always gives an [`Outcome`], with all that was done until then.
-//! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
-//!   is not in the jar.
-//! - A team grants no right: its agents have their own, under one budget.
+//! - [`run()`] always returns an [`Outcome`] with all work done so far, also after a failure.
+//! - A tool outside the agent's rights is neither advertised nor dispatched, and its component is not in the
+//!   jar.
+//! - A team grants no right: its agents have their own rights, under one budget.
 //! - A subagent's rights are an intersection with its parent's, its budget is below its parent's, and store
 //!   and history are separate.
-//! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
-//!   right.
+//! - The operator's [`Hooks`] see every agent's calls. Hooks refuse, ask or narrow, and add no right.
 //! - A run whose process died resumes from its [`Journal`] ([`Replay`]): no model answer is requested again,
 //!   and no call with a possible effect is made again.
-//! - After a cancelled run has returned there is no further model call, guest effect or
-//!   receipt of it.
+//! - After a cancelled run has returned, no model call, guest effect or receipt follows.
 //!
 //! The crate decides about no right: decisions come from `belljar_policy`.
 
@@ -99,7 +97,7 @@ pub use subagent::team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team, run_team_as,
 };
-/// Ends a run: what [`Agent::run_with`] takes.
+/// The means to end a run, for example of [`Agent::run_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::approval::asker::{
     Approval, Asker, NoAsker, PrivateQuestion, Question, Reach, ReachedMount, Said,

@@ -63,7 +63,8 @@ pub const MAX_SCHEMAS_MEMORY: u64 = 32 << 20;
 pub const PATTERN_CACHE: usize = 32 << 10;
 
 /// Steps of the checks of one answer and of its calls: schema nodes for each node of the value, and states of
-/// patterns for each byte. Some four seconds at worst (40 ns a step, measured with `a[ab]{850}[^ab]`).
+/// patterns for each byte. 100 million, because that lasts four seconds at worst (40 ns a step, measured with
+/// `a[ab]{850}[^ab]`).
 pub const MAX_CHECK_STEPS: u64 = 100_000_000;
 
 /// Steps of matching one text with one pattern, without interruption: states of the pattern for each byte.
@@ -94,10 +95,11 @@ pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
 /// context has no room for the results of more.
 pub const SMALL_STEPS: u64 = 15;
 
-/// Most tokens of such a subagent, all steps together.
+/// Most tokens of a subagent with the profile `small`, all steps together.
 pub const SMALL_TOKENS: u64 = 8_000;
 
-/// The share of the model's context, in percent, that these are at most.
+/// The largest share of the model's context, in percent, for the tokens of a subagent with the profile
+/// `small`.
 pub const SMALL_CONTEXT_PERCENT: u64 = 30;
 
 /// Divisor from a small model's tokens to the bytes of a prompt part. The instructions, the task and the
@@ -165,7 +167,7 @@ pub const MAX_KEPT_RESULT: usize = 1 << 10;
 /// Most files in the list of a parent's read files for a child, the latest ones: some 40 tokens each.
 pub const MAX_KNOWN_FILES: usize = 40;
 
-/// The same, of a child whose prompt is kept small.
+/// As [`MAX_KNOWN_FILES`], for a child with the profile `small`.
 pub const MAX_KNOWN_FILES_OF_SMALL: usize = 5;
 
 /// Most file paths named in the header of a child's conclusion, read and written apart.
@@ -179,7 +181,7 @@ pub const MAX_LISTED_AGENTS: usize = 64;
 /// so only absurd ones are cut.
 pub const MAX_LISTED_DESCRIPTION: usize = 4_000;
 
-/// Most bytes of a command hook's stdout: arguments at their bound, escaped, and some text around them.
+/// Most bytes of a command hook's stdout. Room for the largest arguments, escaped, and some text.
 pub const MAX_HOOK_STDOUT: usize = 4 << 20;
 
 /// Most bytes kept of a command hook's stderr.
@@ -213,8 +215,8 @@ pub const MAX_TRIGGERED_SKILL_CHARS: usize = 4_000;
 /// Skills added to one task by triggers.
 pub const MAX_TRIGGERED_SKILLS: usize = 3;
 
-/// Most bytes of a task that are searched for triggers: the request is at the beginning, and piped input
-/// after it is material.
+/// Most bytes of a task that are searched for triggers. Only the beginning, because the request is there and
+/// piped input follows.
 pub const MAX_TRIGGER_SCAN_BYTES: usize = 16 << 10;
 
 /// Tools shown to one agent, because providers refuse more than 128.
@@ -250,7 +252,7 @@ pub fn cut(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// `text` itself, or its first `limit` bytes.
+/// Cuts `text` at `limit` bytes.
 pub(crate) fn truncate(mut text: String, limit: usize) -> String {
     let end = cut(&text, limit).len();
     text.truncate(end);

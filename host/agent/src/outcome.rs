@@ -18,7 +18,7 @@ use crate::prompt::findings::Findings;
 /// The outcome of an agent. Always made, whatever happened, with the work up to then.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    /// How it ended.
+    /// The status at the end.
     pub status: RunStatus,
     /// The conclusion: the model's last text that is not blank. Foreign text: escape it before showing it to
     /// a person.
@@ -30,7 +30,7 @@ pub struct Outcome {
     /// The calls of the caller's tools at the end: the caller's next turn brings results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
-    /// Why the run did not complete; absent if completed.
+    /// The reason why the run did not complete; absent if completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
     /// Files that tools handed over, in the order of the calls.
@@ -66,9 +66,9 @@ pub struct Outcome {
     pub agent: String,
     /// The model, as provider and name, for example `openai:gpt-x`; empty if none was chosen.
     pub model: String,
-    /// When it began.
+    /// The start of the run.
     pub started: Timestamp,
-    /// When it ended.
+    /// The end of the run.
     pub ended: Timestamp,
 }
 
@@ -87,7 +87,7 @@ pub enum RunStatus {
     Cancelled,
 }
 
-/// Why an agent did not complete.
+/// The reason why an agent did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum RunError {
@@ -116,7 +116,7 @@ pub enum RunError {
     /// The provider ended the answer before its end, for example because of a filter.
     #[error("the model stopped before its answer ended: {reason}")]
     Stopped {
-        /// The provider's word for it; escaped.
+        /// The provider's name for the reason; escaped.
         reason: String,
     },
     /// The model call failed for good.
@@ -149,16 +149,16 @@ pub enum RunError {
     /// A thing that the caller brought does not fit the agent.
     #[error("{message}")]
     Caller {
-        /// What, and why; safe to show.
+        /// The failed part and the reason; safe to show.
         message: String,
         /// True if the images are at fault.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         images: bool,
     },
-    /// No answer had the form that the caller asked for.
+    /// No answer had the form that the caller requires.
     #[error("no answer of the model had the form that was asked for: {message}")]
     Form {
-        /// Where the last one did not fit; escaped.
+        /// The place of the fault in the last answer; escaped.
         message: String,
     },
     /// The host lacked room or time for some work: a retry may succeed.
@@ -167,7 +167,7 @@ pub enum RunError {
         /// The work; safe to show.
         message: String,
     },
-    /// Stopped by somebody.
+    /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
     /// A bug in belljar.
@@ -207,7 +207,7 @@ pub struct Attachment {
     pub media_type: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Where the command line put it.
+    /// The file in which the command line saved the attachment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_to: Option<std::path::PathBuf>,
     /// The content; not part of a saved run.
@@ -229,7 +229,7 @@ pub struct CallReceipt {
     pub tool: String,
     /// The calling agent's name; for a subagent, after the parent's, for example `main/scout#0`.
     pub agent: String,
-    /// Why it did not succeed, cut at a bound. Foreign text.
+    /// The reason of a failed call, cut at a bound. Foreign text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its effects.
@@ -279,9 +279,9 @@ pub struct ChildSummary {
     /// Its origin.
     #[serde(default)]
     pub origin: ChildOrigin,
-    /// The task it was given.
+    /// The task, as the parent wrote it.
     pub task: String,
-    /// The context it was given.
+    /// The context, as the parent wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The outcome, with its own receipts.

@@ -41,7 +41,7 @@ pub struct RunSpec {
     pub agent: Arc<ResolvedAgent>,
     /// The task. Sent byte for byte.
     pub task: String,
-    /// Facts that the agent would otherwise have to find out; blank = none.
+    /// Facts that the agent would otherwise have to search for; blank = none.
     pub context: Option<String>,
     /// The name or alias of the model; `None` = the definition's model, else `main`.
     pub model: Option<String>,
@@ -65,8 +65,8 @@ pub struct RunSpec {
     /// The steps before the process died. `None` = a new run. The rest of the spec has to be the same as
     /// then.
     pub replay: Option<Arc<Replay>>,
-    /// The finished run to replay: agents have no effect outside their overlays, so `layers` has to be a
-    /// separate place. The rest of the spec is the same as then.
+    /// The finished run to replay. Agents have no effect outside their overlays, so `layers` must be a
+    /// separate place. The rest of the spec must equal the original one.
     pub rerun: Option<Arc<Rerun>>,
     /// The number of the run's next event: how many there were before its process died.
     pub first_event: u64,
@@ -121,8 +121,8 @@ impl Preview {
     }
 }
 
-/// Runs an agent to its end. There is always an outcome, whatever happens in a model, a guest
-/// or the host itself.
+/// Runs an agent to its end. Always returns an outcome, also after a fault of a model, a guest or the host
+/// itself.
 ///
 /// `cancel` ends the run: once `run` returns, no model call, guest effect or receipt follows. Dropping the
 /// future has the same effect, without the wait and the outcome.
@@ -171,7 +171,7 @@ pub async fn run(
     outcome
 }
 
-/// The first request of this run to its model. Nothing runs.
+/// The first request of this run to its model. No model is called and no tool runs.
 pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let spec = brought_along(host, spec, &CancellationToken::new()).await;
     let run = RunId::new(&*host.clock);

@@ -1,11 +1,10 @@
-//! The spans for the operator's tracer: turns, agents, answers of models and tool calls, each
-//! a span.
+//! The spans for the operator's tracer: turns, agents, answers of models and tool calls, each a span.
 //!
-//! INV-98: a span holds ids made by this program, granted or configured names, words of fixed lists, and
-//! counts. Texts of people, models, tools and peers are never included, so a refused tool has no name here:
-//! the model may have invented it.
+//! INV-98: a span contains ids made by this program, granted or configured names, words of fixed lists, and
+//! counts. Texts of people, models, tools and peers are never included. So a refused tool has no name here,
+//! because the model may have invented the name.
 //!
-//! Without a listener, a span is one load from memory: its fields are not made.
+//! Without a listener, a span costs one load from memory, because its fields are not made.
 
 use belljar_model::{ModelError, Reply, Resolved};
 use belljar_policy::Shown;
@@ -124,7 +123,7 @@ pub fn answered(span: &Span, reply: &Reply) {
     span.record("belljar.tool_calls", count(reply.calls.len()));
 }
 
-/// Why the model did not answer. The provider's own words stay out.
+/// Ends a span with the reason why the model did not answer. The provider's text is left out.
 pub fn unanswered(span: &Span, error: &ModelError) {
     let why = match error {
         ModelError::Cancelled => "cancelled",

@@ -23,7 +23,7 @@ pub struct Accepted {
     pub tools: Vec<ListedTool>,
 }
 
-/// Why a file of accepted tools is not obeyed.
+/// The reason why a file of accepted tools is not obeyed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is not as belljar writes it: {0}")]
 pub struct AcceptedError(String);

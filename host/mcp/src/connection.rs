@@ -59,7 +59,7 @@ struct Open {
     until: Option<Instant>,
 }
 
-/// Why a call has no output.
+/// The reason why a call has no output.
 enum Failed {
     Fault(Fault),
     /// The tool is not as it was accepted.
@@ -76,7 +76,7 @@ struct Gated {
 }
 
 impl Failed {
-    /// Why, for the operator.
+    /// The reason, for the operator.
     fn why(&self) -> String {
         match self {
             Self::Fault(fault) => fault.to_string(),

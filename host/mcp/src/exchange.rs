@@ -45,7 +45,7 @@ pub(crate) struct Address {
     pub(crate) revision: Revision,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// It cannot be reached, or may not.

@@ -64,7 +64,7 @@ pub struct Listing {
 pub struct LeftOut {
     /// The name, escaped, for example `calendar.list`.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

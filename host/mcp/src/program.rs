@@ -51,7 +51,7 @@ pub(crate) struct ProgramSession {
     stale: bool,
 }
 
-/// Why a call has no output.
+/// The reason why a call has no output.
 enum Failed {
     Lost(Lost),
     /// The tool is not as it was accepted.

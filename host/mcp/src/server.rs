@@ -52,7 +52,7 @@ pub struct LoginSetting {
     pub scopes: Vec<String>,
 }
 
-/// Why there is no such server.
+/// The reason why there is no such server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{name}`: its `url` is no address of HTTP")]
 pub struct ServerError {
@@ -185,7 +185,7 @@ impl Server {
         &self.tools
     }
 
-    /// Why no tool of the server is offered, if so.
+    /// The reason why no tool of the server is offered, if so.
     pub fn withheld(&self) -> Option<&str> {
         self.withheld.as_deref()
     }

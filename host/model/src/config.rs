@@ -109,7 +109,7 @@ impl Provider {
     }
 }
 
-/// Why a configured model cannot be used.
+/// The reason why a configured model cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// There is no usable key.
@@ -135,7 +135,7 @@ pub enum ConfigError {
     ReadTranscript {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The transcript file is not a transcript.

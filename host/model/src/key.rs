@@ -35,7 +35,7 @@ pub enum KeySource {
     File(PathBuf),
 }
 
-/// Why there is no key.
+/// The reason why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The name given for an environment variable cannot be one.
@@ -52,7 +52,7 @@ pub enum KeyError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The file is not a key file.

@@ -112,7 +112,7 @@ pub enum StreamEvent {
         attempt: u32,
         /// How long the client waits before it.
         after: Duration,
-        /// Why the last attempt failed; safe to show.
+        /// The reason why the last attempt failed; safe to show.
         reason: String,
     },
 }

@@ -52,7 +52,7 @@ pub struct Played<'a> {
     pub by_main: bool,
 }
 
-/// Why there is no model for a name.
+/// The reason why there is no model for a name.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelResolveError {
     /// No model is configured at all.
@@ -97,7 +97,7 @@ pub enum ModelResolveError {
     Config {
         /// Its name; escaped.
         name: String,
-        /// Why.
+        /// The reason.
         source: ConfigError,
     },
 }

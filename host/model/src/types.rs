@@ -224,7 +224,7 @@ impl AddAssign for TokenUsage {
     }
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
@@ -252,7 +252,7 @@ pub struct Reply {
     pub reasoning: Option<Reasoning>,
     /// Tokens used; zero where the server did not say.
     pub usage: TokenUsage,
-    /// Why the answer ended.
+    /// The reason why the answer ended.
     pub stop: StopReason,
 }
 

@@ -52,7 +52,7 @@ pub trait Tenants: Send + Sync {
     }
 }
 
-/// Why a tenant cannot be served.
+/// The reason why a tenant cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The files are where this process has no access.
@@ -83,7 +83,7 @@ enum Found {
     Not(NotServed),
 }
 
-/// Why a call finds no open tenant.
+/// The reason why a call finds no open tenant.
 enum Opening {
     /// Somebody has just tried.
     Known(Problem),

@@ -34,7 +34,7 @@ pub struct DirectoryReview {
     pub review: Review,
 }
 
-/// Why the changes of a session cannot be looked at.
+/// The reason why the changes of a session cannot be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// An agent works in the session, or another process has the session open.
@@ -45,7 +45,7 @@ pub enum ReviewError {
     Lock {
         /// The session.
         session: String,
-        /// Why it failed.
+        /// The reason why it failed.
         source: io::Error,
     },
     /// The overlay of a directory.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::schema::SCHEMA_VERSION;
 use belljar_policy::ShownPath as _;
 
-/// Why something cannot be stored or read.
+/// The reason why something cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file or its directory cannot be used.
@@ -16,7 +16,7 @@ pub enum StoreError {
         what: &'static str,
         /// Where.
         path: PathBuf,
-        /// Why it failed.
+        /// The reason why it failed.
         source: io::Error,
     },
     /// The file is not a store of belljar, or is damaged. Nothing in it is changed.

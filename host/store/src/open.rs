@@ -52,7 +52,7 @@ pub struct Store {
     id: Option<Arc<str>>,
 }
 
-/// Why a row is not understood: a column, its JSON, or an unknown word.
+/// The reason why a row is not understood: a column, its JSON, or an unknown word.
 pub(crate) type BadRow = Box<dyn std::error::Error + Send + Sync>;
 
 impl Store {

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 /// Suffixes of the files that SQLite and belljar keep.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Why a path is not this user's own; `None` = the user's own.
+/// The reason why a path is not this user's own; `None` = the user's own.
 type Judge = fn(&Stat, Uid) -> Option<String>;
 
 /// Refuses a file of another user, or in a directory where others can replace it. A missing file is accepted.
@@ -64,8 +64,8 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Why this directory is not the user's alone. In the system's directories (for example a sticky `/tmp`)
-/// others cannot replace the user's files.
+/// The reason why this directory is not the user's alone. In the system's directories (for example a sticky
+/// `/tmp`) others cannot replace the user's files.
 fn of_directory(about: &Stat, us: Uid) -> Option<String> {
     let owner = Uid::from_raw(about.st_uid);
     if owner != us && !owner.is_root() {
@@ -77,7 +77,7 @@ fn of_directory(about: &Stat, us: Uid) -> Option<String> {
     (others && !sticky).then(|| "is a directory that others may write to".to_owned())
 }
 
-/// Why this is not a directory of ours for the locks of sessions.
+/// The reason why this is not a directory of ours for the locks of sessions.
 fn of_locks(about: &Stat, us: Uid) -> Option<String> {
     if FileType::from_raw_mode(about.st_mode) != FileType::Directory {
         return Some("is not a directory".to_owned());
@@ -85,7 +85,7 @@ fn of_locks(about: &Stat, us: Uid) -> Option<String> {
     of_directory(about, us)
 }
 
-/// Why this file is not ours.
+/// The reason why this file is not ours.
 fn of_file(about: &Stat, us: Uid) -> Option<String> {
     if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
         return Some("is not a regular file".to_owned());

@@ -63,8 +63,8 @@ pub(crate) enum Nothing {
     Taken,
 }
 
-/// Why a statement has failed: the error for its caller, and whether the connection is of no
-/// use any more.
+/// The reason why a statement has failed: the error for its caller, and whether the connection is of no use
+/// any more.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: StoreError,
@@ -105,7 +105,7 @@ impl Statement {
         }
     }
 
-    /// Why nothing was changed.
+    /// The reason why nothing was changed.
     async fn diagnose(
         &self,
         nothing: Nothing,

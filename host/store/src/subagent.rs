@@ -48,7 +48,7 @@ pub struct SubagentRecord {
     pub summary: String,
     /// Its result; the caller's own form.
     pub result: Value,
-    /// Why it did not complete.
+    /// The reason why it did not complete.
     pub error: Option<String>,
     /// Input tokens, its own subagents' included.
     pub input_tokens: i64,

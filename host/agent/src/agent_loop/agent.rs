@@ -1,6 +1,6 @@
-//! The running agent and its effects: one trait, so that the loop does not know whether its process died
-//! before. `Live` (`live.rs`) has effects now; `Replaying` (`replay/replaying.rs`) returns earlier results
-//! from the journal first.
+//! The running agent and its effects: one trait, so that the loop is the same before and after a restart.
+//! `Live` (`live.rs`) performs effects; `Replaying` (`replay/replaying.rs`) first returns earlier results
+//! from the journal.
 
 use std::ops::Deref;
 use std::pin::Pin;
@@ -45,7 +45,7 @@ pub(crate) trait Effects: Send + Sync {
     /// Says that the agent begins.
     fn begin(&self, agent: &Agent<'_>, machine: &Loop);
 
-    /// Tells the start hooks. Returns their text for the model.
+    /// Runs the start hooks. Returns the hooks' text for the model.
     async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending>;
 
     /// Takes the step of the model's next answer before the request, so that parallel agents never exceed a

@@ -143,7 +143,7 @@ impl Agent<'_> {
                     Effect::Call(decisions) => {
                         next = Some(self.execute_all(machine, decisions, timer).await);
                     }
-                    // It is not done: whoever goes on brings the results.
+                    // The turn is not finished: its next turn brings the results.
                     Effect::Finish(ending) if machine.hands_over() => return ending,
                     Effect::Finish(ending) => {
                         let ended =
@@ -336,7 +336,7 @@ impl Agent<'_> {
             takes_back: !job.shared.events.keeps(&job.path),
             cancel: self.stop.clone(),
         };
-        // Gives nothing where the agent's time is up.
+        // `None` if the agent's time is up first.
         let asking = async {
             let mut listen = |event| job.on_event(event, &mut partial, &mut stops);
             tokio::select! {

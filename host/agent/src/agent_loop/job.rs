@@ -116,7 +116,7 @@ pub(crate) struct Job {
     /// The rights in this run: within the grants and the parent's rights.
     pub(crate) rights: Rights,
     pub(crate) model: Resolved,
-    /// The place of overlays; without it the rights have none.
+    /// The agent's layers; `None` = its rights have no overlays.
     pub(crate) layers: Option<Layers>,
     /// The model's recent bills for this agent.
     pub(crate) bills: Arc<Bills>,
@@ -126,9 +126,9 @@ pub(crate) struct Job {
     pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
-    /// Shortens earlier messages for a model that cannot read them whole.
+    /// Shortens `history` for a model whose context is too small.
     pub(crate) shorter: Option<Arc<dyn ShorterPast>>,
-    /// The first user message after them; blank = none.
+    /// The first user message after `history`; blank = none.
     pub(crate) first: String,
     /// The caller's input; empty for a subagent.
     pub(crate) brought: Brought,
@@ -144,7 +144,7 @@ pub(crate) struct Job {
     pub(crate) fork: Option<Arc<ChatRequest>>,
     /// The largest number of bytes of the agent's instructions in a request; `None` = all.
     pub(crate) instructions: Option<usize>,
-    /// The block about the files that its parent has read.
+    /// The block about the files that the agent's parent has read.
     pub(crate) known: Option<String>,
     /// Warnings for a person before it starts.
     pub(crate) notes: Vec<String>,
@@ -207,7 +207,7 @@ impl Job {
         ledger.entries().warnings.push(message);
     }
 
-    /// How the agent ends when its time is up.
+    /// The ending of an agent whose time is up.
     pub(crate) fn late(&self) -> Ending {
         let seconds = self.rights.limits().timeout_seconds;
         Ending::partial(RunError::WallTime { seconds })

@@ -26,7 +26,7 @@ pub(crate) struct Entries {
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<String>,
     pub(crate) unfinished: Vec<String>,
-    /// How answers are divided, by step.
+    /// The divisions of answers into parts, by step.
     forms: HashMap<u64, AnswerForm>,
 }
 
@@ -68,7 +68,7 @@ impl Ledger {
         }
     }
 
-    /// Notes one call of the step, and passes on nothing: the answer is the caller's.
+    /// Notes one executed call of the step. The caller of this function passes the answer on.
     pub(crate) fn executed(&self, position: usize, receipt: CallReceipt, files: Vec<Attachment>) {
         let mut entries = self.entries();
         entries.usage.tool_calls += 1;

@@ -47,7 +47,7 @@ pub(crate) enum Input {
         partial: String,
         /// The answers of the step's calls, as far as there are any.
         answers: Vec<Option<Answer>>,
-        /// How the agent ends.
+        /// The agent's ending.
         ending: Ending,
     },
 }
@@ -92,7 +92,7 @@ pub(crate) enum Effect {
     Finish(Ending),
 }
 
-/// How an agent ends.
+/// The ending of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) status: RunStatus,
@@ -133,7 +133,7 @@ pub(crate) struct Loop {
     form: Option<Schema>,
     /// The answer whose checks are being made.
     unchecked: Option<Reply>,
-    /// Why the last answer is invalid, with the note to the model.
+    /// The fault of the last answer, with the note to the model.
     unfit: Option<(String, String)>,
     /// Answers that did not.
     tries: u32,
@@ -167,7 +167,7 @@ impl Ending {
 }
 
 impl Loop {
-    /// A conversation that starts with `request`, whose tools are the dispatcher's.
+    /// Creates a conversation that starts with `request`; the dispatcher has the request's tools.
     pub(crate) fn new(request: ChatRequest, dispatcher: Dispatcher) -> Self {
         let bytes = prompt_bytes(&request);
         let ids = request.messages.iter().flat_map(calls_of).map(|call| call.id.clone()).collect();
@@ -190,7 +190,7 @@ impl Loop {
         }
     }
 
-    /// The same conversation, whose answer has to have a form.
+    /// Requires the final answer to fit a schema; `None` = any text.
     pub(crate) fn held_to(self, form: Option<Schema>) -> Self {
         Self { form, ..self }
     }
@@ -200,8 +200,8 @@ impl Loop {
         !self.handed.is_empty()
     }
 
-    /// Why the last answer does not fit the form or misses a required call, with the note for another
-    /// attempt.
+    /// The fault of the last answer (a wrong form or a missing call), with the note for another attempt, if
+    /// one is left.
     pub(crate) fn unfit(&self) -> Option<(&str, Option<&str>)> {
         let again = self.tries < MAX_FORM_TRIES;
         let (why, note) = self.unfit.as_ref()?;
@@ -223,7 +223,7 @@ impl Loop {
         self.request.messages.last().map_or(&[], calls_of)
     }
 
-    /// The same calls under belljar's names.
+    /// The calls of the last answer under belljar's names.
     pub(crate) fn calls(&self) -> Vec<&ToolCall> {
         let own = self.translated.iter().map(Option::as_ref).chain(std::iter::repeat(None));
         self.asked().iter().zip(own).map(|(asked, own)| own.unwrap_or(asked)).collect()
@@ -257,7 +257,7 @@ impl Loop {
         self.push(Message::user(text));
     }
 
-    /// The same, and lists it for the journal.
+    /// Adds a note to the conversation, and to the list for the journal.
     pub(crate) fn note(&mut self, notes: &mut Vec<String>, text: String) {
         notes.push(text.clone());
         self.add_note(text);
@@ -272,7 +272,7 @@ impl Loop {
         Input::Begin
     }
 
-    /// Takes an event, returns effects. After [`Effect::Finish`] nothing follows.
+    /// Accepts an event and returns effects. No effect follows [`Effect::Finish`].
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
             (state, Input::Interrupted { mut partial, answers, ending }) => {
@@ -377,7 +377,7 @@ impl Loop {
         }
     }
 
-    /// The effect of an answer, given how its checks went.
+    /// The effect of an answer, from the verdicts of its checks.
     fn decided(
         &mut self,
         reply: Reply,
@@ -465,9 +465,9 @@ impl Loop {
         self.ask(gauge)
     }
 
-    /// How the agent ends when the model asks for nothing more.
+    /// The agent's ending when an answer has no calls.
     fn conclude(&self, reply: &Reply) -> Ending {
-        // An answer may consist of nothing before its stop word.
+        // With stop words, an answer may be empty: its first word may be one.
         let is_whole = self.request.sampling.stop.is_empty();
         let is_silent = is_whole && self.output.is_empty() && reply.text.trim().is_empty();
         match &reply.stop {

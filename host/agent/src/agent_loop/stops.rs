@@ -7,14 +7,14 @@ use belljar_model::{Reply, StopReason, StreamEvent};
 #[derive(Debug)]
 pub(crate) struct Stops<'a> {
     words: &'a [String],
-    /// Text that may begin a stop word: shown once that is ruled out.
+    /// Text that may begin a stop word: held back until the next piece decides.
     held: String,
-    /// True if a word has come.
+    /// True after a stop word.
     met: bool,
 }
 
 impl<'a> Stops<'a> {
-    /// For one answer. Without words everything passes.
+    /// Creates the search for one answer. Without stop words all text passes.
     pub(crate) fn new(words: &'a [String]) -> Self {
         Self { words, held: String::new(), met: false }
     }
@@ -25,7 +25,7 @@ impl<'a> Stops<'a> {
             return Some(event);
         }
         match event {
-            // All that came before is void.
+            // The text of the failed attempt is void.
             StreamEvent::Retrying { .. } => {
                 self.held.clear();
                 self.met = false;
@@ -64,7 +64,7 @@ impl<'a> Stops<'a> {
         let Some(at) = first(&reply.text, self.words) else { return };
         reply.text.truncate(at);
         reply.calls.clear();
-        // It names places in the text, and calls.
+        // The reasoning refers to positions in the full text, and to calls.
         reply.reasoning = None;
         if reply.stop != StopReason::Refusal {
             reply.stop = StopReason::EndTurn;

@@ -1,5 +1,5 @@
-//! The tools of an agent for a client that makes the calls itself, where otherwise a model would: the
-//! same decision, hooks, person, jar, budget and receipts.
+//! The tools of an agent for a client that makes the calls instead of a model. Decisions, hooks, questions,
+//! jar, budget and receipts are the same.
 //!
 //! ```text
 //! a client ──DirectCall──> DirectTools ──> CallExecutor, as for a call of a model ──> DirectResult
@@ -81,7 +81,7 @@ pub struct DirectTools {
 /// A tool that a client may call.
 #[derive(Debug, Clone)]
 pub struct DirectTool {
-    /// As a model would see it.
+    /// The specification, as a model would read it.
     pub spec: ToolSpec,
     /// The promises of the tool about its effects.
     pub hints: Hints,
@@ -96,7 +96,7 @@ pub struct DirectCall {
     pub tool: String,
     /// A JSON object as text; blank = none.
     pub arguments: String,
-    /// Where the reports of the tool go.
+    /// The receiver of the tool's progress reports.
     pub progress: Option<DirectProgress>,
     /// The person to ask if a grant or hook demands it; `None` = such calls are refused.
     pub asker: Option<Arc<dyn Asker>>,
@@ -124,11 +124,11 @@ pub struct DirectResult {
 }
 
 impl DirectTools {
-    /// Makes the jar ready. No tool has run when this returns.
+    /// Prepares the jar. No tool runs.
     ///
     /// # Errors
     ///
-    /// When the agent is blocked, or its mounts cannot be opened.
+    /// When the agent is blocked, or a mount of the agent cannot be opened.
     pub async fn open(host: &Host, spec: DirectSpec) -> Result<Self, RunError> {
         spec.agent.runnable(false)?;
         let callers = Arc::<Callers>::default();

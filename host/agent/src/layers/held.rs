@@ -29,7 +29,7 @@ pub(super) fn copies_hold(dir: &Path) -> OverlayQuota {
         .map(|it| copy_holds(&it.path())))
 }
 
-/// The size of one copy, with copies made of it.
+/// The size of one copy, including the copies made of this copy.
 pub(super) fn copy_holds(dir: &Path) -> OverlayQuota {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let own = entries.map(|entry| measured(&Fork::layer_in(&entry.path())));

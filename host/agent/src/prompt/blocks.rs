@@ -16,7 +16,7 @@ use crate::tools::builtin::tool::BuiltinTool;
 pub struct ListedAgent {
     /// The name to call it by.
     pub name: String,
-    /// When to use the agent, in the author's words. Foreign text.
+    /// The author's advice when to use the agent. Foreign text.
     pub description: String,
     /// The tools that the agent may have.
     pub tools: Vec<String>,

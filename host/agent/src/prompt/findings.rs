@@ -20,20 +20,20 @@ pub enum Findings {
     },
     /// The text has no block of findings, or a malformed one.
     Invalid {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// One finding. Foreign text: escape it before showing it to a person.
+/// One finding. Foreign text, which must be escaped before a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// In a few words.
+    /// The finding in a few words.
     pub title: String,
-    /// In full.
+    /// The finding in full.
     pub detail: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: FindingSeverity,
     /// The file it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Finding {
     pub line: Option<u32>,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
@@ -88,7 +88,7 @@ impl Findings {
         format!("```{LANGUAGE}\n[{}]\n```\n{note}", lines.join(",\n"))
     }
 
-    /// One line for the parent's model.
+    /// The line about the findings for the parent's model.
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Valid { findings } => {

@@ -13,7 +13,7 @@ first message and will read only your last message. You cannot ask it or a perso
 and you cannot hand work on to other agents. Do the task with what you have; where something \
 is missing, say what, and conclude as far as you can.";
 
-/// The same for a child that may have children.
+/// The contract of a child that may start children.
 pub const DELEGATING_CONTRACT: &str = "You are a subagent. Another agent gave you the task in \
 the first message and will read only your last message. You cannot ask it or a person anything. \
 You may hand parts of the task on to other agents, within the same limits. Do the task with what \
@@ -182,7 +182,7 @@ pub(crate) fn started_in_background(agent: &str, id: &str) -> String {
     )
 }
 
-/// The answer to a call that has waited for a child as long as its agent may.
+/// The answer to a call whose child runs longer than the grant lets the call wait.
 pub(crate) fn left_in_background(agent: &str, id: &str) -> String {
     format!(
         "`{}` takes long and runs on in the background as `{id}`; you will be told when it has ended",

@@ -94,8 +94,8 @@ pub fn triggered(library: &SkillLibrary, task: &str) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// The answer of `use_skill`, or to a person's command: the skill in its frame, cut at
-/// [`MAX_SKILL_BYTES`]. The error names the skills that this caller may load.
+/// The result of `use_skill`, or of a person's command: the skill in its frame, cut at [`MAX_SKILL_BYTES`].
+/// The error names the skills that this caller may load.
 pub fn load(library: &SkillLibrary, name: &str, caller: Caller) -> Result<String, String> {
     let catalog = library.catalog();
     let why = match catalog.find(name.trim()) {
@@ -135,8 +135,8 @@ fn is_own(skill: &CatalogEntry<Skill>) -> bool {
     }
 }
 
-/// The name for loading: the slug, because the home comes first and takes each name once. A library's skill
-/// has its whole id.
+/// The name for loading: the slug for skills of the home and the workspace, because slugs are unique there;
+/// the whole id for a library's skill.
 fn call_name(skill: &CatalogEntry<Skill>) -> String {
     match skill.id.scope {
         Scope::Home | Scope::Workspace(_) => skill.id.slug.to_string(),

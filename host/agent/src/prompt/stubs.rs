@@ -1,7 +1,7 @@
-//! Tools as functions: their descriptions for a model that calls them from code.
+//! Stubs of tools: functions with descriptions, for a model that calls tools from code.
 //!
-//! A stub is made from a tool's schema, which may be a stranger's: text that would end its comment, and
-//! invalid names, are left out.
+//! A stub is made from a tool's schema, which may be a stranger's. Text that would end the stub's comment,
+//! and invalid names, are left out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// All, the first first.
+    /// All languages, the default first.
     pub(crate) const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 
     /// The tool that runs the language.
@@ -234,7 +234,7 @@ fn joined(all: &[Value], one: impl Fn(&Value) -> String) -> String {
     types.join(" | ")
 }
 
-/// A text in quotes, without characters that would end them.
+/// A text in quotes, without characters that would end the quotes.
 fn quoted(text: &str) -> String {
     Value::from(plain(text)).to_string()
 }

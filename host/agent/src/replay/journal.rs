@@ -1,5 +1,5 @@
-//! The port for storing a run while it runs. A subagent's outcome is stored before its parent gets it, so
-//! nothing that a parent acted on is ever lost.
+//! The port for storing a run while it runs. A subagent's outcome is stored before its parent receives the
+//! outcome, so no fact that a parent acted on is lost.
 
 use std::io;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::replay::log::StepEntry;
 /// Persists a run before it is over.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Notes the subagents of one call that wait for a slot, in the order asked. `with` is stored together
-    /// with them or not at all.
+    /// Notes the subagents of one call that wait for a slot, in the order asked. `with` is stored in the same
+    /// transaction.
     async fn subagents_queued(
         &self,
         _run: &RunId,

@@ -52,10 +52,10 @@ pub enum StepKind {
         /// The subagents.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         children: Vec<PlannedChild>,
-        /// For a tool's call: a digest of name and arguments.
+        /// The digest of the name and arguments, for a call that a tool made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         called: Option<String>,
-        /// For a repeatable call: the source of its times and random numbers.
+        /// The source of times and random numbers, for a repeatable call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         course: Option<LoggedCourse>,
         /// True if a person had to allow it, and did.
@@ -97,7 +97,7 @@ pub struct LoggedText {
 /// The source of the times and random numbers of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedCourse {
-    /// When it began: milliseconds since 1970.
+    /// The start of the call, in milliseconds since 1970.
     pub(crate) began: u64,
     /// A random number, the run and the place of the call in it: no other call has the same.
     pub(crate) seed: String,
@@ -119,7 +119,7 @@ pub struct LoggedResult {
     /// The id of the subagent started in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
-    /// Of a call that a tool made.
+    /// The place in the outer call, for a call that a tool made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nested: Option<LoggedNested>,
 }
@@ -129,7 +129,7 @@ pub struct LoggedResult {
 pub(crate) struct LoggedNested {
     /// A digest of the call's name and arguments.
     pub(crate) called: String,
-    /// How its text is divided.
+    /// The division of the text into parts.
     pub(crate) form: AnswerForm,
 }
 
@@ -157,7 +157,7 @@ pub struct Replay {
     children: usize,
     /// The tokens of each server's text.
     written: BTreeMap<(String, u64), u64>,
-    /// The servers for which a person wants to be asked nothing more.
+    /// The servers whose further questions a person has refused.
     muted: BTreeSet<String>,
     entries: usize,
 }
@@ -169,7 +169,7 @@ pub(crate) struct AgentPast {
     begun: HashMap<(u64, usize), Vec<PlannedChild>>,
     /// Digests of calls that tools made.
     called: HashMap<(u64, usize), String>,
-    /// Of calls that can run again.
+    /// The sources of times and random numbers of repeatable calls.
     courses: HashMap<(u64, usize), LoggedCourse>,
     /// The calls that a person allowed.
     asked: HashSet<(u64, usize)>,
@@ -239,13 +239,13 @@ impl Replay {
         (self.children, self.spawned.clone())
     }
 
-    /// The texts, finished or not, that models wrote for servers: the server, the number of the text, and its
-    /// tokens.
+    /// The texts, finished or not, that models wrote for servers: the server, the text's number, and the
+    /// text's tokens.
     pub(crate) fn written(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.written.iter().map(|((server, number), tokens)| (server.as_str(), *number, *tokens))
     }
 
-    /// The servers for which a person wanted to be asked nothing more.
+    /// The servers whose further questions a person has refused.
     pub(crate) fn muted(&self) -> impl Iterator<Item = &str> {
         self.muted.iter().map(String::as_str)
     }

@@ -13,7 +13,7 @@ use crate::tools::call::Call;
 use crate::tools::executor::CallExecutor;
 
 impl Shared {
-    /// Stores that these subagents wait. `children` is not called if nothing is stored.
+    /// Stores waiting subagents. `children` is not called if the journal stores nothing.
     pub(crate) async fn persist_queued(
         &self,
         children: impl FnOnce() -> Vec<QueuedChild> + Send,
@@ -37,7 +37,7 @@ impl Shared {
         }
     }
 
-    /// Stores the outcome of a subagent before its parent gets it.
+    /// Stores the outcome of a subagent before the parent receives the outcome.
     pub(crate) async fn persist_ended(&self, child: &ChildSummary, with: Option<StepEntry>) {
         let journal = &self.host.journal;
         if journal.persists() {
@@ -81,7 +81,7 @@ impl Job {
     }
 }
 
-/// The address in the journal of whoever makes a call: the agent, or a call of it.
+/// The address in the journal of a call's maker: the agent, or an outer call of the agent.
 pub(crate) fn address_of(job: &Job, call: Call<'_>) -> Arc<str> {
     Arc::clone(call.nested.map_or(&job.address, |nested| nested.outer.address()))
 }

@@ -454,7 +454,7 @@ fn calls_of(agent: &CallExecutor<'_>, call: Call<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
-/// Restores the nested calls of a call that is not repeated: their usage counts again, and background
+/// Restores the nested calls of a call that is not repeated. Their usage counts again, and their background
 /// subagents resume.
 async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &Loop) {
     if let Some(past) = agent.job.shared.replay.take(address) {
@@ -463,7 +463,7 @@ async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &L
     }
 }
 
-/// A nested call that is not repeated, whose background subagent has not ended.
+/// A recorded nested call whose background subagent has not ended.
 struct Started {
     /// The journal with the call, and its address.
     past: Arc<AgentPast>,

@@ -78,21 +78,21 @@ pub struct ReplayedCall {
     pub now: Option<CallText>,
 }
 
-/// How a call of a replay compares with the stored one.
+/// The comparison of a call in a replay with the stored call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// It was made anew, and the model would read the same.
+    /// The call was made again, and its result for the model is the same.
     Same,
     /// The call was made again, and its result differs from the recorded one.
     Differs,
-    /// Not made: the stored result was used.
+    /// The call was not made: the stored result was used.
     FromRecord,
     /// Made anew or left out, without a stored result for comparison.
     NotCompared,
     /// A newly asked model made a call that is not stored.
     Added,
-    /// The replay did not come to it.
+    /// The replay ended before this call.
     Missing,
 }
 
@@ -103,7 +103,7 @@ pub struct CallText {
     pub content: String,
     /// True if it is an error.
     pub is_error: bool,
-    /// How the call ended; absent where it started subagents.
+    /// The ending of the call; absent if the call started subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
 }
@@ -143,7 +143,8 @@ impl Rerun {
         Self { asks_model: true, ..self }
     }
 
-    /// Lets tools reach their granted hosts, with secrets. Requests have their effects a second time.
+    /// Lets tools reach their granted hosts, with secrets. The requests then have their effects a second
+    /// time.
     #[must_use]
     pub fn with_network(self) -> Self {
         Self { network: true, ..self }
@@ -255,7 +256,7 @@ impl Comparison {
         }
     }
 
-    /// In a word or two.
+    /// The comparison in a word or two.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",

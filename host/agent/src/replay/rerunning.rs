@@ -42,13 +42,13 @@ pub(crate) struct CallComparison<'a> {
     pub(crate) past: &'a AgentPast,
 }
 
-/// How a call that the stored model asked for is answered.
+/// The way in which a replay answers a call of the stored model.
 enum Way {
-    /// It is made.
+    /// The call is made again.
     Anew,
     /// The stored result, for this reason.
     Record(&'static str),
-    /// Not at all.
+    /// The call is not answered.
     CutShort,
 }
 
@@ -254,7 +254,7 @@ fn stand_in(agent: &CallExecutor<'_>, call: Call<'_>, then: Option<&LoggedResult
     agent.note(call, Executed { answer, attachments: Vec::new(), receipt, form })
 }
 
-/// Why a person or a hook kept the stored call from being made.
+/// The reason if a person or a hook refused the stored call.
 fn refused_by(then: &LoggedResult) -> Option<&'static str> {
     let denial = then.receipt.as_ref()?.receipt.denials.first()?;
     match denial.code {

@@ -1,5 +1,5 @@
-//! Whether an agent may call a tool, and who decided. Runs, `belljar explain`, `agents check` and the API all
-//! use this decision.
+//! The decision whether an agent may call a tool, with the source that decided. Runs, `belljar explain`,
+//! `agents check` and the API all use this decision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(crate) struct Reasons {
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
-/// Why the operator's grants lack a tool that is there for overlays.
+/// The reason why the grants lack a default tool for overlays.
 pub(crate) const NO_OVERLAYS: &str = "by default it is there for overlays, and `overlay = \"never\"` \
 under `[agents]` leaves none";
 
-/// The same where a directory itself may be written.
+/// The reason why the grants lack a default tool for overlays, if a directory itself is writable.
 pub(crate) const NO_OVERLAY_HERE: &str = "by default it is there for overlays, and `mounts` makes a \
 directory itself writable: name it under `add_tools`";
 
@@ -95,7 +95,7 @@ impl Means {
     }
 }
 
-/// Why a built-in tool is not offered to an agent; `None` = offered, if granted.
+/// The reason why a built-in tool is not offered to an agent; `None` = offered, if granted.
 pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> {
     if !means.depth.offers(tool) {
         return Some("it is not offered at this depth of a run");

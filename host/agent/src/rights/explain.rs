@@ -71,7 +71,7 @@ impl ResolvedAgent {
         }
     }
 
-    /// As [`Self::decision`] about handing work to an agent of this name.
+    /// As [`Self::decision`], for handing work to the agent `name`.
     pub fn may_hand_to(
         &self,
         host: &Host,

@@ -1,4 +1,4 @@
-//! From an agent's name to its definition, grants, rights and readiness.
+//! Resolves an agent's name to its definition, grants, rights and readiness.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub struct ResolvedAgent {
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
-/// Why there is no such agent to run.
+/// The reason why there is no such agent to run.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ResolveError {
     /// No agent has this name.
@@ -57,16 +57,16 @@ pub enum ResolveError {
     Workspace {
         /// The path as given.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It was there a moment ago.
+    /// The agent was removed since the last look.
     #[error("agent `{0}` is no longer there")]
     Gone(AgentId),
     /// The agent is blocked, and cannot be delegated to.
     #[error("agent `{0}` is blocked")]
     Blocked(AgentId),
-    /// Whoever asked has gone, or the time is up.
+    /// The caller has disconnected, or the time is up.
     #[error("looking for agents: {0}")]
     Stopped(#[from] WorkStopped),
 }
@@ -80,7 +80,7 @@ pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgen
     resolve_until(host, name, workspace, &StopSignal::never())
 }
 
-/// As [`resolve`], and ends with [`ResolveError::Stopped`] when the signal is raised.
+/// As [`resolve`], but a raised signal ends the search with [`ResolveError::Stopped`].
 pub fn resolve_until(
     host: &Host,
     name: &str,
@@ -110,7 +110,7 @@ pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, 
     resolve_all_until(host, workspace, &StopSignal::never())
 }
 
-/// As [`resolve_all`], and ends with [`ResolveError::Stopped`] when the signal is raised.
+/// As [`resolve_all`], but a raised signal ends the search with [`ResolveError::Stopped`].
 pub fn resolve_all_until(
     host: &Host,
     workspace: &Path,
@@ -146,19 +146,19 @@ pub fn resolve_behind<'a>(
     Ok(places.filter_map(move |at| Some(at_the_top(host, catalog.agents().get(at)?, &workspace))))
 }
 
-/// Resolves an agent that is not in the library, as if it were. The workspace is canonical.
+/// Resolves an agent that need not be in the library. The workspace is canonical.
 pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     at_the_top(host, agent, workspace)
 }
 
-/// An agent whose tools a client calls directly: the home's agent with this name, or without a file, an agent
-/// that asks for all its grants. INV-291: never an agent of a workspace or a library, so no stranger's file
-/// decides a client's rights. INV-392: an agent whose own file cannot be parsed does not get all its grants.
-/// The workspace is canonical.
+/// Resolves the agent whose tools a client calls directly: the home's agent with this name; without a file,
+/// an agent that requests all its grants. INV-291: never an agent of a workspace or a library, so that no
+/// stranger's file decides a client's rights. INV-392: an agent with a malformed file does not get all its
+/// grants. The workspace is canonical.
 ///
 /// # Errors
 ///
-/// When the name is invalid, or the file cannot be parsed.
+/// When the name is invalid, or the file is malformed.
 pub fn resolve_direct(
     host: &Host,
     slug: &str,
@@ -257,7 +257,7 @@ impl ResolvedAgent {
     }
 }
 
-/// As [`resolved`], with a look at the directories.
+/// As [`resolved`], and checks that the mounts' directories exist.
 fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let mut agent = resolved(host, agent, workspace);
     let absent = absent_directories(&agent.rights);
@@ -317,7 +317,7 @@ fn for_overlays(
     given.map(|(tool, _)| (tool, why)).filter(|(tool, _)| lacks(tool)).collect()
 }
 
-/// The command that would grant the agent's requests; none if the file is at fault.
+/// The command that would grant the agent's requests; empty if no grant would help.
 fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
     let change = GrantChange::for_missing(narrowed);
     if change.is_empty() {

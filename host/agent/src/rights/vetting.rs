@@ -26,11 +26,11 @@ const MAX_RULE: usize = 100;
 pub struct Vetted {
     /// The name, for example `reviewers`.
     pub name: String,
-    /// Where it came from.
+    /// The origin, for example a directory or a repository.
     pub source: String,
     /// The commit.
     pub revision: Option<String>,
-    /// How its files are.
+    /// The state of the files since the person agreed.
     pub state: Pin,
     /// The agents, by file.
     pub agents: Vec<VettedAgent>,
@@ -41,7 +41,7 @@ pub struct Vetted {
 /// An agent of a library.
 #[derive(Debug, Clone)]
 pub struct VettedAgent {
-    /// The agent under the grants as they stand.
+    /// The agent with the present grants.
     pub agent: ResolvedAgent,
     /// The file below the library's directory, for example `agents/scout.md`.
     pub file: String,
@@ -210,7 +210,7 @@ fn vetted(host: &Host, name: &str, root: &Root, agents: &[ResolvedAgent]) -> Vet
     vetted
 }
 
-/// Why a file that was agreed to is no agent.
+/// The reason why an accepted file is no agent.
 fn why_left_out(reason: Option<&SkipReason>) -> String {
     let name = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -46,7 +46,7 @@ pub(crate) struct Cost {
     steps: u64,
     /// States of patterns that are matched in a check.
     states: u64,
-    /// Those of the largest pattern.
+    /// The states of the largest pattern.
     largest: u64,
     /// Steps below alternatives.
     branches: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Size {
     nodes: u64,
     /// Bytes of its texts and names.
     bytes: u64,
-    /// Those of the longest.
+    /// The bytes of the longest text.
     longest: u64,
 }
 
@@ -153,7 +153,7 @@ impl Cost {
         self.marking.1 = self.marking.1.saturating_add(states);
     }
 
-    /// The same where all of it is marked as well.
+    /// Adds the marking steps to the steps, for a value that is also marked.
     fn marked(mut self) -> Self {
         self.steps = self.steps.saturating_add(self.marking.0);
         self.states = self.states.saturating_add(self.marking.1);
@@ -196,7 +196,7 @@ struct Scales<'a> {
     /// Weighed referenced parts; `None` = being weighed.
     known: BTreeMap<&'a str, Option<Cost>>,
     patterns: BTreeMap<&'a str, Pattern>,
-    /// Where it is.
+    /// The path of the present node in the schema.
     path: Vec<String>,
     stop: &'a StopSignal,
 }
@@ -315,7 +315,7 @@ impl<'a> Scales<'a> {
 /// A pattern is beyond its bound.
 struct TooLarge;
 
-/// Compiles a pattern as the matcher will, in both directions, and keeps nothing of it.
+/// Compiles a pattern in both directions, as the matcher will, and returns only its size.
 fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
     let Ok(translated) = to_rust_regex(pattern) else { return Ok(Pattern::default()) };
     let config = Config::new().nfa_size_limit(Some(MAX_PATTERN_MEMORY)).shrink(false);

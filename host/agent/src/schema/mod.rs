@@ -55,7 +55,7 @@ pub(crate) struct Check {
     pub(crate) text: String,
 }
 
-/// Why a text does not fit; escaped.
+/// The result of a check; the error is the escaped reason.
 pub(crate) type Verdict = Result<(), String>;
 
 impl Schema {
@@ -64,7 +64,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Why it cannot be used, as a clause: "is deeper than 64".
+    /// The reason against the schema, as a clause; for example, "is deeper than 64".
     pub(crate) fn weigh(schema: &Value, stop: &StopSignal) -> Result<Cost, String> {
         if schema.to_string().len() > MAX_CALLER_TOOL_BYTES {
             return Err(format!("has more than {MAX_CALLER_TOOL_BYTES} bytes"));

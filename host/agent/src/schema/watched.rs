@@ -26,7 +26,7 @@ pub(crate) struct Watch<'a> {
     stop: &'a StopSignal,
     asked: Cell<usize>,
     is_over: Cell<bool>,
-    /// All that was asked.
+    /// The number of all questions.
     #[cfg(test)]
     all: Cell<usize>,
 }
@@ -49,7 +49,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// All that was asked.
+    /// The number of all questions.
     #[cfg(test)]
     pub(crate) fn asked(&self) -> usize {
         self.all.get()

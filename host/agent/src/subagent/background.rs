@@ -117,7 +117,7 @@ impl Background {
         news
     }
 
-    /// Notes that the parent has this text, so the subagent needs no further note.
+    /// Notes the subagents whose end this text announces, so that the parent gets no further note about them.
     pub(crate) fn announced(&self, text: &str) {
         for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
             entry.announced = frame::announces(text, &entry.id);

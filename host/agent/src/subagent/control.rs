@@ -12,15 +12,15 @@ pub struct Control(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     subagents: HashMap<Arc<str>, CancellationToken>,
-    /// Who ended the whole run.
+    /// The canceller of the whole run.
     run_ended_by: Option<String>,
     /// The canceller of each subagent, by path.
     ended_by: HashMap<Arc<str>, String>,
 }
 
 impl Control {
-    /// Cancels the subagent with this path, and its descendants. `by`: the caller; the first caller stays
-    /// noted. `false` = no such subagent runs or waits.
+    /// Cancels the subagent with this path, and its descendants. `by` = the caller; of several callers, the
+    /// first is noted. `false` = no such subagent runs or waits.
     pub fn cancel(&self, path: &str, by: &str) -> bool {
         let mut state = self.state();
         let found = state.subagents.get_key_value(path);
@@ -44,8 +44,8 @@ impl Control {
         self.state().run_ended_by.clone()
     }
 
-    /// The canceller of the subagent at this path: of the subagent, an ancestor, or the whole run. `None` =
-    /// nobody from outside.
+    /// The canceller of the subagent at this path: of the subagent, of an ancestor, or of the whole run.
+    /// `None` = not cancelled from outside.
     pub fn cancelled_by(&self, path: &str) -> Option<String> {
         let state = self.state();
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);

@@ -38,13 +38,13 @@ use crate::tools::call::Call;
 use crate::tools::dispatch::{Reason, Refusal};
 use crate::tools::executor::CallExecutor;
 
-/// The agent for a task that names none.
+/// The agent for a task that names no agent.
 const GENERAL_PURPOSE: &str = "general-purpose";
 
 /// The part of a fork's path that stands for a name.
 const FORK: &str = "fork";
 
-/// The same of an agent that is called so; no slug has a `:`.
+/// The name of a fork as an agent; no slug contains a `:`.
 const CALLED_FORK: &str = "agent:fork";
 
 impl CallExecutor<'_> {
@@ -148,7 +148,7 @@ impl CallExecutor<'_> {
         let context = asked.context.as_deref().map(|text| part("context", text));
         let (context, task) = (context.as_deref(), part("task", &asked.task));
         if !fork {
-            // It is cut where the request is made.
+            // Only noted here: the instructions are cut when the request is made.
             part("instructions", &agent.definition.body);
         }
         let first = if fork {
@@ -257,7 +257,7 @@ fn not_isolated(rights: &Rights) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The child's rights: never more than the parent's, and only tools that nothing bars.
+/// The child's rights: at most the parent's, without barred tools.
 fn attenuated(
     parent: &Rights,
     asked: &Asked,

@@ -25,7 +25,7 @@ struct State {
     tokens: u64,
 }
 
-/// The head of a batch, said when it starts.
+/// The head of a batch, announced at the start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heading<'a> {
     /// The subject of its tasks, in the words of the parent.
@@ -54,7 +54,7 @@ impl Batch {
         Self::unannounced(shared, parent, id, children.len())
     }
 
-    /// The same without telling anybody: they were announced before.
+    /// A batch that was announced before the process died: makes no event.
     pub(crate) fn unannounced(
         shared: &Arc<Shared>,
         parent: &Arc<str>,
@@ -131,7 +131,7 @@ impl Batch {
         }
     }
 
-    /// How its subagents ended, in a line.
+    /// One line about the subagents' endings.
     pub(crate) fn summary(&self) -> String {
         self.state().summary()
     }

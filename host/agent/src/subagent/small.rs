@@ -16,7 +16,7 @@ use crate::rights::resolve::ResolvedAgent;
 /// The profile of one subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Small {
-    /// The limits that its grant does not state.
+    /// Limits of the profile, for limits that the subagent's grant leaves out.
     pub(crate) limits: LimitsRequest,
     /// The largest number of bytes of the instructions, of the task and of the context, each; `None` = a
     /// fork, because a fork has its parent's prompt.
@@ -24,7 +24,7 @@ pub(crate) struct Small {
 }
 
 impl Small {
-    /// `None` = it has what holds for every agent.
+    /// The profile of a child; `None` = the child has the same limits as every agent.
     pub(crate) fn for_child(
         settings: &Settings,
         agent: &ResolvedAgent,
@@ -46,12 +46,12 @@ impl Small {
         Some(Self { limits, prompt: (!fork).then_some(bytes) })
     }
 
-    /// The bytes that its instructions are cut at.
+    /// The byte at which instructions are cut.
     pub(crate) fn instructions(&self) -> Option<usize> {
         self.prompt
     }
 
-    /// A part of the prompt as it is sent. One that is cut is noted for the person.
+    /// A part of the prompt, cut at the limit. A cut is noted for the person.
     pub(crate) fn part<'a>(
         &self,
         what: &str,

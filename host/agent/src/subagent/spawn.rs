@@ -42,7 +42,7 @@ enum Wait {
     Not,
 }
 
-/// A child as the list of those in the background shows it.
+/// A child's entry in the list of background subagents.
 struct Entrant {
     name: String,
     task: String,
@@ -179,7 +179,7 @@ impl CallExecutor<'_> {
         answer
     }
 
-    /// How the subagents in the background are doing.
+    /// The states of the background subagents, as text for the model.
     pub(crate) fn status(&self, id: Option<&str>) -> Answer {
         match self.background.list(id) {
             Some(content) => Answer { content, is_error: false },
@@ -235,13 +235,13 @@ impl CallExecutor<'_> {
         self.in_background(call, &id, &shown, cancel, child);
         let content = match asked {
             true => frame::started_in_background(&shown.name, &id),
-            // It waited for it before the process died.
+            // The agent waited for the child before the process died.
             false => frame::left_in_background(&shown.name, &id),
         };
         Answer { content, is_error: false }
     }
 
-    /// Runs a child to its end, or for so long: then it runs on in the background.
+    /// Runs a child to its end. After the longest wait the child continues in the background.
     async fn run_or_leave(
         &self,
         call: Call<'_>,

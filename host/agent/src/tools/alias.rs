@@ -1,8 +1,9 @@
-//! An agent's tools under the author's names: showing the tools to the model, and translating the calls.
+//! An agent's tools under the names of its file: shows the tools to the model, and translates the calls.
 //! Pure.
 //!
 //! All later code (rights, hooks, receipts, events) uses belljar's names only. A tool shown under another
-//! name cannot be called by its own, so the advertised names are exactly the callable ones.
+//! name cannot be called by its own, so the advertised names are exactly the callable ones. For example, a
+//! file with `Read` shows `Read`, and receipts name `file_read`.
 
 use std::collections::BTreeMap;
 
@@ -58,12 +59,13 @@ impl Aliases {
         self.aliases.get(name).copied()
     }
 
-    /// The names under which a tool is shown, if other than its own.
+    /// The shown names of a tool that differ from its own name.
     pub(crate) fn names(&self, tool: &str) -> Vec<&'static str> {
         self.aliases.values().filter(|alias| alias.tool == tool).map(|alias| alias.name).collect()
     }
 
-    /// The text for the model: after a call under another name, an error uses that name and its arguments.
+    /// Rewrites an error for the model: after a call under another name, the error has that name and its
+    /// arguments.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         let Some(alias) = self.alias(called).filter(|_| answer.is_error) else { return answer };
         let mut content = answer.content.replace(&quoted(alias.tool), &quoted(alias.name));
@@ -100,7 +102,7 @@ fn clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'s
     })
 }
 
-/// The names in the file's `tools` that mean this tool.
+/// The names in the file's `tools` that stand for this tool.
 fn written<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
     let all = definition.tools_as_written.iter().flatten();
     let own = all.map(String::as_str).filter(|name| *name == tool);

@@ -1,5 +1,5 @@
-//! The tools of a caller: shown to the model beside the agent's own, and executed by the caller. A
-//! call of one ends the agent's turn; nothing happens here.
+//! The tools of a caller: shown to the model beside the agent's own, and executed by the caller. A call of a
+//! caller's tool ends the agent's turn, without an effect here.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Provider, Refusal, check_arguments};
 
-/// How the names of tools begin that other servers provide: an operator may add some at any time.
+/// The prefix of tools of MCP servers. Reserved, because an operator may add servers at any time.
 const OF_SERVERS: &str = "mcp__";
 
 /// The tools of a caller, with the schemas of their arguments. Empty by default.

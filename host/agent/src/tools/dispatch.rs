@@ -1,8 +1,7 @@
-//! The decision about a tool call: the second of the three places where
-//! the allowlist is enforced. Pure.
+//! The decision about a tool call: the second of the three places that enforce the allowlist. Pure.
 //!
-//! An unknown, misspelt or denied name gets the same answer, which names only the advertised tools: a model
-//! does not learn about denied tools, nor how to get them.
+//! An unknown, misspelt or denied name gets the same answer, which names only the advertised tools, so that a
+//! model does not learn about denied tools or how to get them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,11 +48,11 @@ pub(crate) struct Dispatcher {
 pub(crate) enum Decision {
     /// Call the component.
     Tool(ToolPermit),
-    /// Do it here, with the permit for the built-in tool itself.
+    /// Execute the built-in tool, with this permit.
     Builtin(ToolPermit, BuiltinCall),
     /// Answer at once.
     Refuse(Refusal),
-    /// For the caller to execute: the agent ends with the call.
+    /// The caller executes the call, and the agent ends.
     HandOver,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct Refusal {
     pub(crate) reason: Reason,
 }
 
-/// Why a call was not executed.
+/// The reason why a call was not executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// A right is missing.
@@ -90,12 +89,12 @@ impl Dispatcher {
         Self { rights, advertised, in_code, aliases, reasons, callers }
     }
 
-    /// The same, with what the reasons of refusals are read from.
+    /// Sets the source of the reasons of refusals.
     pub(crate) fn saying(self, reasons: Reasons) -> Self {
         Self { reasons, ..self }
     }
 
-    /// The same, beside tools that the caller executes.
+    /// Adds tools that the caller executes.
     pub(crate) fn beside(self, callers: CallerTools) -> Self {
         Self { callers, ..self }
     }
@@ -243,7 +242,7 @@ impl Decision {
         }
     }
 
-    /// The same decision with another permit for the same tool.
+    /// Replaces the permit by another one for the same tool.
     pub(crate) fn with_permit(self, change: impl FnOnce(ToolPermit) -> ToolPermit) -> Self {
         match self {
             Self::Tool(permit) => Self::Tool(change(permit)),
@@ -255,8 +254,7 @@ impl Decision {
 }
 
 impl Refusal {
-    /// The warning about a refused one of several subagents: the others run, so the call itself does not
-    /// fail.
+    /// The warning about one refused subagent of several. The others run, so the call itself does not fail.
     pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
         let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);
         let why = match &self.reason {

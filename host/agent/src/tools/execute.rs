@@ -86,7 +86,7 @@ impl CallExecutor<'_> {
         let calls_others = |permit: &ToolPermit| self.jar.may_call_others(self.job, permit.tool());
         let spawns = group.iter().any(|(_, decision)| match decision {
             Decision::Builtin(_, builtin) => builtin.spawns(),
-            // It may start subagents too.
+            // A tool's call may start subagents too.
             Decision::Tool(permit) => calls_others(permit),
             Decision::Refuse(_) | Decision::HandOver => false,
         });
@@ -169,7 +169,7 @@ impl CallExecutor<'_> {
                 self.builtin(call, permit, builtin, machine).await
             }
             Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
-            // It is answered before any call is executed.
+            // The answer exists before any call is executed.
             Decision::HandOver => Answer { content: HANDED_OVER.to_owned(), is_error: false },
             Decision::Tool(permit) => {
                 self.started(call);
@@ -241,7 +241,7 @@ impl CallExecutor<'_> {
         self.note(call, executed)
     }
 
-    /// The receiver of the tool's reports; nobody without a listener. The sandbox bounds their number and
+    /// The receiver of the tool's progress reports; `None` = no listener. The sandbox bounds their number and
     /// length.
     pub(crate) fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
         let events = &self.job.shared.events;

@@ -32,8 +32,8 @@ impl RemoteTools {
         self.0.contains_key(tool)
     }
 
-    /// Calls a tool, in a separate session if `fresh` (INV-350). In a replay nothing is sent (INV-201),
-    /// unless the operator allows it.
+    /// Calls a tool, in a separate session if `fresh` (INV-350). In a replay no request is sent (INV-201),
+    /// unless the operator allows requests.
     pub(crate) async fn call(
         &self,
         job: &Job,

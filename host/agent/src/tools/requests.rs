@@ -177,7 +177,7 @@ impl Held<'_> {
         used
     }
 
-    /// Persists how many tokens of the server's it takes.
+    /// Stores the number of the server's tokens that a text has used.
     async fn persist(&self, call: Call<'_>, tokens: u64, used: Option<Usage>) {
         let (server, number) = (self.server.to_owned(), self.number);
         let entry = || StepKind::Written(LoggedText { server, number, tokens, used });

@@ -1,4 +1,4 @@
-//! From a tool's output to the text for the model, and the parts for the outcome.
+//! Converts a tool's output to the text for the model and the parts for the outcome.
 
 use belljar_sandbox::{CallError, CallResult, Denial, Ending, Part, Receipt, ToolErrorKind};
 
@@ -97,7 +97,7 @@ pub(crate) fn of_refusal(tool: &str, arguments: &str, refusal: Refusal) -> Execu
     Executed { answer, attachments: Vec::new(), receipt, form: AnswerForm::failed(kind) }
 }
 
-/// A call that the host answered itself.
+/// The receipt and answer of a built-in tool's call.
 pub(crate) fn of_builtin(tool: &str, arguments: &str, answer: Answer) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending =
@@ -134,8 +134,8 @@ pub(crate) fn of_diverged(mut receipt: Receipt, how: String) -> Executed {
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// Why a call did not succeed, for the person: the refusal with facts, which the model does not see;
-/// otherwise the model's text.
+/// The reason of a failed call, for the person: the refusal's facts, which the model does not see; otherwise
+/// the model's text.
 pub(crate) fn error_of(executed: &Executed) -> Option<String> {
     if !executed.answer.is_error {
         return None;

@@ -73,7 +73,7 @@ impl Served {
         self.state().muted.contains(server)
     }
 
-    /// Mutes a server: nobody is asked any more.
+    /// Mutes a server: the person gets no more of its questions.
     pub(crate) fn mute(&self, server: &str) {
         self.state().muted.insert(server.to_owned());
     }

@@ -40,7 +40,7 @@ pub(crate) struct Talk<'a> {
     person: Option<Respondent<'a>>,
 }
 
-/// Why a server gets no result.
+/// The reason why a server gets no result.
 pub(crate) struct Refusal {
     code: i64,
     /// The text for the server, without facts about this machine.

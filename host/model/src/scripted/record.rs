@@ -29,7 +29,7 @@ struct State {
     bytes: usize,
 }
 
-/// Why a recording cannot be written.
+/// The reason why a recording cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The run was longer than a transcript may be.

@@ -71,7 +71,7 @@ pub(super) enum Ending {
     Hang,
 }
 
-/// Why a text is not a transcript.
+/// The reason why a text is not a transcript.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The text is longer than [`crate::limits::MAX_TRANSCRIPT_BYTES`].

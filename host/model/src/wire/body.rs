@@ -7,7 +7,7 @@ use reqwest::header::CONTENT_ENCODING;
 use crate::ModelError;
 use crate::limits::MAX_RESPONSE_BYTES;
 
-/// Why a body breaks off.
+/// The reason why a body breaks off.
 pub(crate) enum Broken {
     /// The connection does.
     Network(reqwest::Error),

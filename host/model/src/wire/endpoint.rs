@@ -36,7 +36,7 @@ pub(crate) struct Endpoint {
     key: Option<Key>,
 }
 
-/// Why a model's address or headers are not accepted.
+/// The reason why a model's address or headers are not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     /// The URL is not one that requests can be sent to.

@@ -128,7 +128,7 @@ impl GrantsBody {
     }
 }
 
-/// Why an agent is not simply ready.
+/// The reason why an agent is not simply ready.
 pub(crate) fn reasons(status: &AgentReadiness) -> &[String] {
     match status {
         AgentReadiness::Ready => &[],

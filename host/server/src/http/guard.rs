@@ -26,7 +26,7 @@ struct HostName {
     port: Option<u16>,
 }
 
-/// Why a name or an origin of the configuration cannot be used.
+/// The reason why a name or an origin of the configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wants}")]
 pub struct NameError {

@@ -92,7 +92,7 @@ pub(crate) struct PeerPlace {
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<PeerPlace>);
 
-/// Why there is no place.
+/// The reason why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
     /// The address has as many as it may, and all are at work.

@@ -94,7 +94,7 @@ pub(crate) const KINDS: &[KindRow] = &[
     row(Kind::Storage, "storage-full", 507, "as much is stored as may be"),
 ];
 
-/// Why a request fails.
+/// The reason why a request fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     kind: Kind,

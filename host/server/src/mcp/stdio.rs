@@ -26,7 +26,7 @@ const LOCAL: &str = "local";
 /// Characters of a client's name.
 const MAX_NAME: usize = 100;
 
-/// Why the streams could not be served.
+/// The reason why the streams could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
     /// The system gives no random bytes.

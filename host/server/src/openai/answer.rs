@@ -105,7 +105,7 @@ impl Completion {
     }
 }
 
-/// Why an answer ends.
+/// The reason why an answer ends.
 pub(crate) fn finish_reason(finished: &Finished) -> &'static str {
     match finished.standing {
         _ if !finished.calls.is_empty() => "tool_calls",

@@ -80,7 +80,7 @@ impl Finished {
         self.texts.join("\n\n")
     }
 
-    /// Why there is no answer; `None` = there is one.
+    /// The reason why there is no answer; `None` = there is one.
     pub(crate) fn problem(&self) -> Option<Problem> {
         let why = || self.error.as_ref().map(ToString::to_string);
         match self.standing {

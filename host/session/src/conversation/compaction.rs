@@ -75,11 +75,11 @@ pub(crate) struct Done {
     pub(crate) turns: usize,
     /// Its usage, also where there is no summary.
     pub(crate) used: Usage,
-    /// Why no summary was made.
+    /// The reason why no summary was made.
     pub(crate) problem: Option<CompactProblem>,
 }
 
-/// Why there is no summary.
+/// The reason why there is no summary.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactProblem {
     /// The store failed.
@@ -90,7 +90,7 @@ pub enum CompactProblem {
     Model {
         /// The model.
         model: String,
-        /// Why.
+        /// The reason.
         source: ModelError,
     },
     /// There is no model for it.

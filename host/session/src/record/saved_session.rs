@@ -105,11 +105,11 @@ pub(crate) struct Words {
 pub struct Saved<T = Outcome> {
     /// How it ended: of a team, a [`belljar_agent::TeamOutcome`].
     pub outcome: T,
-    /// Why the result is not on disk, if storing failed.
+    /// The reason why the result is not on disk, if storing failed.
     pub unsaved: Option<StoreError>,
 }
 
-/// Why a session cannot be resumed.
+/// The reason why a session cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The store refused or failed.
@@ -125,7 +125,7 @@ pub enum SessionError {
         session: String,
         /// Where the lock would be.
         dir: PathBuf,
-        /// Why it failed.
+        /// The reason why it failed.
         source: io::Error,
     },
     /// No session was begun in this workspace.

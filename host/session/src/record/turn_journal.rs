@@ -21,7 +21,7 @@ use belljar_agent::{
     StepEntry, StepKind,
 };
 
-/// Why a subagent has no outcome although its turn is over.
+/// The reason why a subagent has no outcome although its turn is over.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
 
 /// Denials of one call in the audit log; the receipt has all.

@@ -131,7 +131,7 @@ impl Inner {
         belljar_work::run(&LOOK_UP, &self.owner("files"), look).await
     }
 
-    /// Why a look or a decision was ended.
+    /// The reason why a look or a decision was ended.
     async fn why_ended(&self, session: &str) -> ServiceError {
         if self.draining.is_cancelled() {
             return ServiceError::Draining;

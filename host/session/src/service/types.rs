@@ -88,7 +88,7 @@ pub struct StoredTurnOf {
     pub is_last: bool,
 }
 
-/// Why something cannot be done.
+/// The reason why something cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// The session is missing or is another tenant's.
@@ -105,7 +105,7 @@ pub enum ServiceError {
     Blocked {
         /// Its identity.
         agent: String,
-        /// Why.
+        /// The reason.
         reasons: Vec<String>,
     },
     /// No model is configured.

@@ -75,7 +75,7 @@ pub(crate) struct Versions {
 pub(super) struct Looking {
     /// A version that could not be taken over yet: the store did not answer.
     pub(super) next: Option<Box<Version>>,
-    /// Why the present files are invalid, as logged.
+    /// The reason why the present files are invalid, as logged.
     pub(super) said: Option<String>,
 }
 

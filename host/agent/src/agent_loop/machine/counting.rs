@@ -6,8 +6,8 @@ use belljar_policy::{Budget, Exhausted, Hold, Meter};
 use crate::limits::{IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN};
 use crate::outcome::Usage;
 
-/// The usage of an answer. A server that counts nothing does not make tokens free: then a token for
-/// every four bytes counts.
+/// The usage of an answer. If a server counts no tokens, a token for every four bytes counts, so that tokens
+/// are never free.
 pub fn counted(prompt: u64, reply: &Reply) -> Usage {
     let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
         reply.usage;
@@ -57,7 +57,7 @@ pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
     Reply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
 }
 
-/// The fewest tokens that a model can count for this request.
+/// The fewest tokens that any model could count for a prompt of this size.
 pub(crate) fn least_tokens(prompt: u64) -> u64 {
     prompt / MAX_BYTES_PER_TOKEN
 }

@@ -9,7 +9,7 @@ use crate::limits::MAX_KEPT_RESULT;
 use crate::prompt::frame;
 
 impl Loop {
-    /// The same conversation, whose first `past` messages belong to earlier turns.
+    /// Marks the first `past` messages as earlier turns.
     pub(crate) fn behind(self, past: usize) -> Self {
         Self { past, ..self }
     }

@@ -4,14 +4,14 @@
 //! task ──> stage 1 ──> output, framed ──> stage 2 (side by side) ──> outputs, framed ──> ...
 //! ```
 //!
-//! - A team gives no right. Each agent runs with its own grants; if the team's file comes from a workspace or
-//!   a library, the rights are narrowed by the operator's grants for the team's id, so that a stranger's file
+//! - A team grants no right. Each agent runs with its own grants. If the team's file comes from a workspace
+//!   or a library, the operator's grants for the team's id narrow these rights, so that a stranger's team
 //!   gets no more from an operator's agent than from a stranger's.
-//! - One budget stands above all stages ([`Level::Team`]).
+//! - One budget is above all stages ([`Level::Team`]).
 //! - An agent's output is passed on in the same frame as a subagent's conclusion: marked as another agent's
 //!   text, with imitations of the frame escaped. The person's own task is passed on unchanged.
-//! - Nothing runs unless all agents of the team can.
-//! - There is always an outcome, with all that was done until then.
+//! - No agent runs unless all agents of the team can.
+//! - There is always an outcome, with all work done until the end.
 //!
 //! [`Level::Team`]: belljar_policy::Level::Team
 

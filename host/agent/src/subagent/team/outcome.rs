@@ -7,7 +7,7 @@ use crate::clock::RunId;
 use crate::outcome::ChildOrigin;
 use crate::outcome::{ChildSummary, Outcome, RunError, RunStatus, Usage};
 
-/// How a team ended. Always made, whatever happened.
+/// The outcome of a team. Made after every ending.
 #[derive(Debug, Clone, Serialize)]
 pub struct TeamOutcome {
     /// The run, shared by all agents.
@@ -19,7 +19,7 @@ pub struct TeamOutcome {
     pub status: RunStatus,
     /// The output of the last stage with one. Foreign text: escape it before showing it to a person.
     pub output: String,
-    /// Why the team did not complete; absent if completed.
+    /// The reason why the team did not complete; absent if completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
     /// The stages that began, in order.
@@ -28,13 +28,13 @@ pub struct TeamOutcome {
     pub planned: usize,
     /// The usage of all agents, with their subagents.
     pub total: Usage,
-    /// When it began.
+    /// The start of the run.
     pub started: Timestamp,
-    /// When it ended.
+    /// The end of the run.
     pub ended: Timestamp,
 }
 
-/// How one stage ended.
+/// The outcome of one stage.
 #[derive(Debug, Clone, Serialize)]
 pub struct StageOutcome {
     /// Its number, from 1.
@@ -49,7 +49,7 @@ pub struct StageOutcome {
     pub agents: Vec<MemberOutcome>,
 }
 
-/// How one agent of a stage ended.
+/// The outcome of one agent in a stage.
 #[derive(Debug, Clone, Serialize)]
 pub struct MemberOutcome {
     /// The place in events and receipts, for example `team/scout#0`.
@@ -58,7 +58,7 @@ pub struct MemberOutcome {
     pub spawn_index: u32,
     /// The task, cut at a bound: the rest consists of earlier outputs.
     pub task: String,
-    /// The context it was given.
+    /// The context in the team's file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The outcome, with receipts.
@@ -88,8 +88,8 @@ impl TeamOutcome {
         of(self.status).or_else(other).map(|agent| (stage.stage, agent))
     }
 
-    /// The same as the outcome of a run whose subagents are the team's agents: the form of saved runs and
-    /// receipts. `step` is the stage.
+    /// Converts to the outcome of a run whose subagents are the team's agents, which is the form of saved
+    /// runs and receipts. `step` = the stage.
     pub fn to_outcome(&self) -> Outcome {
         let children: Vec<ChildSummary> = self
             .stages
@@ -122,7 +122,7 @@ impl TeamOutcome {
 }
 
 impl MemberOutcome {
-    /// The same as a subagent of the team; `step` is the stage.
+    /// Converts to a subagent of the team; `step` = the stage.
     pub(crate) fn summary(&self, stage: usize) -> ChildSummary {
         ChildSummary {
             call_id: stage_id(stage),

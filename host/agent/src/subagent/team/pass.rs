@@ -33,7 +33,7 @@ pub(crate) fn task(member: &Member, input: Option<&str>, team_task: &str) -> Str
     }
 }
 
-/// The same for a person: the origin of the input instead of its text.
+/// The task of a member as a person sees it: with the origin of the input instead of its text.
 pub(crate) fn task_shown(member: &Member, stage: usize, team_task: &str) -> String {
     let input = match stage {
         1 => team_task.to_owned(),
@@ -63,7 +63,7 @@ pub(crate) fn output(agents: &[MemberOutcome]) -> String {
     texts.join("\n\n")
 }
 
-/// How a stage ended, from how its agents did.
+/// The status of a stage, from its agents' statuses.
 pub(crate) fn status(agents: &[MemberOutcome], join: Join) -> RunStatus {
     let count = |status| agents.iter().filter(|agent| agent.outcome.status == status).count();
     let failed = count(RunStatus::Failed);

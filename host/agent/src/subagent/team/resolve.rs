@@ -21,12 +21,12 @@ pub struct ResolvedTeam {
     pub definition: Arc<TeamDefinition>,
     /// The agents of each stage, in the order written; fewer where there are problems.
     pub(crate) stages: Vec<Vec<Arc<ResolvedAgent>>>,
-    /// Why the team cannot run: unknown or blocked agents. Each problem names the line and, if known, the
-    /// remedy.
+    /// The reason why the team cannot run: unknown or blocked agents. Each problem names the line and, if
+    /// known, the remedy.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Finds a team and its agents, after refreshing the libraries, so that an edit counts at once.
+/// Resolves a team and its agents, after a look for changed files, so that an edit counts at once.
 pub fn resolve_team(
     host: &Host,
     name: &str,
@@ -111,7 +111,7 @@ fn agents(
     agents
 }
 
-/// Why a member cannot run.
+/// An obstacle of a member.
 struct Problem {
     code: &'static str,
     message: String,

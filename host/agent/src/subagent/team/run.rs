@@ -110,7 +110,7 @@ pub async fn run_team_as(
     }
 }
 
-/// How the team ends.
+/// The status of a team, with the error.
 type Ending = (RunStatus, Option<RunError>);
 
 /// A member that is to run.
@@ -129,7 +129,7 @@ struct Run<'a> {
     path: Arc<str>,
     cancel: CancellationToken,
     budget: Budget,
-    /// When the time of the whole is up, and how much it was in seconds.
+    /// The deadline of the team, and the time limit in seconds.
     deadline: Option<(Instant, u64)>,
     /// The time of waiting for a person, which does not count.
     pause: Arc<Pause>,
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
             self.done.push(done);
             match status {
                 RunStatus::Completed => {}
-                // Without a word there is nothing to resume.
+                // An agent without output leaves nothing to continue with.
                 RunStatus::Partial if silent => return (RunStatus::Partial, error),
                 RunStatus::Partial => early = early.or(error),
                 RunStatus::Failed | RunStatus::Cancelled => return (status, error),

@@ -5,7 +5,7 @@ use belljar_policy::{Mount, ToolName, ToolRights};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A question to a person. Foreign text: escape it before showing it.
+/// A question to a person. Foreign text, which must be escaped before a person sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// The number in the run, as in the event.
@@ -25,7 +25,7 @@ pub struct Question<'a> {
 pub struct PrivateQuestion<'a> {
     /// The number in the run, as in the event.
     pub id: u64,
-    /// Who asks.
+    /// The path of the asking agent.
     pub agent: &'a str,
     /// The text for the person, which may repeat earlier answers.
     pub question: &'a str,
@@ -90,7 +90,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// The word as events and records spell it.
+    /// The word in events and records.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -99,20 +99,20 @@ impl Approval {
 /// The person's answer to a question in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// These words.
+    /// The person answered with this text.
     Words(String),
     /// The person left the field blank.
     Blank,
-    /// No, they do not answer.
+    /// The person declined to answer.
     No,
-    /// There is nobody.
+    /// No person is present.
     Nobody,
-    /// They closed the question: no word, and not blank either.
+    /// The person closed the question without an answer.
     Cancelled,
 }
 
 impl Said {
-    /// Words; blank where there are none.
+    /// Converts a text; blank or absent = [`Self::Blank`].
     pub fn of(words: Option<String>) -> Self {
         words.filter(|words| !words.trim().is_empty()).map_or(Self::Blank, Self::Words)
     }
@@ -129,8 +129,8 @@ pub trait Asker: Send + Sync {
         let _ = (id, call);
     }
 
-    /// Puts the root agent's question to the person. All but the number is foreign text. Default: nobody is
-    /// present.
+    /// Asks the person a question of the root agent. All but the number is foreign text. Default: no person
+    /// is present.
     async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let _ = (id, agent, question, options);
         Said::Nobody

@@ -3,7 +3,7 @@
 
 use belljar_policy::ToolPermit;
 
-/// Why a call is made without asking a person now.
+/// The reason why a call is made without a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instead {
     /// A hook of the operator allows this very call.

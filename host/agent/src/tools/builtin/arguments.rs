@@ -63,7 +63,7 @@ impl SpawnArguments {
     }
 }
 
-/// Where a subagent changes files. Absent = where its parent does.
+/// The place of a subagent's changes. Absent = its parent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Isolation {
@@ -82,7 +82,7 @@ pub(crate) enum Mode {
     Fork,
 }
 
-/// One thing to be done.
+/// One item of the list of work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Todo {
@@ -98,13 +98,13 @@ pub(crate) struct Todo {
 pub(crate) enum TodoCall {
     /// This is the list from now on.
     Write(Vec<Todo>),
-    /// One more.
+    /// Adds an item.
     Create { content: String, detail: Option<String> },
-    /// One item with all details.
+    /// Shows one item with all details.
     Get { id: String },
-    /// All.
+    /// Shows all items.
     List,
-    /// One is another.
+    /// Changes an item.
     Update { id: String, change: TodoChange },
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct TodoChange {
     pub(crate) content: Option<String>,
     pub(crate) detail: Option<String>,
     pub(crate) status: Option<TodoStatus>,
-    /// It is removed.
+    /// True to remove the item.
     pub(crate) delete: bool,
     /// The ids of items that wait for this item.
     pub(crate) blocks: Vec<String>,
@@ -126,7 +126,7 @@ pub(crate) struct TodoChange {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum WorktreeCall {
-    /// From now on the agent works in a copy of its overlays.
+    /// The agent works in a copy of its overlays from now on.
     Enter {
         #[serde(default)]
         name: Option<String>,

@@ -22,7 +22,7 @@ yours when it concludes. Default: it changes yours.";
 const AGENT: &str = "The name of the agent, from the list in your instructions. Left out: \
 `general-purpose`.";
 
-/// All built-in tools as they are advertised, for lists.
+/// The specifications of all built-in tools, for lists.
 pub fn builtin_tool_specs() -> Vec<ToolSpec> {
     BuiltinTool::ALL.into_iter().map(spec).collect()
 }

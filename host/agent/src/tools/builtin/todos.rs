@@ -44,7 +44,8 @@ impl TodoList {
                     for result in results.iter().filter(|result| !result.is_error) {
                         let call = asked.iter().find(|call| call.id == result.id);
                         if let Some(change) = call.and_then(|call| change(call, dispatcher)) {
-                            // What failed then is an error above.
+                            // A change that failed at its time is an error in the conversation, and fails
+                            // again.
                             let _ = list.apply(&change);
                         }
                     }

@@ -76,12 +76,12 @@ impl Depth {
         Self { level: 0, max_depth, forked: false }
     }
 
-    /// One level further down.
+    /// The depth of a child.
     pub(crate) fn below(self, forked: bool) -> Self {
         Self { level: self.level.saturating_add(1), forked: self.forked || forked, ..self }
     }
 
-    /// The same for an agent whose own file limits the levels below.
+    /// Lowers the deepest level to the bound in the agent's own file.
     pub(crate) fn bounded(self, asked: Option<&SubagentsAsk>) -> Self {
         let levels = asked.and_then(|asked| asked.max_depth);
         let deepest = levels.map_or(u32::MAX, |levels| self.level.saturating_add(levels));

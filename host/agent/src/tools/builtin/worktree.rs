@@ -56,8 +56,8 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Restores the place of an agent after a call that had this result in the dead process. Nothing is
-    /// copied, merged or dropped again.
+    /// Restores the worktree of an agent after a call with a stored result. Nothing is copied, merged or
+    /// dropped again.
     pub(crate) async fn worktree_was(&self, call: Call<'_>, asked: &WorktreeCall) {
         let to = match asked {
             WorktreeCall::Enter { name } => self.layers().map(|layers| Worktree {

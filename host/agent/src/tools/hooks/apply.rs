@@ -1,5 +1,4 @@
-//! Where hooks come in: before a call, after a call, when an agent starts, when it wants to
-//! end.
+//! Runs hooks at their events: before a call, after a call, when an agent starts, and when it ends.
 
 use std::future::Future;
 use std::time::Instant;
@@ -31,7 +30,7 @@ const NO_ANSWER: &str = "the hook gave no answer";
 #[derive(Default)]
 struct Said {
     asked: bool,
-    /// Only while nothing changes the arguments that were allowed.
+    /// True while no later hook has changed the arguments that a hook allowed.
     allowed: bool,
     refused: Option<Refusal>,
     notes: String,
@@ -152,8 +151,8 @@ impl CallExecutor<'_> {
         answer
     }
 
-    /// Runs the hooks before a subagent's first model call. Returns their text for the model, or the ending
-    /// if one refuses.
+    /// Runs the hooks before a subagent's first model call. Returns the hooks' text for the model, or the
+    /// ending if a hook refuses.
     pub(crate) async fn before_start(&self, timer: &mut Timer) -> Result<String, Ending> {
         let event = HookEvent::SubagentStart;
         let names = self.names();
@@ -284,7 +283,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// Arguments as every reader takes them: each key once.
+/// Parses arguments into an object in which each key occurs once.
 fn object(arguments: &str) -> Result<Map<String, Value>, Refusal> {
     belljar_received::json::from_str(arguments).map_err(|error| {
         let shown = Shown::clipped(&error.to_string(), 200).to_string();

@@ -12,9 +12,9 @@ use super::{Action, Hook, Hooks};
 /// One hook with the state of its program or component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCheck {
-    /// When it runs.
+    /// The event of the hook.
     pub event: HookEvent,
-    /// For which tools or agents; empty = all. Escaped.
+    /// The pattern for tools or agents; empty = all. Escaped.
     pub matcher: String,
     /// The command or the component's path, for example `./check.sh`; escaped and cut.
     pub name: String,
@@ -58,7 +58,7 @@ impl Hook {
     }
 }
 
-/// Why a component cannot load as a hook, as far as its bytes show.
+/// The reason why a component cannot load as a hook, as far as its bytes show; `None` = no reason found.
 fn unfit(wasm: &Wasm) -> Option<String> {
     let found = match inspect(wasm.bytes()) {
         Ok(found) => found,

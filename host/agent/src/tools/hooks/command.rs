@@ -19,7 +19,7 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 /// How long the host waits for a killed command to disappear.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
-/// How a command ended.
+/// The exit and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// `None` = by a signal.
@@ -44,8 +44,8 @@ pub(crate) async fn start(
     started.map_err(|error| format!("it cannot start: {error}"))
 }
 
-/// Feeds a started command, and reads its output. An error has the reason; the command's whole process group
-/// is gone then.
+/// Writes the input of a started command, and reads its output. After an error, which has the reason, the
+/// command's whole process group has ended.
 pub(crate) async fn run(
     mut child: Running,
     input: &str,
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     let ended = {
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // A command that ignores its input closes the pipe.
+                // Ignored, because a command that does not read its input closes the pipe.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };

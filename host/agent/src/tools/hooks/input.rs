@@ -62,7 +62,7 @@ impl HookInput {
         input
     }
 
-    /// For a command: the directory is the operator's.
+    /// The input of a command, which sees the operator's directory.
     pub(crate) fn for_command(&self, workspace: &Path) -> String {
         self.text(&workspace.to_string_lossy())
     }

@@ -50,7 +50,7 @@ pub(crate) struct Hook {
 enum Action {
     Command {
         text: String,
-        /// Starts the command; absent if this process may start programs itself.
+        /// The starter of the command; `None` = this process starts programs itself.
         broker: Option<Broker>,
     },
     Component(Component),
@@ -72,11 +72,11 @@ pub(crate) struct Judgement {
     arguments: Option<String>,
     /// The agent has to end, and why.
     halt: Option<String>,
-    /// For the person.
+    /// A text for the person.
     message: Option<String>,
-    /// For the model, beside the call's result.
+    /// A text for the model, beside the call's result.
     context: Option<String>,
-    /// A problem that stops nothing; for the person.
+    /// A fault without effect on the call, for the person.
     fault: Option<String>,
 }
 
@@ -97,8 +97,7 @@ impl Hooks {
         Self(settings.hooks.iter().map(Hook::of).collect())
     }
 
-    /// The same hooks, with commands started by the broker: for a process behind the OS
-    /// sandbox.
+    /// Lets the broker start commands, for a process behind the OS sandbox.
     #[must_use]
     pub fn through(mut self, broker: &Broker) -> Self {
         for hook in &mut self.0 {

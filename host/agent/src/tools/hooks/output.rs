@@ -15,7 +15,7 @@ use super::command::Ran;
 use super::{Judgement, Verdict};
 use crate::limits::{MAX_HOOK_TEXT, cut};
 
-/// The reason where a hook gives none.
+/// The reason of a hook that states none.
 const NO_REASON: &str = "no reason given";
 
 #[derive(Debug, Default, Deserialize)]

@@ -9,6 +9,6 @@ use tokio::sync::Mutex;
 pub(crate) struct HookState {
     /// Held while hooks run. Fair, so calls keep their order.
     pub(crate) turn: Mutex<()>,
-    /// Why the agent has to end.
+    /// The reason of a hook that ends the agent.
     pub(crate) halted: OnceLock<String>,
 }

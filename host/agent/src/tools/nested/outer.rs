@@ -25,7 +25,7 @@ pub(crate) struct Outer {
     forms: Mutex<HashMap<usize, AnswerForm>>,
     /// The places of nested calls that match the record, or have none.
     followed: Mutex<HashSet<usize>>,
-    /// How it went another way than recorded.
+    /// The difference to the record.
     diverged: OnceLock<String>,
     /// The room for receipts, shared by all calls below one model call.
     room: Arc<Room>,
@@ -90,12 +90,12 @@ impl Outer {
         format!("{}.{}", self.id, place + 1)
     }
 
-    /// Keeps the form of an answer until it is told.
+    /// Stores the form of an answer until the tool gets the answer.
     pub(crate) fn keep(&self, place: usize, form: AnswerForm) {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner).insert(place, form);
     }
 
-    /// The same, to be persisted.
+    /// The form of an answer, for the journal.
     pub(crate) fn form(&self, place: usize) -> AnswerForm {
         let forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         forms.get(&place).cloned().unwrap_or_default()
@@ -160,7 +160,7 @@ impl Outer {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// How it went another way than recorded.
+    /// The difference to the record, if any.
     pub(crate) fn diverged(&self) -> Option<&str> {
         self.diverged.get().map(String::as_str)
     }

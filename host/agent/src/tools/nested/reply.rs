@@ -1,4 +1,4 @@
-//! From a model's text to the result for the tool that made the call.
+//! Converts a model's text to the result for the tool that made the call.
 
 use belljar_sandbox::{Output, Part, PeerError, PeerResult, ToolErrorKind};
 use serde::{Deserialize, Serialize};

@@ -60,7 +60,7 @@ impl CallExecutor<'_> {
                     if outer.diverged().is_some() {
                         break None;
                     }
-                    // Whoever asked may be gone, and its call ends.
+                    // An error: the asking tool has ended, and so does its call.
                     let _ = reply.send(answers);
                 }
                 ended = &mut running => {
@@ -167,7 +167,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// The calls without a result yet. On drop they are given up, each with a receipt.
+/// The calls without a result yet. Dropping this ends the calls, each with a receipt.
 struct Open<'a, 'j> {
     agent: &'a CallExecutor<'j>,
     calls: Vec<Call<'a>>,

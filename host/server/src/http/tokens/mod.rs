@@ -49,7 +49,7 @@ pub(crate) struct Admitted {
     pub(crate) given: Given,
 }
 
-/// Why a token is not.
+/// The reason why a token is not.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The token is malformed or of an unsupported kind.
