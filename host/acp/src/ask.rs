@@ -69,7 +69,7 @@ impl Chosen {
         }
     }
 
-    /// The person's word, where the options are those of a permission. Whatever is no clear yes is a no.
+    /// Converts an answer to a permission's decision. An answer that is not clearly yes is a no.
     pub(crate) fn approval(&self) -> Approval {
         match (self, self.ending()) {
             (Self::Cancelled, _) => Approval::Cancelled,
@@ -107,7 +107,7 @@ pub(crate) async fn permission(
     answer(door, turn, id, word);
 }
 
-/// Asks what an agent wants to know, where the editor can be asked such.
+/// Asks the person an agent's question, if the editor supports such questions.
 pub(crate) async fn clarify(
     door: &Door,
     to: &Connection,
@@ -189,7 +189,7 @@ async fn form(to: &Connection, session: &str, question: &str, options: &[String]
     }
 }
 
-/// One of the options, where the editor knows no forms.
+/// Asks for one of the options, for an editor without forms.
 async fn pick(
     to: &Connection,
     session: &str,

@@ -30,7 +30,7 @@ pub(crate) struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    /// The host for it: whoever asks there asks the person in the editor.
+    /// A host for the run: its questions go to the person in the editor.
     pub(crate) fn host(&self) -> Host {
         let mut host = Host::clone(&self.door.service.host());
         host.asker = Arc::new(Person {
@@ -71,12 +71,12 @@ impl Beside<'_> {
         ended.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))
     }
 
-    /// Says something in the session.
+    /// Shows a text in the session.
     pub(crate) async fn says(&self, text: &str) {
         self.door.send(self.to, self.session, words::remark(text)).await;
     }
 
-    /// Says where the rest of it is.
+    /// Shows the commands that print the receipts and changes of the run.
     pub(crate) async fn says_where(&self, run: &RunId, who: &str) {
         let note = format!(
             "\n\n`belljar receipts {run}` has what {who} did, `belljar changes {run}` what it changed."

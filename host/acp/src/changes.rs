@@ -133,8 +133,8 @@ pub(crate) async fn discard(
     Ok(told(done).join("\n"))
 }
 
-/// Shows the changes to decide about and asks for an option; a further option leaves all unchanged. `None` =
-/// nobody chose.
+/// Shows the changes to decide about and asks for an option; a further option leaves all changes undecided.
+/// `None` = no option was chosen.
 async fn decide(
     door: &Door,
     to: &Connection,

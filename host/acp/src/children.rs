@@ -29,7 +29,8 @@ pub(crate) fn is_child(path: &str) -> bool {
     path.contains('/')
 }
 
-/// On the parent, before any update of the child: the child exists, and may be cancelled.
+/// The update on the parent that announces a child, before any update of the child. The child may be
+/// cancelled.
 pub(crate) fn announce(id: &str, path: &str, task: &str) -> SessionUpdate {
     let title = path.rsplit('/').next().unwrap_or(path);
     let line = task.trim().lines().next().unwrap_or_default();
@@ -42,7 +43,7 @@ pub(crate) fn announce(id: &str, path: &str, task: &str) -> SessionUpdate {
     )
 }
 
-/// On the child: the task from its parent.
+/// The update on the child with the task from its parent.
 pub(crate) fn task(parent: &str, id: &str, task: &str) -> SessionUpdate {
     SessionUpdate::SessionMessage(
         SessionMessage::new(format!("{id}.task"))
@@ -54,7 +55,7 @@ pub(crate) fn task(parent: &str, id: &str, task: &str) -> SessionUpdate {
     )
 }
 
-/// On the parent: the child works.
+/// The update on the parent about a running child.
 pub(crate) fn runs(id: &str) -> SessionUpdate {
     let state = StateUpdate::Running(RunningStateUpdate::new());
     SessionUpdate::SubagentUpdate(SubagentUpdate::new(id.to_owned()).state(state))

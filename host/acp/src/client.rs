@@ -13,7 +13,7 @@ pub(crate) struct Client {
     pub(crate) compaction: bool,
     /// Questions with a form.
     pub(crate) forms: bool,
-    /// Output that is shown as a terminal; nothing runs there.
+    /// True if output can be shown as a terminal; nothing runs in that terminal.
     pub(crate) terminals: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::open::Prompting;
 use crate::prompt::Prompt;
 use crate::{aside, team, turn, words};
 
-/// A command that belljar has itself.
+/// One of belljar's own commands.
 struct Row {
     name: &'static str,
     action: Action,
@@ -152,7 +152,7 @@ pub(crate) async fn perform(
             Action::Compact | Action::Agent | Action::Team(_) | Action::Skill(_) => Ok(None),
         }
     };
-    // INV-305: an answer that comes after the cancellation decides about nothing.
+    // INV-305: an answer after the cancellation decides nothing.
     let Some(done) = prompting.cancel.run_until_cancelled(work).await else {
         return Ok(StopReason::Cancelled);
     };
@@ -200,7 +200,7 @@ async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
     let used = door.service.past(session).await.map_err(|error| of_service(&error))?.used;
     let agent = door.stored(session).await?.agent;
     let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
-    // It reads files.
+    // Looked up on a thread, because files are read.
     let found = door.service.look_up(move |_| resolve_known(&host, &agent, &workspace)).await;
     let found = found.map_err(|error| failed(error.to_string()))?;
     let agent = found.map_err(|error| invalid(Shown::multiline(&error.to_string()).to_string()))?;

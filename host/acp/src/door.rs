@@ -106,7 +106,8 @@ impl Door {
         ))
     }
 
-    /// A session that can be opened here: a conversation in this workspace. Any other is answered as missing.
+    /// Finds a session that can be opened here: a conversation in this workspace. Other sessions count as
+    /// missing.
     pub(crate) async fn stored(&self, id: &str) -> Result<StoredSession, Error> {
         // INV-301: no path and no pattern.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

@@ -175,7 +175,7 @@ impl Telling<'_> {
         let mut out = now.said(|_| true);
         out.extend(now.updates.ends());
         self.send(out).await?;
-        // A turn without events: they are gone, or it ran beside the conversation.
+        // A turn without events: the events were deleted, or the turn ran beside the conversation.
         if now.root.is_none() && !now.past.output.is_empty() {
             let text = now.past.output.clone();
             self.send(vec![Out::Update(self.session.to_owned(), remark(&text))]).await?;
@@ -234,7 +234,7 @@ impl Now {
         }
     }
 
-    /// The words of these agents until now.
+    /// The pending texts of the agents for which `whose` is true.
     fn said(&mut self, whose: impl Fn(&str) -> bool) -> Vec<Out> {
         let (said, open) =
             std::mem::take(&mut self.saying).into_iter().partition(|(agent, _)| whose(agent));

@@ -6,10 +6,10 @@
 //!    └──────────── updates, questions <──┴───────────────────────────────┘
 //! ```
 //!
-//! A session of the editor is a session of the store, and a prompt is a turn of it, with the rights,
-//! budgets, events and audit log of every entrance. An editor's messages are data: no named path is opened,
-//! no named command is started, and an answer reaches only a question put to that editor. The crate is
-//! separate, because it has no HTTP, and embedders of the server do not need the protocol.
+//! A session of the editor is a session of the store, and a prompt is a turn of that session, with the
+//! rights, budgets, events and audit log of every entrance. An editor's messages are data: no named path is
+//! opened, no named command is started, and an answer reaches only a question put to that editor. The crate
+//! is separate, because it has no HTTP, and embedders of the server do not need the protocol.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

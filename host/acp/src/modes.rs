@@ -29,7 +29,7 @@ pub(crate) async fn of(
     session: &StoredSession,
 ) -> Result<SessionModeState, Error> {
     let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
-    // It reads files.
+    // Looked up on a thread, because files are read.
     let found = door.service.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await;
     let agents = found.map_err(|error| failed(error.to_string()))?;
     let agents =

@@ -54,12 +54,12 @@ impl OpenSessions {
         Ok(session)
     }
 
-    /// INV-301: finds sessions that this editor has opened, and no other.
+    /// INV-301: finds only sessions that this editor has opened.
     pub(crate) fn find(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
         self.all().get(id).map(Arc::clone).ok_or_else(|| no_session(id))
     }
 
-    /// Closes a session, and gives it.
+    /// Closes a session and returns the session, if open.
     pub(crate) fn close(&self, id: &str) -> Option<Arc<OpenSession>> {
         self.all().remove(id)
     }

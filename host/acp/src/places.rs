@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::limits::MAX_PATH_BYTES;
 
-/// Where agents see the workspace.
+/// The path of the workspace for agents.
 const GUEST: &str = "/workspace";
 
 /// The file of this machine for an agent's path, if in the workspace. The file system is not read.

@@ -16,7 +16,7 @@ use crate::terminal;
 #[derive(Debug, Clone)]
 pub struct Results(broadcast::Sender<Arc<Passed>>);
 
-/// One passing step.
+/// One step that passes through the journal.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub(crate) run: String,
@@ -35,7 +35,7 @@ pub(crate) enum PassedKind {
 /// The result of a call.
 #[derive(Debug)]
 pub(crate) struct CallResult {
-    /// Who called.
+    /// The path of the calling agent.
     pub(crate) agent: String,
     pub(crate) call_id: String,
     /// The beginning of what the model reads.
@@ -53,7 +53,7 @@ impl Default for Results {
 }
 
 impl Results {
-    /// Takes what passes from now on.
+    /// Receives the steps that pass from now on.
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Passed>> {
         self.0.subscribe()
     }
@@ -73,7 +73,7 @@ impl Journal for Results {
     async fn step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
         if let Some(kind) = passed(entry.kind) {
             let passed = Passed { run: run.to_string(), step: entry.step, kind };
-            // An error: nobody listens.
+            // An error: there is no receiver.
             let _ = self.0.send(Arc::new(passed));
         }
         Ok(())

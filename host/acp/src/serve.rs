@@ -46,7 +46,7 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// Serves an editor until it closes the connection. Running turns are stopped then, and resumed when
+    /// Serves an editor until the connection is closed. Running turns are stopped then, and resumed when
     /// their session is opened again.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ async fn new_session(
     let session = match door.open.open(&stored.id) {
         Ok(session) => session,
         Err(error) => {
-            // Nobody knows the session yet.
+            // The session's id was not sent yet, so the session is deleted.
             let _ = door.service.delete(&stored.id).await;
             return Err(error);
         }
@@ -273,7 +273,7 @@ async fn load_session(
     door.check_directory(&request.cwd, &request.additional_directories)?;
     let stored = door.stored(&request.session_id.0).await?;
     let session = door.open.open(&stored.id)?;
-    // Nothing is said there meanwhile.
+    // Held so that no turn begins in the session meanwhile.
     let prompting = session.begin()?;
     let told = history::tell(door, to, &stored.id).await?;
     drop(prompting);
@@ -376,7 +376,7 @@ async fn delete_session(door: &Door, id: &str) -> Result<DeleteSessionResponse, 
     door.stored(id).await?;
     let deleted = door.service.delete(id).await.map_err(|error| of_service(&error))?;
     door.open.close(id);
-    // INV-413: what was gone before leaves no line.
+    // INV-413: a session that was missing before leaves no line.
     if deleted {
         let detail = serde_json::json!({"by": "acp"});
         door.service.audit(ACTOR, "session_deleted", id.to_owned(), detail);

@@ -1,5 +1,5 @@
-//! The output of a command as a terminal of the editor, if supported: a display that runs nothing. INV-379:
-//! the command ran in its jar, and no request for a terminal is sent.
+//! The output of a command as a terminal of the editor, if supported: a display in which nothing runs.
+//! INV-379: the command ran in its jar, and no request for a terminal is sent.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ impl Screen {
         meta(std::iter::once(shown).chain(exit))
     }
 
-    /// Ends the call. The exit code of a finished call comes with its output, which may be later.
+    /// Ends the call. The exit code of a successful call is in its output, which may arrive later.
     pub(crate) fn over(&mut self, ok: bool) -> Option<Meta> {
         self.over = true;
         if ok {

@@ -1,4 +1,4 @@
-//! A prompt from its blocks to its end, and turns left by an earlier process.
+//! Runs a prompt from its blocks to its end, and resumes turns that an earlier process left.
 
 use std::sync::Arc;
 

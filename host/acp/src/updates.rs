@@ -1,5 +1,5 @@
-//! Events of a turn as updates of an editor's sessions. Has no effect of its own: whatever is to be
-//! sent or asked is returned.
+//! Converts events of a turn to updates of an editor's sessions. Has no effect of its own: updates and
+//! questions are returned.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::{places, tool_call};
 pub(crate) enum Out {
     /// An update of this session.
     Update(String, SessionUpdate),
-    /// A call of this session waits for a person's word.
+    /// A call of this session waits for a person's decision.
     Permission { session: String, id: u64, call: Box<ToolCallUpdate> },
     /// An agent wants to know something.
     Clarify(String, Clarify),
@@ -68,7 +68,7 @@ struct ShownCall {
 }
 
 impl Updates {
-    /// Of the turn of this message.
+    /// Creates the converter for the turn of this message.
     pub(crate) fn new(client: Client, session: &str, message: &str, workspace: PathBuf) -> Self {
         Self {
             client,
@@ -149,7 +149,7 @@ impl Updates {
         out
     }
 
-    /// Handles a passed step of this turn; returns its updates.
+    /// Handles a passing step of this turn; returns its updates.
     pub(crate) fn passed(&mut self, passed: std::sync::Arc<Passed>) -> Vec<Out> {
         if passed.run != self.message {
             return Vec::new();

@@ -46,7 +46,7 @@ impl Room {
 
     /// Waits for room for one more update; `false` = the editor has disconnected.
     pub(crate) async fn for_update(&self) -> bool {
-        // Given back when it is written.
+        // The permit returns when the update is written.
         self.unwritten.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok()
     }
 

@@ -1,4 +1,4 @@
-//! The end of a turn in the words of the protocol, and words of belljar itself beside those of an agent.
+//! The end of a turn in the protocol's terms, and belljar's own remarks beside an agent's text.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentChunk, SessionUpdate, StopReason};
@@ -8,7 +8,7 @@ use belljar_policy::{Meter, Shown};
 use crate::errors::failed;
 use crate::tool_call;
 
-/// How a turn ended, in the words of the protocol.
+/// The reason of a turn's end, in the protocol's terms.
 pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
     let why = || outcome.error.as_ref().map_or_else(|| "it failed".to_owned(), ToString::to_string);
     match (outcome.status, &outcome.error) {
@@ -35,7 +35,7 @@ pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
     }
 }
 
-/// Words of belljar itself, between those of the agent.
+/// A remark of belljar itself, between the agent's texts.
 pub(crate) fn remark(text: &str) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(ContentChunk::new(tool_call::block(text)))
 }

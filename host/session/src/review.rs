@@ -26,7 +26,7 @@ pub struct SessionReview {
 /// The changes to one directory of a session.
 #[derive(Debug)]
 pub struct DirectoryReview {
-    /// Where its agents see the directory.
+    /// The path of the directory for agents.
     pub guest: GuestPath,
     /// The directory.
     pub directory: PathBuf,
@@ -60,12 +60,12 @@ pub enum ReviewError {
 }
 
 impl SessionReview {
-    /// Opens the changes of an unlocked session. Reads files, so call it on a thread that may block. Reads
-    /// end when the signal is raised.
+    /// Opens the changes of an unlocked session. Reads files, so the caller's thread must be one that may
+    /// block. Raising the signal ends the reading.
     ///
     /// # Errors
     ///
-    /// When the session is in use, or its overlays cannot be opened.
+    /// When the session is in use, or an overlay cannot be opened.
     pub fn open(store: &Store, session: &str, stop: &StopSignal) -> Result<Self, ReviewError> {
         let none = OverlayQuota { bytes: 0, files: 0 };
         // Unlimited: a decision needs no quota, because the overlay is stored already.
@@ -74,7 +74,7 @@ impl SessionReview {
         Self::open_in(store, session, Layers::at(root(store).join(session), pool), stop)
     }
 
-    /// As [`SessionReview::open`], of layers that count with others.
+    /// As [`SessionReview::open`], for layers that share a quota with others.
     pub(crate) fn open_in(
         store: &Store,
         session: &str,
@@ -111,7 +111,7 @@ impl SessionReview {
         &self.places
     }
 
-    /// All that is changed, by directory; lines are not counted.
+    /// All changes by directory, without counts of lines.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ pub struct SessionLook {
 /// The changes to one directory of a session.
 #[derive(Debug)]
 pub struct DirectoryLook {
-    /// Where its agents see the directory.
+    /// The path of the directory for agents.
     pub guest: GuestPath,
     /// An apply was interrupted: a part of these changes may stand in the directory by now. The next
     /// decision finishes or undoes the apply.
@@ -189,7 +189,7 @@ impl SessionLook {
         self.places.iter().map(of).collect()
     }
 
-    /// Raised when nobody waits for the look any more.
+    /// The signal that ends the look, raised when the caller no longer waits.
     pub fn stop(&self) -> &StopSignal {
         &self.stop
     }
@@ -229,7 +229,7 @@ pub fn has_layers(store: &Store, session: &str) -> bool {
     fs::read_dir(root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// The session whose overlay was added to last; `workspace` limits the search to one workspace.
+/// The session with the latest change of an overlay; `workspace` limits the search to one workspace.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub(crate) fn turn(tenant: &str, session: &str, agent: &str, turn: &Turn<Open>) 
         otel.status_code = Empty,
     );
     if !span.is_disabled() && !request.is_disabled() {
-        // An error: nobody listens to spans.
+        // An error: there is no receiver of spans.
         let _ = span.set_parent(request.context());
     }
     span

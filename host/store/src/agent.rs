@@ -11,17 +11,16 @@ use crate::statement::{Nothing, Statement, bounded};
 /// Most bytes of one agent's text.
 pub const MAX_AGENT_BYTES: usize = 256 << 10;
 
-/// An agent as it stands in the file.
+/// An agent as stored.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredAgent {
     /// Its name within the tenant.
     pub slug: String,
     /// Its definition. Foreign text.
     pub text: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of making, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last changed, in milliseconds since 1970. No two versions of an agent have
-    /// the same.
+    /// The time of the last change, in milliseconds since 1970. Unique among the versions of an agent.
     pub updated: i64,
 }
 

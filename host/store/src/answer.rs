@@ -28,15 +28,15 @@ pub struct PermissionAnswer {
     pub arguments: Value,
     /// The answer, in a word.
     pub answer: String,
-    /// Who answered.
+    /// The person or key that answered.
     pub actor: String,
-    /// When it was asked, in milliseconds since 1970.
+    /// The time of the question, in milliseconds since 1970.
     pub asked: i64,
-    /// When it was answered, in milliseconds since 1970.
+    /// The time of the answer, in milliseconds since 1970.
     pub answered: i64,
 }
 
-/// One more answer.
+/// The statement that adds an answer.
 pub(crate) fn add(tenant: &str, answer: PermissionAnswer) -> Result<Statement, StoreError> {
     let insert = "INSERT INTO permission_answers (id, session_id, message_id, question, agent, \
         tool, arguments, answer, actor, asked, answered) \

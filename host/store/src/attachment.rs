@@ -23,9 +23,9 @@ pub struct NewAttachment {
     pub name: String,
     /// Its media type, as stated. Foreign text.
     pub media_type: String,
-    /// All of it, at most [`MAX_ATTACHMENT_BYTES`].
+    /// The content, at most [`MAX_ATTACHMENT_BYTES`].
     pub data: Vec<u8>,
-    /// When it was attached, in milliseconds since 1970.
+    /// The time of attaching, in milliseconds since 1970.
     pub created: i64,
 }
 
@@ -44,11 +44,11 @@ pub struct StoredAttachment {
     pub media_type: String,
     /// Its bytes.
     pub size: i64,
-    /// When it was attached, in milliseconds since 1970.
+    /// The time of attaching, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// One more file.
+/// The statement that adds a file.
 pub(crate) fn add(
     tenant: &str,
     session: &str,
@@ -92,7 +92,8 @@ impl Store {
         rows.iter().rev().map(|row| stored(row).map_err(|error| self.bad_file(error))).collect()
     }
 
-    /// A file with its bytes. [`StoreError::NotFound`] if the id is unknown in this session of this tenant.
+    /// A file with its bytes. [`StoreError::NotFound`] if the session of this tenant has no file with this
+    /// id.
     pub async fn attachment(
         &self,
         session: &str,

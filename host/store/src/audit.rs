@@ -14,12 +14,12 @@ use crate::statement::{Nothing, Statement, bounded, json};
 /// Most bytes of one line's detail: the request and the decision, not the outcome.
 pub const MAX_DETAIL_BYTES: usize = 256 << 10;
 
-/// One line. The tenant is the store's, for writing and reading.
+/// One line. The tenant is not in the line: a store writes and reads its own tenant's lines.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct AuditEntry {
     /// Made by the caller; sorts by time as text.
     pub id: String,
-    /// When, in milliseconds since 1970.
+    /// The time of the act, in milliseconds since 1970.
     pub at: i64,
     /// The actor: a key, the person at the command line, or an agent.
     pub actor: String,
@@ -31,7 +31,7 @@ pub struct AuditEntry {
     pub detail: Value,
 }
 
-/// One more line.
+/// The statement that adds a line.
 pub(crate) fn add(tenant: &str, entry: AuditEntry) -> Result<Statement, StoreError> {
     let insert = "INSERT INTO audit (tenant, id, at, actor, action, object, detail) \
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
@@ -77,9 +77,9 @@ impl Registry {
 }
 
 impl Store {
-    /// The audit log of this tenant, the newest line first: lines before an id, at most `limit` and
+    /// A page of the tenant's audit log, the newest line first: lines before an id, at most `limit` and
     /// [`crate::MAX_LISTED`], up to the line that reaches `most_bytes`. The page is empty only if no lines
-    /// are left. Lines outlive a tenant; a later tenant of the same name does not see older lines.
+    /// are left. Lines outlive a tenant; a later tenant with the same name does not see older lines.
     pub async fn audit(
         &self,
         before: Option<&str>,
@@ -89,7 +89,7 @@ impl Store {
         self.audit_of(None, None, before, limit, most_bytes).await
     }
 
-    /// The same, for one actor or one action.
+    /// As [`Store::audit`], for one actor or one action.
     pub async fn audit_of(
         &self,
         actor: Option<&str>,

@@ -13,7 +13,7 @@ pub struct Compaction {
     pub upto_sort_order: i64,
     /// The summary in place of the messages.
     pub text: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of making, in milliseconds since 1970.
     pub created: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The number of rows that belong to a session, and are deleted with it.
+//! The numbers of rows that belong to a session and are deleted with the session.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;

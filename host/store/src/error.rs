@@ -14,12 +14,12 @@ pub enum StoreError {
     Io {
         /// The operation.
         what: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
         /// The reason why it failed.
         source: io::Error,
     },
-    /// The file is not a store of belljar, or is damaged. Nothing in it is changed.
+    /// The file is not a store of belljar, or is damaged. The file is not changed.
     #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.shown())]
     Unusable {
         /// The file.
@@ -64,7 +64,7 @@ pub enum StoreError {
         /// The database's message.
         why: String,
     },
-    /// A row holds a value that this program does not understand.
+    /// A row has a value that this program cannot parse.
     #[error("{what} in `{}` cannot be read: {why}", path.shown())]
     Row {
         /// Which row.
@@ -85,7 +85,7 @@ pub enum StoreError {
     /// Several fit.
     #[error("several {what} begin with `{prefix}`: {ids}")]
     Ambiguous {
-        /// The same, in the plural.
+        /// The kind of object, in the plural.
         what: &'static str,
         /// The prefix, escaped.
         prefix: String,
@@ -133,7 +133,7 @@ pub enum StoreError {
     /// There are as many of them as there may be.
     #[error("there are {limit} {what} already, which is the limit; delete some first")]
     TooMany {
-        /// Of what.
+        /// The bounded object.
         what: &'static str,
         /// The bound.
         limit: i64,

@@ -21,7 +21,7 @@ const MAX_PAGE_BYTES: usize = 256 << 10;
 /// Blocks read at once: few, so that little is read in vain.
 const BLOCKS: i64 = 4;
 
-/// The separator of the events of a block. JSON without line breaks has none of it.
+/// The separator of the events in a block. Unambiguous, because stored JSON has no line breaks.
 const BETWEEN: &str = ",\n";
 
 /// Events that are stored together.
@@ -46,7 +46,7 @@ pub struct StoredEvent {
     pub body: String,
 }
 
-/// One more block.
+/// The statement that adds a block.
 pub(crate) fn add(
     tenant: &str,
     session: &str,
@@ -101,7 +101,7 @@ fn invalid(why: &str) -> StoreError {
 }
 
 impl Store {
-    /// The id of the last event of a session; 0 = it has none.
+    /// The id of the last event of a session; 0 = no event.
     pub async fn last_event(&self, session: &str) -> Result<i64, StoreError> {
         let select = "SELECT COALESCE(MAX(b.last_seq), 0) FROM event_blocks b \
             JOIN sessions s ON s.id = b.session_id WHERE s.tenant = $1 AND s.id = $2";

@@ -22,7 +22,7 @@ pub struct JournalEntry {
     pub position: i64,
     /// Its kind.
     pub kind: JournalKind,
-    /// All of it; the caller's own form.
+    /// The content, in the caller's form.
     pub body: Value,
 }
 
@@ -57,8 +57,9 @@ pub(crate) fn add(
     )
 }
 
-/// Deletes the journal of an ended turn. A conversation keeps answers and results in its messages; a run's
-/// subagents have theirs only here, so these stay. The ending of a subagent has a separate row.
+/// Deletes the journal of an ended turn. A conversation has answers and results in its messages too; a run's
+/// subagents have theirs only in the journal, so these entries stay. The ending of a subagent has a separate
+/// row.
 pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<Statement, StoreError> {
     let delete = "DELETE FROM journal WHERE session_id = $2 AND message_id = $3 \
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1 \

@@ -10,18 +10,19 @@
 //!
 //! Promises of this crate:
 //!
-//! - A file that is not a store, is damaged, or was written by a newer program is refused with
-//!   a reason, and is not changed.
+//! - A file that is not a store, is damaged, or was written by a newer program is refused with a reason, and
+//!   is not changed.
 //! - Deleting a session deletes all its contents.
-//! - Every query is scoped by a tenant: a [`Store`] sees the rows of its own and no others. Only
-//!   a [`Registry`] looks at tenants and keys.
+//! - Every query is scoped by a tenant: a [`Store`] reads only its own tenant's rows. Only a [`Registry`]
+//!   reads tenants and keys.
 //! - One task does all writing, in the order of requests (see [`Store::enqueue`]).
-//! - What a call has acknowledged outlives the death of the process (not a power cut: the
-//!   file is written in WAL mode with `synchronous=NORMAL`).
-//! - A line of the audit log is never changed or deleted, whoever has the file open.
+//! - Acknowledged writes survive the death of the process (not a power cut, because the file is written in
+//!   WAL mode with `synchronous=NORMAL`).
+//! - A line of the audit log is never changed, nor deleted before its time, by any program that has the file
+//!   open.
 //!
-//! The store does not know models or agents: contents are JSON values of the callers. Ids are made by the
-//! callers too and sort by time as text; times are milliseconds since 1970 in UTC. The SQL stays within the
+//! The store does not know models or agents: contents are JSON values of the callers. Callers also make the
+//! ids, which sort by time as text; times are milliseconds since 1970 in UTC. The SQL is limited to the
 //! common part of SQLite and PostgreSQL; code for SQLite alone is in `open.rs`, `schema.rs` and the
 //! migrations named `.sqlite.sql`.
 

@@ -1,4 +1,4 @@
-//! Logins: the secrets of browsers, each valid as long as the key or link that made it.
+//! Logins: the secrets of browsers. A login is valid as long as the key or link with which it was made.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -16,11 +16,11 @@ pub struct NewLogin {
     pub id: String,
     /// The key of the login; `None` = the operator's own link, as an admin of [`TENANT`].
     pub key: Option<String>,
-    /// The digest of its secret; the secret itself is not stored.
+    /// The digest of the secret; the secret itself is not stored.
     pub secret_hash: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of making, in milliseconds since 1970.
     pub created: i64,
-    /// When it ends, in milliseconds since 1970.
+    /// The time of expiry, in milliseconds since 1970.
     pub expires: i64,
 }
 
@@ -40,14 +40,14 @@ pub struct StoredLogin {
     pub key: Option<String>,
     /// The scope of that key.
     pub scope: KeyScope,
-    /// When the key was revoked: the login is invalid from then on.
+    /// The time at which the key was revoked: the login is invalid from then on.
     pub revoked: Option<i64>,
     /// The digest of its secret. To be compared in constant time.
     #[serde(skip)]
     pub secret_hash: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of making, in milliseconds since 1970.
     pub created: i64,
-    /// When it ends, in milliseconds since 1970.
+    /// The time of expiry, in milliseconds since 1970.
     pub expires: i64,
 }
 
@@ -107,7 +107,7 @@ impl Registry {
         row.map(|row| self.stored_login(&row)).transpose()
     }
 
-    /// The logins that have not ended by `now`, by tenant and time, including those of revoked keys.
+    /// The logins that have not expired by `now`, by tenant and time, including those of revoked keys.
     pub async fn logins(&self, now: i64) -> Result<Vec<StoredLogin>, StoreError> {
         let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
             COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \

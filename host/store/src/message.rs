@@ -24,24 +24,24 @@ pub struct NewMessage {
     pub content: Value,
     /// Its metadata; the caller's own form.
     pub metadata: Value,
-    /// When, in milliseconds since 1970.
+    /// The time of the message, in milliseconds since 1970.
     pub created: i64,
 }
 
 /// The content of a placeholder that ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// How it ended.
+    /// The status at the end.
     pub status: MessageStatus,
     /// Its content.
     pub content: Value,
     /// Its metadata.
     pub metadata: Value,
-    /// When, in milliseconds since 1970.
+    /// The time of the change, in milliseconds since 1970.
     pub updated: i64,
 }
 
-/// A message as it stands in the file.
+/// A message as stored.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct StoredMessage {
     /// Its id.
@@ -50,15 +50,15 @@ pub struct StoredMessage {
     pub sort_order: i64,
     /// The sender.
     pub role: Role,
-    /// How far it is.
+    /// The status.
     pub status: MessageStatus,
     /// Its content.
     pub content: Value,
     /// Its metadata.
     pub metadata: Value,
-    /// When it was appended, in milliseconds since 1970.
+    /// The time of appending, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last changed, in milliseconds since 1970.
+    /// The time of the last change, in milliseconds since 1970.
     pub updated: i64,
 }
 
@@ -197,7 +197,7 @@ impl Store {
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY m.sort_order";
         let rows = self.rows("read the messages", select, [session.into()]).await?;
         if rows.is_empty() {
-            // Tells an empty session from none.
+            // An error here distinguishes a missing session from an empty one.
             self.session(session).await?;
         }
         rows.iter().map(|row| self.stored_message(row)).collect()

@@ -20,7 +20,7 @@ use crate::schema;
 use crate::statement::{Arg, Statement, bound};
 use crate::writer::{Committed, Owner, Writer};
 
-/// The tenant of the command line: the person whose home it is.
+/// The tenant of the command line: the owner of the home.
 pub const TENANT: &str = "local";
 
 /// How long a write waits for another process's: several times the longest commit on a slow
@@ -57,10 +57,10 @@ pub(crate) type BadRow = Box<dyn std::error::Error + Send + Sync>;
 
 impl Store {
     /// Opens the file, usually `~/.belljar/sessions/belljar.db`; makes a missing file (readable by its owner
-    /// only, in a directory of the same kind), and migrates the schema. The rows are [`TENANT`]'s.
+    /// only, in a directory of the same kind), and migrates the schema. The store's tenant is [`TENANT`].
     ///
     /// A damaged, foreign or newer file is refused before anything is written; so is a file of another user,
-    /// or in a directory where others can replace it.
+    /// or in a directory where others can replace the file.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let started = Instant::now();
         loop {
@@ -104,14 +104,14 @@ impl Store {
         Ok(Self { pool, writer, path: shared, tenant: TENANT.into(), id: None })
     }
 
-    /// The same file, seen by another tenant.
+    /// The store of another tenant in the same file.
     #[must_use]
     pub fn of_tenant(&self, tenant: &str) -> Self {
         Self { tenant: tenant.into(), id: None, ..self.clone() }
     }
 
-    /// The same file for the tenant with this name and [`Tenant::id`], not for a later tenant of the name:
-    /// once the tenant is deleted, writes fail ([`StoreError::NotFound`]).
+    /// The store of the tenant with this name and [`Tenant::id`] in the same file. Once the tenant is
+    /// deleted, writes fail ([`StoreError::NotFound`]), even if a new tenant has the name.
     #[must_use]
     pub fn of(&self, tenant: &str, id: &str) -> Self {
         Self { tenant: tenant.into(), id: Some(id.into()), ..self.clone() }
@@ -124,7 +124,7 @@ impl Store {
         self.writer.enqueue(owner, statements)
     }
 
-    /// The same with one statement.
+    /// Commits one statement, as [`Store::commit`] does.
     pub(crate) fn commit_one(&self, statement: Result<Statement, StoreError>) -> Committed {
         self.commit(statement.map(|statement| vec![statement]))
     }
@@ -218,8 +218,8 @@ async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Resul
 
 /// Makes an empty file if missing, and removes all access of others.
 ///
-/// The file is never opened here: SQLite's locks are this process's, and closing any other
-/// handle on the file would drop them.
+/// The file is never opened here, because closing any second handle would drop SQLite's locks, which belong
+/// to the process.
 fn prepare_file(path: &Path) -> Result<(), StoreError> {
     let failed = |what| {
         let path = path.to_owned();
@@ -238,7 +238,7 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
             create_dir(path.parent().unwrap_or(Path::new("."))).map_err(failed("create"))?;
             owner::check(path)?;
             create(path).map_err(failed("create"))?;
-            // Somebody may have been faster.
+            // Another process may have made the file meanwhile.
             owner::check(path)
         }
         Err(error) => Err(failed("look at")(error)),
@@ -297,7 +297,7 @@ fn keep_private(_path: &Path, _meta: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// For the record of migrations alone; rows get their times from the callers.
+/// The time for the record of migrations alone; rows get their times from the callers.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -30,7 +30,7 @@ impl Store {
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
-    /// The same for sessions that match a search. Reads all titles of the tenant.
+    /// A page of sessions that match a search. Reads all titles of the tenant.
     pub async fn sessions_found(
         &self,
         sought: &Sought<'_>,
@@ -93,7 +93,7 @@ impl Store {
         let args = [
             session.into(),
             before.unwrap_or(i64::MAX).into(),
-            // One more tells whether there are more.
+            // One row beyond the limit shows whether there are more.
             limit.saturating_add(1).into(),
             most_bytes.max(1).into(),
             limit.into(),
@@ -145,7 +145,7 @@ fn like(text: &str) -> String {
 /// Some rows of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
-    /// In the list's order.
+    /// The rows in the list's order.
     pub rows: Vec<T>,
     /// True if there are more past these.
     pub more: bool,

@@ -12,7 +12,7 @@ use crate::words::KeyScope;
 /// Most characters of a tenant's name.
 pub const MAX_TENANT_NAME: usize = 40;
 
-/// Random bytes of a tenant's id: so many that none comes twice.
+/// Random bytes of a tenant's id: 16, because then no id ever occurs twice.
 const ID_BYTES: usize = 16;
 
 /// Notes that keys are needed from this time on, unless noted before.
@@ -35,7 +35,7 @@ pub struct Tenant {
     pub id: String,
     /// True if its keys are refused.
     pub disabled: bool,
-    /// When it was made, in milliseconds since 1970; 0 = with the file.
+    /// The time of making, in milliseconds since 1970; 0 = made with the file.
     pub created: i64,
 }
 
@@ -50,13 +50,13 @@ pub struct NewKey {
     pub label: String,
     /// Its scopes.
     pub scope: KeyScope,
-    /// The digest of its secret; the secret itself is not stored.
+    /// The digest of the secret; the secret itself is not stored.
     pub secret_hash: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of making, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// A key as it stands in the file.
+/// A key as stored.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredKey {
     /// The id for look-up; not secret.
@@ -75,16 +75,16 @@ pub struct StoredKey {
     /// The digest of its secret. To be compared in constant time.
     #[serde(skip)]
     pub secret_hash: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of making, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last used.
+    /// The time of the last use, in milliseconds since 1970.
     pub last_used: Option<i64>,
-    /// When the key was revoked: invalid from then on.
+    /// The time of revocation: the key is invalid from then on.
     pub revoked: Option<i64>,
 }
 
 impl Store {
-    /// Tenants and keys of the file, whatever this store's own tenant is.
+    /// The tenants and keys of the file, independent of this store's tenant.
     pub fn registry(&self) -> Registry {
         Registry { store: self.clone() }
     }
@@ -176,14 +176,14 @@ impl Registry {
         self.store.writer.enqueue(None, both()).await
     }
 
-    /// Has callers need a key from this time on, though none is stored.
+    /// Makes every caller need a key from now on, although no key is stored.
     pub async fn need_keys(&self, now: i64) -> Result<(), StoreError> {
         self.change("need keys", Nothing::Fine, NEED_KEYS, [now.into()]).await?;
         Ok(())
     }
 
-    /// Returns whether callers need a key: from the first stored key on, even if the key was revoked or
-    /// deleted with its tenant, or from [`Registry::need_keys`] on, until [`Registry::open_without_keys`].
+    /// Returns whether callers need a key. The need starts with the first stored key, even if it was revoked
+    /// or deleted since, or with [`Registry::need_keys`], and ends with [`Registry::open_without_keys`].
     pub async fn keys_needed(&self) -> Result<bool, StoreError> {
         let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
         let failed = |error| self.store.failed("look whether keys are needed", &error);
@@ -201,8 +201,7 @@ impl Registry {
         Ok(self.change(what, Nothing::Fine, delete, []).await? > 0)
     }
 
-    /// The keys of a tenant, or of all: revoked ones too, in the order of their tenants and
-    /// times.
+    /// The keys of a tenant, or of all tenants, including revoked keys, by tenant and time.
     pub async fn keys(&self, tenant: Option<&str>) -> Result<Vec<StoredKey>, StoreError> {
         let all = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
             k.created, k.last_used, k.revoked, t.id FROM api_keys k \
@@ -237,7 +236,7 @@ impl Registry {
         Ok(self.change("revoke a key", Nothing::Fine, update, args).await? > 0)
     }
 
-    /// Notes the use of a key. An older time than the noted one changes nothing, nor does a missing key.
+    /// Notes the use of a key. An older time than the noted one, or a missing key, changes nothing.
     pub async fn touch_key(&self, id: &str, now: i64) -> Result<(), StoreError> {
         let update = "UPDATE api_keys SET last_used = $2 \
             WHERE id = $1 AND (last_used IS NULL OR last_used < $2)";

@@ -30,7 +30,7 @@ pub struct StoredSession {
     pub model: String,
     /// Its kind.
     pub kind: SessionKind,
-    /// When it began, in milliseconds since 1970.
+    /// The time of the beginning, in milliseconds since 1970.
     pub created: i64,
     /// The time of the last addition, in milliseconds since 1970.
     pub updated: i64,
@@ -69,7 +69,7 @@ pub(crate) fn create(tenant: &str, new: &StoredSession) -> Result<Statement, Sto
     )
 }
 
-/// Notes that something was added to a session.
+/// The statement that notes the time of an addition to a session.
 pub(crate) fn touch(tenant: &str, session: &str, now: i64) -> Result<Statement, StoreError> {
     let update = "UPDATE sessions SET updated = CASE WHEN updated < $3 THEN $3 ELSE updated END \
         WHERE tenant = $1 AND id = $2";

@@ -10,12 +10,12 @@ use crate::open::{BUSY_TIMEOUT, Store, create};
 use crate::schema;
 
 impl Store {
-    /// Writes all committed data to a new file at `to`, readable by its owner only; later commits are not in
-    /// the copy. Writers do not wait.
+    /// Writes all committed data to a new file at `to`, readable by its owner only. Later commits are not in
+    /// the copy, and writers do not wait.
     ///
     /// # Errors
     ///
-    /// Where there is something at `to`, or it cannot be written.
+    /// When `to` exists or cannot be written.
     pub async fn snapshot(&self, to: &Path) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| self.failed("copy the store", &error);
         let no_path = || StoreError::Unusable {
@@ -42,9 +42,9 @@ impl Store {
         closed.map_err(failed)
     }
 
-    /// Returns whether an unopened file has exactly the schema made by the migrations to its version: a
-    /// stranger's trigger or view would run with the statements of a reader. No code of the file runs here,
-    /// and nothing is written.
+    /// Checks that a file has exactly the schema of the migrations up to its version, because a stranger's
+    /// trigger or view would run with the statements of a reader. The check runs no code of the file, and
+    /// writes nothing.
     ///
     /// # Errors
     ///

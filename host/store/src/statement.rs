@@ -1,7 +1,7 @@
 //! One statement as data: the text, the bound values, and the error if no row changes.
 //!
-//! Callers make statements, with contents already serialized, and the writer runs them: the writer may have
-//! to run a statement twice, and has no time for serializing.
+//! Callers make statements with serialized contents, and the writer runs them. Serializing is the callers'
+//! work, because the writer is a single task and may have to run a statement twice.
 
 use std::path::Path;
 

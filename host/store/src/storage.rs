@@ -6,9 +6,9 @@ use crate::error::StoreError;
 use crate::open::Store;
 
 impl Store {
-    /// Bytes of this tenant's sessions with their contents, of agents and of lines in the audit log: the
-    /// texts, and a little for each row. Lines about refused callers do not count, because others cause them.
-    /// The file itself is larger: it has indexes, and keeps freed pages for reuse.
+    /// The stored bytes of this tenant: its sessions with their contents, its agents, and its lines in the
+    /// audit log, with a little for each row. Lines about refused callers do not count, because others cause
+    /// them. The file itself is larger, because it has indexes and keeps freed pages for reuse.
     pub async fn stored_bytes(&self) -> Result<u64, StoreError> {
         let select = "SELECT COALESCE(SUM(bytes), 0) FROM tenant_bytes WHERE tenant = $1";
         let failed = |error| self.failed("look how much is stored", &error);

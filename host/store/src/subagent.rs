@@ -28,7 +28,7 @@ pub struct SubagentRecord {
     pub depth: i64,
     /// The run of the subagent and all its ancestors.
     pub chain_id: String,
-    /// Where its definition came from.
+    /// The origin of the definition.
     pub source: SubagentSource,
     /// Its identity: scope and slug.
     pub agent: String,
@@ -38,7 +38,7 @@ pub struct SubagentRecord {
     pub goal: String,
     /// Its context beside the task.
     pub context: Option<String>,
-    /// How far it is.
+    /// The status.
     pub status: SubagentStatus,
     /// Its model.
     pub model: String,
@@ -60,11 +60,11 @@ pub struct SubagentRecord {
     pub fuel: i64,
     /// The position among the subagents of the same message.
     pub sort_order: i64,
-    /// When this row was made, in milliseconds since 1970.
+    /// The time of this row, in milliseconds since 1970.
     pub created: i64,
-    /// When it began to run.
+    /// The start of the subagent's run.
     pub started: Option<i64>,
-    /// When it ended.
+    /// The end of the subagent's run.
     pub ended: Option<i64>,
 }
 
@@ -165,8 +165,8 @@ impl Store {
         rows.iter().map(|row| self.stored_subagent(row)).collect()
     }
 
-    /// The same in pages, of the session or of one message: the first page, or the page after a subagent; up
-    /// to the row that reaches `most_bytes`. The page is empty only if no rows are left.
+    /// A page of the subagents of a session or of one message: the first page, or the page after a subagent;
+    /// up to the row that reaches `most_bytes`. The page is empty only if no rows are left.
     pub async fn subagents_page(
         &self,
         session: &str,

@@ -23,7 +23,7 @@ const LAST: &str = "\u{7f}";
 pub struct StoredTurn {
     /// Its session.
     pub session: StoredSession,
-    /// The person's message; `None` where nothing stands before the answer.
+    /// The person's message; `None` = no message precedes the answer.
     pub asked: Option<StoredMessage>,
     /// The answer, or its placeholder.
     pub answer: StoredMessage,
@@ -91,7 +91,7 @@ impl Store {
         }
     }
 
-    /// The last turn of a session; `None` where it has none.
+    /// The last turn of a session; `None` = the session has no turn.
     pub async fn latest_turn(&self, session: &str) -> Result<Option<StoredTurn>, StoreError> {
         let newest = self.messages_page(session, None, 1, i64::MAX).await?;
         match newest.rows.first() {

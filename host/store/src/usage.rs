@@ -138,7 +138,7 @@ impl Store {
         Ok(days.into_values().collect())
     }
 
-    /// The same by day, agent and model, in this order.
+    /// The usage by day, agent and model, in this order.
     pub async fn usage_parts(&self, since_day: &str) -> Result<Vec<UsagePart>, StoreError> {
         let select = "SELECT day, turns, steps, input_tokens, cached_tokens, output_tokens, \
             tool_calls, fuel, agent, model FROM usage_parts WHERE tenant = $1 AND day >= $2 \

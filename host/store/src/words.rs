@@ -81,7 +81,7 @@ impl SessionKind {
 }
 
 words! {
-    /// Who a message is from.
+    /// The author of a message.
     Role {
         /// The person.
         User = "user",
@@ -91,7 +91,7 @@ words! {
 }
 
 words! {
-    /// How far a message is.
+    /// The status of a message.
     MessageStatus {
         /// A placeholder: the turn is running, or its process has died.
         InFlight = "in_flight",
@@ -101,7 +101,7 @@ words! {
         Partial = "partial",
         /// Something broke.
         Failed = "failed",
-        /// Stopped by somebody.
+        /// The turn was cancelled.
         Cancelled = "cancelled",
         /// The process died during the turn.
         Interrupted = "interrupted",
@@ -109,11 +109,11 @@ words! {
 }
 
 words! {
-    /// How far a subagent is.
+    /// The status of a subagent.
     SubagentStatus {
         /// Waiting to start.
         Queued = "queued",
-        /// It runs.
+        /// The subagent runs.
         Running = "running",
         /// Ended by itself.
         Completed = "completed",
@@ -121,13 +121,13 @@ words! {
         Partial = "partial",
         /// Something broke.
         Failed = "failed",
-        /// Stopped by somebody.
+        /// The subagent was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 words! {
-    /// Where a subagent's definition came from.
+    /// The origin of a subagent's definition.
     SubagentSource {
         /// An agent by its name.
         Preset = "preset",

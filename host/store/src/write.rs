@@ -63,11 +63,11 @@ pub enum Write {
         message: String,
         /// Its metadata.
         metadata: Value,
-        /// When, in milliseconds since 1970.
+        /// The time of the change, in milliseconds since 1970.
         updated: i64,
     },
-    /// Subagents, or later states of subagents, all or none. A parent comes before its children. An id of
-    /// another session is [`StoreError::Taken`].
+    /// New subagents, or later states of subagents, all or none. Parents must precede their children. An id
+    /// that another session uses is [`StoreError::Taken`].
     Subagents {
         /// The session.
         session: String,

@@ -1,9 +1,9 @@
 //! The writer: one task with one connection for all writes of this process.
 //!
-//! A caller hands over a group of statements and gets a [`Committed`] to wait on. The writer commits all
-//! waiting groups as one transaction, so that groups which arrive during a commit share the cost of the next.
-//! If any statement fails, the transaction is rolled back and each group gets its own, so that a bad group
-//! harms no other.
+//! A caller enqueues a group of statements and gets a [`Committed`] to wait on. The writer commits all
+//! waiting groups as one transaction: groups that arrive during a commit share the cost of the next one. If
+//! any statement fails, the transaction is rolled back and each group gets a transaction of its own, so that
+//! an invalid group harms no other.
 //!
 //! The task ends when the last handle is dropped or the store is closed, after committing earlier writes.
 
@@ -356,7 +356,7 @@ async fn transaction(
     let mut there: Option<&Owner> = None;
     for group in groups {
         match &group.owner {
-            // It may delete tenants.
+            // A group without an owner may delete tenants, so the owner is checked again.
             None => there = None,
             Some(owner) if there == Some(owner) => {}
             Some(owner) => match owner.is_there(&mut write, path).await {

@@ -116,7 +116,7 @@ pub enum CompactProblem {
 /// The room that a model has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Room {
-    /// All of it, in tokens.
+    /// The model's whole context, in tokens.
     context: u64,
     /// The room for the latest turns, which stay unchanged.
     kept: u64,
@@ -126,7 +126,7 @@ struct Room {
 pub(crate) async fn if_due(work: &Work<'_>) -> Done {
     let Some(room) = due(work.host, work.conversation) else { return Done::default() };
     let done = compact(work, room).await;
-    // Who stopped the turn needs no reason.
+    // A person who stopped the turn needs no reason.
     if let Some(problem) = done.problem.as_ref().filter(|_| !work.cancel.is_cancelled()) {
         let message = format!("the history is sent whole: {problem}");
         work.emit(|| EventKind::Warning { message });
@@ -301,7 +301,7 @@ fn text_of(reply: Reply, most: Option<u64>) -> Option<String> {
     if text.is_empty() || reply.stop == StopReason::Refusal {
         return None;
     }
-    // The limit is enforced on servers that ignore it.
+    // Cut here too, because some servers ignore the limit.
     let most = most.map_or(usize::MAX, |tokens| {
         usize::try_from(tokens.saturating_mul(MAX_BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
     });

@@ -78,7 +78,7 @@ struct Fitting {
 }
 
 struct State {
-    /// As the turn's model is sent it.
+    /// The conversation as sent to the turn's model.
     conversation: Conversation,
     /// The part that the turn's own conversation has to take over in the end.
     done: Done,

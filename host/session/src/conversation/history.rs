@@ -70,7 +70,7 @@ pub(crate) fn split(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
     turns.split_at(turns.len().saturating_sub(stay))
 }
 
-/// Tokens of messages, as far as their bytes tell.
+/// Tokens of messages, estimated from their bytes.
 pub(crate) fn tokens(messages: &[Message]) -> u64 {
     tokens_of(messages.iter().map(message_bytes).sum())
 }

@@ -22,7 +22,7 @@ const BEFORE: &str = "summary_so_far";
 /// Bytes that are kept of a call's arguments or result: enough for the subject, not the whole output.
 const MAX_CALL_BYTES: usize = 2_048;
 
-/// The prompt of the model that summarises: the earlier summary, and this piece.
+/// The prompt of the summarising model: the earlier summary, and this piece of the history.
 pub(crate) fn prompt(before: &str, piece: &str) -> String {
     let mut text = String::new();
     if !before.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn pieces<'a>(messages: impl Iterator<Item = &'a Message>, limit: usi
     pieces
 }
 
-/// A message as the material says it.
+/// The lines of a message in the material.
 fn lines(message: &Message, limit: usize) -> Vec<String> {
     match message {
         Message::User { text, images } if images.is_empty() => vec![line("person", text, limit)],

@@ -52,7 +52,7 @@ impl Conversation {
         }
     }
 
-    /// As [`Conversation::new`], with a budget above: a tenant's.
+    /// As [`Conversation::new`], below another budget, for example a tenant's.
     pub(crate) fn below(
         above: &Budget,
         agent: Arc<ResolvedAgent>,
@@ -205,10 +205,10 @@ impl Conversation {
         self.used += outcome.total;
     }
 
-    /// Sends `text` to the agent and waits for its answer.
+    /// Sends `text` to the agent and waits for the answer.
     ///
     /// The conversation stays valid for a provider in any case: interrupted calls get a result with a note,
-    /// and a stopped turn keeps its messages so far. A turn that never reached the model does not change
+    /// and a cancelled turn keeps its messages so far. A turn that never reached the model does not change
     /// [`Conversation::messages`].
     pub async fn turn(
         &mut self,

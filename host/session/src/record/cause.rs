@@ -21,8 +21,9 @@ pub(crate) fn note(record: &mut SubagentRecord, by: Option<&str>) {
     result.entry(FIELD).or_insert_with(|| Value::String(by.to_owned()));
 }
 
-/// Notes a cause for every cancelled subagent of an ended turn: without an outside caller, a subagent was
-/// cancelled with its parent. `status` and `by` are the top agent's. Parents stand before their children.
+/// Notes a cause for every cancelled subagent of an ended turn: without a caller from outside, a subagent was
+/// cancelled with its parent. `status` and `by` are the top agent's. `records` must have parents before their
+/// children.
 pub(crate) fn of_cancelled(records: &mut [SubagentRecord], status: RunStatus, by: Option<&str>) {
     let top = match status {
         RunStatus::Cancelled => by.map(str::to_owned),

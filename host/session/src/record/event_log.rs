@@ -55,7 +55,7 @@ struct State {
 #[derive(Serialize)]
 struct Wire<'a> {
     event_id: i64,
-    /// When it happened, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     at: i64,
     session: &'a str,
     message: &'a str,
@@ -98,7 +98,7 @@ impl EventLog {
         self.inner.wake.notify_one();
         let pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(pump) = pump {
-            // An error: the runtime ends, and nobody watches.
+            // An error: the runtime ends, and no watcher is left.
             let _ = pump.await;
         }
         self.inner.state().next - 1

@@ -34,7 +34,7 @@ pub(crate) async fn files(
     Ok(files)
 }
 
-/// Restores the bytes of images. An image whose file is gone stays empty.
+/// Restores the bytes of images. An image whose file was deleted stays empty.
 pub(crate) async fn restore<'a>(
     store: &Store,
     session: &str,

@@ -21,7 +21,7 @@ pub(crate) struct TenantLayers {
 }
 
 impl TenantLayers {
-    /// Counts what lies there. Reads directories.
+    /// Finds the tenant's overlays, and counts their size by reading their directories.
     pub(crate) fn find(store: &Store, setting: &OverlaySetting) -> Self {
         let root = root(store);
         let pool = OverlayPool::new(overlay_quota(setting), held(&root)).hiding(place(store));

@@ -1,5 +1,5 @@
-//! One process at a time resumes a session: a lock on a small file beside the store,
-//! released by the system when the process dies.
+//! The lock of a session: a small file beside the store, so that one process at a time resumes the session.
+//! The system releases the lock when the process dies.
 
 use belljar_store::Store;
 use std::fs::{self, File, TryLockError};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Attempts at a lock whose file is removed by another process at the same moment.
 const MAX_TRIES: u32 = 16;
 
-/// The right to resume a session. Dropping it gives the session free.
+/// The right to resume a session. Dropping this value releases the session.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
     path: PathBuf,
@@ -86,7 +86,7 @@ fn create_dir(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
-/// Where the locks of sessions are.
+/// The directory of the locks of sessions.
 pub(crate) fn locks(store: &Store) -> PathBuf {
     store.path().with_extension("locks")
 }

@@ -35,7 +35,8 @@ pub(crate) async fn past(store: &Store, session: StoredSession) -> Result<Past, 
     past_of(store, session, rows, &subagents).await
 }
 
-/// The past from these rows. `subagents` are the session's; of an interrupted turn nothing else is known.
+/// Builds the past of a session from its rows. `subagents` = the session's subagents, the only source for an
+/// interrupted turn.
 pub(crate) async fn past_of(
     store: &Store,
     session: StoredSession,

@@ -90,7 +90,7 @@ async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, Sto
         records.retain(|record| record.parent_message_id == answer.id);
         let mut tree = Tree { store, run: &turn.run, by_parent: by_parent(records), receipts };
         outcome.children = tree.below(None)?;
-        // What no subagent has made is the agent's own.
+        // Receipts without a subagent are the agent's own.
         outcome.receipts = tree.receipts.into_values().flatten().collect();
     }
     if !is_counted {

@@ -23,8 +23,8 @@ use belljar_agent::{TeamOutcome, TeamSpec, run_team_as};
 pub const KEEP_RUNS: u64 = 200;
 
 /// Runs an agent as the only turn of a new session with the run's id. An error means that nothing ran,
-/// because the task could not be stored; a started run always has an outcome. Of the spec, `history`, `run`
-/// and `replay` are not used.
+/// because the task could not be stored; a started run always has an outcome. The fields `history`, `run` and
+/// `replay` of the spec are ignored.
 ///
 /// `cancel` ends the run, as in [`belljar_agent::run()`].
 pub async fn run_saved(

@@ -43,7 +43,7 @@ use belljar_agent::events::{EventSink, Events};
 use belljar_agent::{Clock, RunId};
 use belljar_agent::{Outcome, Usage};
 
-/// Who sends the messages on the command line.
+/// The sender of messages on the command line.
 const LOCAL: &str = "local";
 
 /// Characters of a session's title, which is the beginning of the first message.
@@ -53,13 +53,13 @@ const MAX_TITLE: usize = 80;
 pub struct SavedSession {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// Who watches.
+    /// The watchers of the session's events.
     hub: Arc<Hub>,
     /// The id that a new session gets.
     name: Option<String>,
     /// The kind of a new session, and of a run that is resumed.
     kind: SessionKind,
-    /// Who sends the messages.
+    /// The sender of the messages.
     actor: String,
     /// The directory of this tenant's overlays, once opened.
     layers: Option<TenantLayers>,
@@ -86,7 +86,7 @@ pub(crate) struct SessionOf<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// All that is said in a turn.
+/// The input of a turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
     pub(crate) text: String,
@@ -103,7 +103,7 @@ pub(crate) struct Words {
 /// A turn that was run.
 #[derive(Debug)]
 pub struct Saved<T = Outcome> {
-    /// How it ended: of a team, a [`belljar_agent::TeamOutcome`].
+    /// The outcome; for a team, a [`belljar_agent::TeamOutcome`].
     pub outcome: T,
     /// The reason why the result is not on disk, if storing failed.
     pub unsaved: Option<StoreError>,
@@ -123,12 +123,12 @@ pub enum SessionError {
     Lock {
         /// The session.
         session: String,
-        /// Where the lock would be.
+        /// The directory of the locks.
         dir: PathBuf,
         /// The reason why it failed.
         source: io::Error,
     },
-    /// No session was begun in this workspace.
+    /// The workspace has no session.
     #[error("there is no session of this workspace yet")]
     Nothing,
 }
@@ -179,8 +179,9 @@ impl SavedSession {
         self
     }
 
-    /// Resumes a session: `which` is an id or its beginning; without `which`, the latest conversation of this
-    /// workspace. An interrupted turn is the past's `unfinished`, for [`SavedSession::perform`] to resume.
+    /// Resumes a session: `which` = an id or its beginning; without `which`, the latest conversation of this
+    /// workspace. An interrupted turn is returned as the past's `unfinished`, for [`SavedSession::perform`]
+    /// to resume.
     pub async fn resume(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -226,7 +227,7 @@ impl SavedSession {
             Turn::interrupted(&self.store, &session.id, &messages, &subagents, last_event).await?;
         if unfinished.is_none() && messages.iter().any(|one| one.status == MessageStatus::InFlight)
         {
-            // An older program persisted nothing of its turns.
+            // An older program stored no journal for its turns.
             self.store.interrupt_in_flight(&session.id, self.now()).await?;
             messages = self.store.messages(&session.id).await?;
         }
@@ -282,7 +283,7 @@ impl SavedSession {
         self.begin_turn(&SessionOf::of(conversation), said, begun).await
     }
 
-    /// As [`SavedSession::say`]. The run has the id of the placeholder.
+    /// As [`SavedSession::say`]; the run's id is the placeholder's.
     pub(crate) async fn begin_turn(
         &mut self,
         of: &SessionOf<'_>,
@@ -325,8 +326,8 @@ impl SavedSession {
         Ok(turn)
     }
 
-    /// Runs a stored turn, from the beginning or from the step at which its process died. The result replaces
-    /// the placeholder.
+    /// Runs a stored turn, from the beginning or from the step at which its process died. The outcome
+    /// replaces the placeholder.
     pub async fn perform(
         &mut self,
         mut turn: Turn<Open>,
@@ -350,7 +351,7 @@ impl SavedSession {
             let TurnPlace { store, session, .. } = &journal.place;
             let work =
                 Work { host, store, session, conversation, events: &events, cancel: &cancel };
-            // Results follow their waiting calls, which no summary may replace.
+            // A summary must not replace calls that wait for these results.
             if brought.results.is_empty() {
                 let done = compaction::if_due(&work).await;
                 used = done.used;
@@ -390,7 +391,7 @@ impl SavedSession {
         Saved { outcome, unsaved }
     }
 
-    /// The overlays of the open session. A caller who opens an overlay closes it before the next turn.
+    /// The overlays of the open session. The caller must close an opened overlay before the next turn.
     pub fn layers(&mut self, host: &Host) -> Option<Layers> {
         let session = self.open.as_ref()?.session.clone();
         let (store, setting) = (&self.store, &host.settings.overlays);

@@ -1,4 +1,4 @@
-//! The steps of a stored turn, for whoever replays it.
+//! The steps of a stored turn, for a replay.
 
 use belljar_agent::{LoggedResult, StepEntry, StepKind};
 use belljar_model::{Message, Reply, StopReason, TokenUsage};

@@ -40,7 +40,7 @@ pub struct Turn<S = Recorded> {
     pub message: String,
     /// Its run.
     pub run: RunId,
-    /// How far it is.
+    /// The state: stored with an outcome, or open.
     pub state: S,
     pub(crate) said: PersonContent,
     pub(crate) begun: PersonMetadata,
@@ -290,7 +290,7 @@ fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
 fn used(subagents: &[&SubagentRecord]) -> Usage {
     let mut used = Usage::default();
     for subagent in rows::top(subagents) {
-        // A subagent that did not end has none.
+        // A subagent that did not end has no total.
         used += ChildResult::of_record(subagent).total.unwrap_or_default();
     }
     used

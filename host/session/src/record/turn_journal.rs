@@ -31,7 +31,7 @@ const MAX_DENIALS: usize = 8;
 pub(crate) struct TurnJournal {
     pub(crate) place: TurnPlace,
     pub(crate) log: EventLog,
-    /// The host's own journal, which also stores subagents, and steps if it wants to.
+    /// The host's own journal, which also stores subagents, and optionally steps.
     next: Arc<dyn Journal>,
     records: Mutex<Records>,
     /// The receipts that were handed to the store.
@@ -114,7 +114,7 @@ impl TurnJournal {
         (!receipts.is_empty()).then_some(Write::Receipts { session, message, receipts })
     }
 
-    /// All subagents of the turn, each with how it ended.
+    /// All subagents of the turn with their endings; unfinished subagents are marked as cancelled.
     fn ended_records(&self) -> Vec<SubagentRecord> {
         let mut records = std::mem::take(&mut *self.records()).all;
         for record in records.iter_mut().filter(|record| record.ended.is_none()) {
@@ -185,7 +185,7 @@ impl TurnJournal {
         Ok(Write::Journal { session: session.clone(), message: message.clone(), entries })
     }
 
-    /// The audit entry of a call that was refused something.
+    /// The audit entry of a call with a refusal; `None` = nothing was refused.
     fn denied(&self, entry: &StepEntry) -> Option<Write> {
         let StepKind::Result(result) = &entry.kind else { return None };
         result.receipt.as_ref().and_then(|receipt| denied_call(&self.place, receipt))
@@ -200,7 +200,7 @@ impl TurnJournal {
     }
 }
 
-/// The audit entry of a call that was refused something.
+/// The audit entry of a call with a refusal; `None` = nothing was refused.
 pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<Write> {
     let denials = &receipt.receipt.denials;
     if denials.is_empty() {

@@ -1,4 +1,4 @@
-//! A turn from the request to the task that runs it.
+//! Begins a turn: from the request to the task that runs the turn.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use belljar_agent::{ResolvedAgent, preview, resolve_known};
 use belljar_agent::{RunError, RunSpec};
 use belljar_model::Message;
 
-/// The agent of a session that names none.
+/// The agent of a session without a named agent.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
 
 /// Most bytes of one message of a person.
@@ -41,7 +41,7 @@ const MAX_TEXT_BYTES: usize = 4 << 20;
 /// How long the library is used without a look for changed files.
 const LIBRARY_AGE: Duration = Duration::from_secs(1);
 
-/// How a turn waits for its places.
+/// The way in which a turn waits for its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waits {
     /// Behind others, unless too many wait already.
@@ -145,7 +145,7 @@ impl Inner {
             claim.turn_ended();
             // Whoever waits for the end may begin the next turn.
             drop((saved, claim, admitted));
-            // An error: nobody waits.
+            // An error: no caller waits for the end.
             let _ = end.send(Some(Arc::new(done.outcome)));
         };
         let task = self.runtime.spawn(performing.instrument(span));
@@ -294,8 +294,8 @@ pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), Service
     }
 }
 
-/// The most simultaneous jars of a turn of this agent: its own, and the parallel subagents', down to the
-/// greatest depth.
+/// The largest number of simultaneous jars in a turn of this agent: its own, and the parallel subagents' down
+/// to the greatest depth. For example, 3 children at depth 1 need 4 jars.
 fn jars_of(host: &Host, agent: &ResolvedAgent) -> usize {
     let depth = host.settings.subagents.max_depth;
     let side_by_side = most_children(host, agent);
@@ -317,7 +317,7 @@ async fn least_tokens(
     Ok(made.map_or(0, |made| made.least_tokens()))
 }
 
-/// Checks that the caller's input fits the agent, before anything is stored.
+/// Checks that the caller's input fits the agent, before the turn is stored.
 async fn fits(host: &Host, conversation: &Conversation, words: &Words) -> Result<(), ServiceError> {
     match preview(host, spec_of(conversation, words)).await {
         Err(RunError::Caller { message, images: true }) => Err(ServiceError::Images(message)),

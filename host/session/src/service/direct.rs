@@ -25,7 +25,7 @@ use crate::record::place::TurnPlace;
 use crate::record::saved_session::SessionError;
 use crate::review::{ReviewError, SessionLook};
 
-/// How old the settings of a call may be.
+/// The largest age of the settings for a call.
 const SETTINGS_AGE: Duration = Duration::from_secs(1);
 
 /// Bytes of a text in an answer; a larger text becomes a file of the session.
@@ -68,12 +68,12 @@ pub struct DirectDone {
 
 impl Service {
     /// Begins a session of a client that calls the tools of this agent directly. An agent without a file in
-    /// the home has all tools of its grants. `client` is the client's own name. Nothing is stored before the
+    /// the home has all tools of its grants. `client` = the client's own name. Nothing is stored before the
     /// first call.
     ///
     /// # Errors
     ///
-    /// When the tenant has too many of them, or the session cannot be locked.
+    /// When the tenant has too many such sessions, or the session cannot be locked.
     pub async fn direct(
         &self,
         agent: &str,
@@ -176,7 +176,7 @@ impl DirectSession {
     ///
     /// # Errors
     ///
-    /// As `work` says.
+    /// The error of `work`.
     pub async fn look_at<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SessionLook) -> Result<T, ReviewError> + Send + 'static,
@@ -223,7 +223,7 @@ impl DirectSession {
         host: &Arc<Host>,
     ) -> Result<RwLockReadGuard<'_, Option<OpenJar>>, ServiceError> {
         let mut jar = self.jar.write().await;
-        // Somebody else may have been faster.
+        // Another call may have opened a jar meanwhile.
         if !jar.as_ref().is_some_and(|jar| jar.is_fit(host)) {
             if let Some(before) = jar.take() {
                 before.close(&self.id).await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// INV-289: deletes a session when the last clone is gone, if the turn has ended by then. A turn that is
-/// resumed at the next start has its session deleted afterwards.
+/// INV-289: deletes a session when the last clone is dropped, if the turn has ended by then. If the turn is
+/// resumed at the next start, the session is deleted afterwards.
 pub(crate) struct Forget {
     ended: AtomicBool,
     delete: Box<dyn Fn() + Send + Sync>,

@@ -42,11 +42,11 @@ impl Service {
         Ok(session)
     }
 
-    /// Gives a session another title, agent or model, from its next turn on.
+    /// Sets another title, agent or model of a session, from its next turn on.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::Busy`] while a turn of it runs; else as [`Service::create`].
+    /// [`ServiceError::Busy`] while a turn of the session runs; else as [`Service::create`].
     pub async fn set_head(&self, session: &str, head: Head) -> Result<StoredSession, ServiceError> {
         let inner = &self.0;
         let claim = inner.claim(session, Purpose::Review).await?;

@@ -90,7 +90,7 @@ impl Allowance {
         self.runs(waits).await
     }
 
-    /// As [`Allowance::place`], however many wait.
+    /// As [`Allowance::place`], without a bound on the number of waiting turns.
     pub(crate) async fn waits(&self) -> Result<TurnSlot, ServiceError> {
         let waits = Arc::clone(&self.places).acquire_owned().await;
         self.runs(waits.map_err(|_| ServiceError::Draining)?).await
@@ -132,7 +132,7 @@ impl Allowance {
             bill(&budget, row);
         }
         let mut day = self.day();
-        // Somebody else may have been faster.
+        // Another turn may have set the budget meanwhile.
         if let Some(budget) = known(&mut day, &today, most) {
             return Ok(budget);
         }
@@ -241,14 +241,14 @@ fn resize(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
     let owed = u32::try_from((was - is).saturating_sub(taken)).unwrap_or(u32::MAX);
     let semaphore = Arc::clone(semaphore);
     tokio::spawn(async move {
-        // It is never closed.
+        // The semaphore is never closed.
         if let Ok(permits) = semaphore.acquire_many_owned(owed).await {
             permits.forget();
         }
     });
 }
 
-/// When the next day begins, in UTC, and how long that is from now.
+/// The beginning of the next day in UTC, and the time until then.
 fn next_day(now: Timestamp) -> (Timestamp, Duration) {
     let seconds = now.as_second();
     let begins = seconds.saturating_sub(seconds.rem_euclid(DAY)).saturating_add(DAY);

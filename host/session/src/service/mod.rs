@@ -6,8 +6,8 @@
 //!                                                                  └ questions <── answers
 //! ```
 //!
-//! A turn is independent of its client: a client that leaves finds the answer in the session later. An
-//! interrupted turn is resumed by [`Service::recover`].
+//! A turn is independent of its client: if the client disconnects, the answer is still stored in the session.
+//! An interrupted turn is resumed by [`Service::recover`].
 
 mod admission;
 mod agents;
@@ -93,7 +93,7 @@ struct Inner {
     direct: Arc<Semaphore>,
     /// The overlays of the tenant, once a turn has begun.
     layers: OnceLock<TenantLayers>,
-    /// When the library was last looked at.
+    /// The time of the last look for changed files of the library.
     library_seen: Mutex<Option<Instant>>,
     /// Cancelled when no more turns are taken.
     draining: CancellationToken,
@@ -250,8 +250,8 @@ impl Service {
         self.0.draining.cancel();
     }
 
-    /// Refuses new turns and waits for the running ones, up to `limit`. The rest are stopped where they are:
-    /// each has a journal, and [`Service::recover`] resumes it.
+    /// Refuses new turns and waits for the running ones, up to `limit`. The remaining turns are stopped at
+    /// once: each has a journal, and [`Service::recover`] resumes the turn.
     pub async fn drain(&self, limit: Duration) {
         self.take_no_turns();
         let mut wait = limit;
@@ -310,7 +310,7 @@ impl Inner {
         self.layers.get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
     }
 
-    /// As [`Inner::layers`], on a thread the first time: a tenant may have thousands of sessions.
+    /// As [`Inner::layers`], on a thread the first time, because a tenant may have thousands of sessions.
     async fn layers_counted(&self) -> &TenantLayers {
         if self.layers.get().is_none() {
             let (store, host) = (self.store.clone(), self.host());

@@ -15,7 +15,7 @@ const DUE: &str = "the history is too large for the model: before this is sent, 
 would be summarised, and the summary would take their place";
 
 impl Service {
-    /// The exact first request to the model for this turn. Nothing is stored and nothing runs.
+    /// The exact first request to the model for this turn. Stores nothing and runs nothing.
     pub async fn preview(&self, request: TurnRequest) -> Result<Preview, ServiceError> {
         let inner = &self.0;
         self.look(Look::IfChanged).await;

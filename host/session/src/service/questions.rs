@@ -20,7 +20,7 @@ pub struct OpenQuestion {
     pub agent: String,
     /// The question.
     pub kind: QuestionKind,
-    /// When, in milliseconds since 1970.
+    /// The time of the question, in milliseconds since 1970.
     pub asked: i64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Taken {
     pub(crate) question: OpenQuestion,
     /// INV-366: where the answer is the person's own, the part of the question that may be stored.
     pub(crate) noted: Option<String>,
-    /// Where the answer is waited for.
+    /// The receiver of the answer.
     pub(crate) waiting: oneshot::Sender<PersonAnswer>,
 }
 
@@ -108,7 +108,7 @@ impl Questions {
     pub(crate) async fn asked(&self, session: &str, message: &str) {
         loop {
             let mut put = std::pin::pin!(self.put.notified());
-            // From here on none is missed.
+            // From here on no notice is missed.
             put.as_mut().enable();
             if self.open(Some(session)).iter().any(|(_, open)| open.message == message) {
                 return;

@@ -97,7 +97,7 @@ impl Inner {
         let Some(mut past) = past else { return Ok(None) };
         let admitted = match self.admitted(&name, Waits::Surely).await {
             Ok(admitted) => admitted,
-            // It waits for the next start.
+            // The turn waits for the next start.
             Err(ServiceError::Draining | ServiceError::HostFull { .. }) => return Ok(None),
             Err(error) => {
                 saved.give_up(past).await?;

@@ -41,7 +41,7 @@ impl Service {
         }
     }
 
-    /// As [`Service::look`], unless that was done within `age`.
+    /// As [`Service::look`], unless the last look is younger than `age`.
     pub async fn look_within(&self, age: Duration) {
         if !self.0.versions.is_fresh(age) {
             self.look(Look::IfChanged).await;

@@ -46,11 +46,11 @@ struct Entry {
 /// The effect of a request to cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// It ends now.
+    /// The turn is cancelled now.
     Cancelled,
-    /// It was cancelled before, and is about to end.
+    /// The turn was cancelled before, and is about to end.
     Before,
-    /// It does not run.
+    /// The turn does not run.
     NotRunning,
 }
 
@@ -130,7 +130,8 @@ impl super::Inner {
         session: &str,
         purpose: Purpose,
     ) -> Result<Claim, ServiceError> {
-        // INV-412: however many look, and look again, whoever changes something comes first.
+        // INV-412: a caller that changes a session precedes all callers that only look, however many there
+        // are.
         let _wanted = (purpose != Purpose::Look).then(|| Wanted::of(self, session));
         loop {
             if purpose == Purpose::Look && self.running.wanted().contains_key(session) {
@@ -282,7 +283,7 @@ impl Running {
     }
 }
 
-/// A caller that waits for a session to change it, not to look.
+/// A waiting caller that will change a session.
 struct Wanted {
     service: Arc<super::Inner>,
     session: String,

@@ -66,7 +66,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// [`ServiceError::Busy`] while a turn of it runs.
+    /// [`ServiceError::Busy`] while a turn of the session runs.
     pub async fn delete(&self, session: &str) -> Result<bool, ServiceError> {
         if self.0.running.list().iter().any(|turn| turn.session == session) {
             return Err(ServiceError::Busy(session.to_owned()));

@@ -40,7 +40,7 @@ impl Service {
         let mut conversation = inner.conversation(agent, None, limits, history, past).await?;
         let (host, events) = (&admitted.host, EventSink::none());
         let done = saved.compact(&mut conversation, host, events, cancel).await;
-        // Whoever waits for the session finds it free.
+        // Dropped before the result is returned, so that a waiting caller finds the session free.
         drop((saved, claim));
         done.map_err(|problem| match problem {
             CompactProblem::Store(error) => error.into(),

@@ -58,7 +58,7 @@ pub struct TurnRequest {
     pub forget: bool,
     /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
-    /// The agents whose shown text stays, because the entrance cannot withdraw it.
+    /// The agents whose shown text the entrance cannot withdraw.
     pub kept: Staying,
     /// Limits of this turn, below the grants' limits.
     pub limits: LimitsRequest,
@@ -84,7 +84,7 @@ pub struct Head {
 pub struct StoredTurnOf {
     /// The turn. An unfinished turn has the known part of the outcome.
     pub turn: Turn,
-    /// True if no other turn came after it.
+    /// True if the turn is the last one of its session.
     pub is_last: bool,
 }
 
@@ -94,10 +94,10 @@ pub enum ServiceError {
     /// The session is missing or is another tenant's.
     #[error("there is no session `{0}`")]
     NoSession(String),
-    /// One turn at a time.
+    /// A turn of the session runs, and there is one turn at a time.
     #[error("session `{0}` is answering; wait for the end of its turn, or cancel it")]
     Busy(String),
-    /// No agent of the tenant, or several, go by that name.
+    /// The name belongs to no agent of the tenant, or to several.
     #[error("no agent, or more than one, is called `{}`", .0.name)]
     NoAgent(NotFound),
     /// The agent may not be run as it is.
@@ -135,13 +135,13 @@ pub enum ServiceError {
     /// The tenant has as many turns as it may have.
     #[error("too many turns at a time; try again later")]
     TenantFull {
-        /// When it is worth another try.
+        /// The time after which another attempt may succeed.
         retry_after: Duration,
     },
     /// The host has as many turns as it can have.
     #[error("the host is busy; try again later")]
     HostFull {
-        /// When it is worth another try.
+        /// The time after which another attempt may succeed.
         retry_after: Duration,
     },
     /// The tenant has stored as much as it may.
@@ -163,7 +163,7 @@ pub enum ServiceError {
         left: u64,
         /// The least that the turn would need.
         needed: u64,
-        /// When there is as much again.
+        /// The time at which the limit starts anew.
         resets: Timestamp,
         /// How long that is from now.
         retry_after: Duration,
@@ -171,7 +171,7 @@ pub enum ServiceError {
     /// The host is about to end.
     #[error("the host is shutting down")]
     Draining,
-    /// No such question is open, or the answer is of another kind.
+    /// The question is not open, or expects another kind of answer.
     #[error("there is no open question {0} that this would answer")]
     NoQuestion(u64),
     /// The store refused or failed.
@@ -183,7 +183,7 @@ pub enum ServiceError {
     /// A session cannot be resumed.
     #[error(transparent)]
     Session(SessionError),
-    /// Work took too long, or too much of it waits.
+    /// Work lasted too long, or too much work waits.
     #[error(transparent)]
     Work(WorkError),
 }

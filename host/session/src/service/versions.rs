@@ -1,12 +1,13 @@
-//! The settings, grants and tools of a tenant's turns: one version at a time, made anew when the operator has changed
-//! a source file.
+//! The settings, grants and tools of a tenant's turns: one version at a time, made anew when the operator has
+//! changed a source file.
 //!
 //! ```text
 //! look ──> Renew: has anything changed? ──> a new version ──> in force for every turn from now on
 //!                                      └──> not valid     ──> the one before stays, and the log says so
 //! ```
 //!
-//! A turn, with its subagents, keeps the version in force at its beginning to the end.
+//! A turn, with its subagents, keeps the version in force at its beginning to the end. For example, a removed
+//! grant still holds for running turns.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -38,7 +39,7 @@ pub enum Look {
 /// The result of a look.
 #[derive(Debug)]
 pub enum Renewed {
-    /// All is as it was at the last look.
+    /// No source has changed since the last look.
     Same,
     /// This holds from now on.
     New(Box<Version>),
@@ -65,7 +66,7 @@ pub(crate) struct Versions {
     pub(super) before_each: OnceLock<BeforeEach>,
     /// A lock, held during a look for changes and during a change of the stored agents.
     pub(super) looking: tokio::sync::Mutex<Looking>,
-    /// When it was looked at last.
+    /// The time of the last look.
     looked: Mutex<Option<Instant>>,
     /// The files are not valid.
     pub(super) invalid: AtomicBool,

@@ -50,8 +50,8 @@ impl Store {
         Ok(self.receipts_page(session, message, None, limit, i64::MAX).await?.rows)
     }
 
-    /// The same in pages: the latest, or those before a receipt; up to the receipt that reaches `most_bytes`.
-    /// The page is empty only if no receipts are left.
+    /// A page of receipts: the latest, or those before a receipt; up to the receipt that reaches
+    /// `most_bytes`. The page is empty only if no receipts are left.
     pub async fn receipts_page(
         &self,
         session: &str,
@@ -183,8 +183,8 @@ impl Store {
         Ok(Found { receipts, down_to })
     }
 
-    /// The latest packed receipts: one more than requested, or up to the limit of bytes, with the rest of
-    /// their row.
+    /// The latest packed receipts: one more than the limit, or up to the limit of bytes, each with the other
+    /// receipts of its row.
     async fn packed_receipts(
         &self,
         state: &mut SqliteConnection,

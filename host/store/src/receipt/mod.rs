@@ -29,7 +29,7 @@ pub struct ReceiptRow<B = Value> {
     pub tool: String,
     /// True if it succeeded.
     pub ok: bool,
-    /// How it ended, in a word.
+    /// The ending of the call, in a word.
     pub ending: String,
     /// The used fuel.
     pub fuel: i64,
@@ -37,11 +37,11 @@ pub struct ReceiptRow<B = Value> {
     pub micros: i64,
     /// The whole receipt; the caller's own form.
     pub body: B,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of the receipt, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// A receipt to store, with its contents as text already: whoever stores many at once has little to do.
+/// A receipt to store, with its contents already as text, so that storing many at once is cheap.
 pub type NewReceipt = ReceiptRow<JsonText>;
 
 /// JSON as text.
@@ -49,7 +49,7 @@ pub type NewReceipt = ReceiptRow<JsonText>;
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
 
-/// A receipt as it stands in the file.
+/// A receipt as stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredReceipt {
     /// The placeholder of its turn.
@@ -78,7 +78,7 @@ impl PartialEq for JsonText {
 }
 
 impl<B> ReceiptRow<B> {
-    /// The same with other contents.
+    /// Converts the contents of a receipt.
     fn with<C>(self, make: impl FnOnce(B) -> C) -> ReceiptRow<C> {
         let Self { id, agent, step, call_id, tool, ok, ending, fuel, micros, body, created } = self;
         let body = make(body);

@@ -25,12 +25,12 @@ const MAX_CONTENTS: usize = 512 << 10;
 /// Most unpacked bytes of a row: the contents, and the fields beside them.
 const MAX_UNPACKED: usize = 4 << 20;
 
-/// Bytes that a row counts for beside its contents, as in the table of receipts.
+/// Bytes that a row counts for besides its contents, as in the table of receipts.
 const ROW_BYTES: usize = 128;
 
 /// A row of packed receipts.
 pub(super) struct Packed {
-    /// The largest time and id of all packed receipts: none comes later in that order.
+    /// The largest time and id among the packed receipts.
     pub(super) last: (i64, String),
     message: String,
     body: Vec<u8>,

@@ -17,7 +17,7 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// One more receipt of a message.
+/// The statement that adds a receipt to a message.
 pub(crate) fn add(
     tenant: &str,
     session: &str,

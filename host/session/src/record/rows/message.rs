@@ -54,7 +54,7 @@ pub enum History {
     /// A summary replaces the older turns once these grow too large for the model.
     #[default]
     Compacted,
-    /// Every turn as it was; nothing is summarised.
+    /// Every turn, without a summary.
     Whole,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct AgentMetadata {
     pub(crate) subagents: Counts,
     /// The subagents by starting call, in the order of the calls.
     pub(crate) batches: Vec<Batch>,
-    /// Where the command line put files of the run.
+    /// The places in which the command line saved files of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<PutFile>,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Batch {
     children: Vec<String>,
 }
 
-/// Where an attachment was put.
+/// An attachment with the place in which it was saved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PutFile {
     /// The path of the agent; empty for the one at the top.
@@ -133,7 +133,7 @@ impl AgentContent {
 }
 
 impl AgentMetadata {
-    /// Of a turn that runs.
+    /// The metadata of a running turn.
     pub(crate) fn of_running(run: &RunId, records: &[SubagentRecord]) -> Self {
         Self {
             run: Some(run.clone()),
@@ -143,7 +143,7 @@ impl AgentMetadata {
         }
     }
 
-    /// Of a turn that has ended.
+    /// The metadata of an ended turn.
     pub(crate) fn of(outcome: &Outcome, records: &[SubagentRecord]) -> Self {
         Self {
             agent: Some(outcome.agent.clone()),
@@ -196,7 +196,7 @@ fn batches(records: &[SubagentRecord]) -> Vec<Batch> {
     calls.into_iter().map(batch).collect()
 }
 
-/// How a turn ended, in the store's words.
+/// The status of an ended turn, in the store's words.
 pub(crate) fn message_status(status: RunStatus) -> MessageStatus {
     match status {
         RunStatus::Completed => MessageStatus::Completed,

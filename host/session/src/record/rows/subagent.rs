@@ -77,7 +77,7 @@ pub(crate) fn path_of(record: &SubagentRecord) -> Option<&str> {
     record.result["path"].as_str()
 }
 
-/// Every subagent of a turn that ran before its message was stored, parents before children.
+/// The rows of all subagents of a turn, made before the turn's message is stored, parents before children.
 pub(crate) fn subagents(
     message: &str,
     outcome: &Outcome,

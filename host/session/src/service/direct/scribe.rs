@@ -23,7 +23,7 @@ use crate::record::rows::{
 use crate::record::turn_journal::denied_call;
 use crate::service::Service;
 
-/// Calls whose results wait to be stored; the next call waits after them.
+/// Most calls whose results wait to be stored; a further call waits until there is room.
 const MAX_WAITING: usize = 256;
 
 /// Results stored in one transaction.
@@ -280,7 +280,7 @@ fn identity(agent: &str) -> String {
 
 impl Drop for Scribe {
     fn drop(&mut self) {
-        // Nothing comes any more.
+        // No more notes arrive, so the task need not wait for them.
         self.now.notify_one();
     }
 }
