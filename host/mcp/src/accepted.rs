@@ -1,5 +1,5 @@
-//! The tools of a server, word for word as a person accepted them, kept in a file of the home. Agents are
-//! shown these descriptions, so no request goes to a server before its first tool call.
+//! The tools of a server, word for word as a person accepted them, in a file of the home. Models read these
+//! stored descriptions, so no request is sent to a server before its first tool call.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Accepted {
     version: u32,
     /// The server's address, for example `https://mcp.example.com/`: another address is another server.
     pub url: String,
-    /// How it was spoken to.
+    /// The protocol revision at the acceptance.
     #[serde(default)]
     pub revision: Revision,
     /// Its tools.
@@ -37,7 +37,7 @@ impl Accepted {
         Self { version: VERSION, url: url.to_owned(), revision: Revision::default(), tools }
     }
 
-    /// The same of a server that is spoken to so.
+    /// Sets the protocol revision of the server.
     #[must_use]
     pub fn spoken_to(self, revision: Revision) -> Self {
         Self { revision, ..self }

@@ -18,7 +18,7 @@ pub struct CallSpec<'a> {
     pub limits: &'a Limits,
     /// Ends the call.
     pub cancel: &'a CancellationToken,
-    /// Where reports of progress go.
+    /// The receiver of progress reports.
     pub progress: Option<ProgressSink>,
     /// The respondent for the server's own requests meanwhile; `None` = no one.
     pub answers: Option<&'a dyn Answers>,

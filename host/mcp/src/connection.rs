@@ -53,9 +53,9 @@ struct Open {
     address: Address,
     /// The tools as the server describes them now.
     now: BTreeMap<String, Digest>,
-    /// The server has announced that its tools changed.
+    /// True after the server has announced that its tools changed.
     stale: bool,
-    /// When to list the tools again, for a server that cannot announce changes.
+    /// The time of the next listing of the tools, for a server that cannot announce changes.
     until: Option<Instant>,
 }
 
@@ -297,7 +297,7 @@ impl Connection {
                 self.called_in(open, gate, tool, arguments, talk).await
             }
             Err(Failed::Fault(fault)) if !matches!(fault, Fault::Rpc(_)) => {
-                // Whatever is wrong with it, the next call begins anew.
+                // After any fault, the next call begins a new session.
                 *open = None;
                 Err(fault.into())
             }

@@ -41,17 +41,17 @@ pub(crate) struct Address {
     pub(crate) session: Option<HeaderValue>,
     /// The agreed revision's name, for example `2025-06-18`.
     pub(crate) version: Option<HeaderValue>,
-    /// How it is spoken to.
+    /// The protocol revision of the server.
     pub(crate) revision: Revision,
 }
 
 /// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
-    /// It cannot be reached, or may not.
+    /// The server cannot be reached, or the gate refuses the request.
     #[error("it cannot be reached: {0}")]
     Unreached(#[from] OutgoingError),
-    /// It answers with another status.
+    /// The server answers with another status.
     #[error("it answers with status {0}")]
     Status(StatusCode),
     /// Redirects are not followed.
@@ -63,22 +63,22 @@ pub(crate) enum Fault {
     /// The session is over.
     #[error("it has ended the session")]
     SessionOver,
-    /// It does not keep to the protocol.
+    /// The server breaks the protocol.
     #[error("{0}")]
     Broken(&'static str),
-    /// It answers with an error.
+    /// The server answers with an error.
     #[error("it answers with error {}: {}", .0.code, Shown::clipped(&.0.message, MAX_SHOWN))]
     Rpc(RpcError),
 }
 
-/// Data that goes with a request, and messages of the server beside its answer.
+/// Data for a request, and the server's messages besides its answer.
 #[derive(Default)]
 pub(crate) struct Aside<'a> {
     /// Headers of the request.
     pub(crate) headers: HeaderMap,
     /// The call of the request, with its respondent.
     talk: Option<&'a Talk<'a>>,
-    /// The server has announced that its tools changed.
+    /// True after the server has announced that its tools changed.
     pub(crate) tools_changed: bool,
     /// The session named by the server.
     pub(crate) session: Option<HeaderValue>,
@@ -88,13 +88,13 @@ pub(crate) struct Aside<'a> {
 }
 
 impl<'a> Aside<'a> {
-    /// In a call.
+    /// The data for a request within a call.
     pub(crate) fn of_call(talk: &'a Talk<'a>) -> Self {
         Self { talk: Some(talk), ..Self::default() }
     }
 
-    /// Answers a request of the server. INV-314, INV-360: a loop of such requests ends the call, and outside
-    /// of a call nothing is granted.
+    /// Answers a request of the server. INV-314, INV-360: too many such requests end the call, and outside of
+    /// a call every request is refused.
     pub(crate) async fn answer(
         &mut self,
         gate: &Outgoing,

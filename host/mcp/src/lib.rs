@@ -5,11 +5,12 @@
 //! Accepted ──> the tools that agents are granted ──> Connection::call ──> CallResult
 //! ```
 //!
-//! A server is a stranger. It is reached through the network gate, or is a program that the broker started
-//! behind a separate wall. A connection makes one call at a time, and every byte is billed. Models see the
-//! accepted descriptions, never the server's present ones; where the two differ the tool is not called. A
-//! server's annotations and instructions are not read. A server's `ping` is answered, and during a call the
-//! requests that the operator has granted; any other request is refused.
+//! A server is a stranger: reached through the network gate, or a program that the broker started behind a
+//! separate wall. A connection makes one call at a time, and every byte is billed. Models read the accepted
+//! descriptions, never the server's present ones; if the two differ, the tool is not called. A server's
+//! annotations and instructions are not read. A server's `ping` is answered, and during a call the requests
+//! that the operator has granted; any other request is refused. For example, a server that asks for a text of
+//! the model (`sampling`) without a grant gets an error.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,4 +1,4 @@
-//! The tools that a server offers, checked: a stranger's words, which every later request repeats.
+//! The tools that a server offers, after checks: a stranger's texts, which every later request repeats.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const CHECKING: WorkKind =
 /// Characters shown of an invalid name.
 const MAX_NAME: usize = 80;
 
-/// Characters between the words of a name, for which `_` stands here.
+/// Separators in a server's names of tools, each replaced by `_`.
 const SEPARATORS: [char; 3] = ['.', '/', ':'];
 
 /// One tool of a server. Other fields in the server's description of the tool are dropped.
@@ -51,11 +51,11 @@ impl ListedTool {
 /// The tools of a server, usable or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// In the order of their names, each name once.
+    /// The tools in the order of their names, each name once.
     pub tools: Vec<ListedTool>,
     /// Tools that no agent can be granted.
     pub left_out: Vec<LeftOut>,
-    /// How the server was spoken to.
+    /// The protocol revision of the server.
     pub revision: Revision,
 }
 
@@ -117,8 +117,8 @@ impl ListedTool {
 }
 
 impl Listing {
-    /// Checks the entries of a server's list. A fault in an entry leaves out that entry alone; of entries
-    /// with equal names none is used, because the server could answer for any.
+    /// Checks the entries of a server's list. A faulty entry is left out alone. Entries with equal names are
+    /// all left out, because the server could answer for any of them.
     pub(crate) fn of(
         server: &str,
         entries: &[Value],
@@ -154,7 +154,7 @@ impl Listing {
         stop: &StopSignal,
     ) -> Result<Self, WorkStopped> {
         let (mut entries, unread) = pages.into_entries();
-        // A server that ignores cursors answers its first page twice.
+        // A server that ignores cursors returns its first page twice.
         let mut seen = BTreeSet::new();
         entries.retain(|entry| seen.insert(entry.to_string()));
         stop.check()?;
@@ -246,7 +246,8 @@ fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String>
     Ok(tool)
 }
 
-/// How a tool differs from the accepted one, by the digests of the server's present list (INV-311).
+/// The difference between a tool and the accepted one, by the digests of the server's present list (INV-311);
+/// `None` = equal.
 pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Option<&'static str> {
     match now.get(&tool.name) {
         Some(digest) if *digest == tool.digest() => None,

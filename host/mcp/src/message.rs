@@ -56,7 +56,7 @@ impl Message {
             });
         }
         let id = id.as_ref().and_then(belljar_received::whole::unsigned);
-        // Some servers write the one that is absent as `null`.
+        // Some servers write the absent field as `null`.
         let error = fields.remove("error").filter(|error| !error.is_null());
         match (fields.remove("result"), error) {
             (Some(result), None) => Ok(Self::Answer(id, Ok(result))),

@@ -40,7 +40,7 @@ pub(crate) struct Opening<'a> {
     /// The name in `belljar.toml`, for example `work` in `[mcp.work]`.
     pub(crate) name: &'a str,
     pub(crate) url: &'a Uri,
-    /// The operator's word on how it is spoken to.
+    /// The operator's setting of the protocol revision.
     pub(crate) pinned: Option<Revision>,
     pub(crate) ids: &'a Ids,
     /// The operator's grants for requests of the server.

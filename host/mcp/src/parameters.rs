@@ -11,7 +11,7 @@ use crate::limits::MAX_PARAMETERS;
 /// The word in a schema.
 const KEY: &str = "x-mcp-header";
 
-/// How a header's name begins.
+/// The prefix of a header's name.
 const PREFIX: &str = "mcp-param-";
 
 /// Deepest nesting of properties in properties.

@@ -35,16 +35,16 @@ pub(crate) enum Lost {
     /// The program's digest differs from the accepted one.
     #[error("its program is another than the one that was accepted")]
     Other,
-    /// It cannot be started.
+    /// The program cannot be started.
     #[error("it cannot be started: {0}")]
     NotStarted(String),
     /// The program ended before the request was sent.
     #[error("it has ended")]
     EndedBefore,
-    /// It has ended.
+    /// The program has ended.
     #[error("it has ended")]
     Ended,
-    /// It answers with an error, or does not keep to the protocol.
+    /// The program answers with an error, or breaks the protocol.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -68,7 +68,7 @@ pub(crate) struct Process {
     /// The program has answered a request.
     answers: bool,
     complaints: Complaints,
-    /// Lines that were logged because they hold no message.
+    /// The number of logged lines without a message.
     stray_lines: usize,
 }
 
@@ -138,7 +138,7 @@ impl Process {
         aside: &mut Aside<'_>,
     ) -> Result<Value, Lost> {
         if self.answers && self.has_ended().await {
-            // The call was not made: another process takes its place.
+            // The call was not made, so another process may make it.
             return Err(Lost::EndedBefore);
         }
         self.tell(gate, request).await?;
@@ -200,7 +200,7 @@ impl Process {
         stdin.write_all(line.as_bytes()).await.map_err(|_| Lost::Ended)
     }
 
-    /// Ends the program: by the end of its input if there is time, and in any case with its descendants.
+    /// Ends the program with its descendants: first by closing its input, if there is time.
     pub(crate) async fn end(mut self, at_once: bool) {
         drop(self.running.stdin.take());
         if !at_once {
@@ -272,7 +272,7 @@ impl Complaints {
         Self { server: server.to_owned(), last, reader }
     }
 
-    /// Puts the last lines into the log of the call, for whoever reads its receipt.
+    /// Adds the last lines of stderr to the call's log, which is in its receipt.
     async fn log(&mut self, gate: &Outgoing) {
         // An ended program's stderr closes at once; a living program may write more later.
         let _ = timeout(FAREWELL, &mut self.reader).await;

@@ -47,7 +47,7 @@ pub(crate) struct ProgramSession {
     process: Process,
     ids: AtomicU64,
     now: BTreeMap<String, Digest>,
-    /// The program has announced that its tools changed.
+    /// True after the program has announced that its tools changed.
     stale: bool,
 }
 
@@ -81,7 +81,7 @@ impl ServerProgram {
         self.digest.as_deref()
     }
 
-    /// The same program as accepted at this address; `false` = the address is another command's.
+    /// Sets the digest in an accepted address; `false` = the address is another command's.
     pub(crate) fn accepted(self, address: &str) -> (Self, bool) {
         let digest = address.rsplit_once(DIGEST).filter(|(line, _)| *line == self.command_line);
         let digest = digest.map(|(_, digest)| digest);
@@ -144,7 +144,7 @@ impl Connection {
         }
     }
 
-    /// As [`Connection::call`]. INV-322: whatever ends the call early ends the process.
+    /// As [`Connection::call`]. INV-322: an early end of the call ends the process.
     pub(crate) async fn call_program(
         &self,
         program: &ServerProgram,
@@ -196,8 +196,8 @@ impl Connection {
         }
     }
 
-    /// Lets nothing through to the network: a program is reached otherwise. It counts bytes, looks for
-    /// secrets and writes the receipt.
+    /// A gate that refuses all hosts, because a program is not reached over the network. The gate still
+    /// counts bytes, masks secrets and writes the receipt.
     fn no_gate(&self, spec: &CallSpec<'_>, budget: &Budget) -> Outgoing {
         let scope = HostScope::of(Source::Grants, Vec::new());
         let (secrets, joined) = (spec.secrets, &self.server().secrets);
@@ -222,7 +222,7 @@ impl Connection {
                 self.called_in_process(program, running, gate, tool, arguments, talk).await
             }
             Err(Failed::Lost(lost)) if !matches!(lost, Lost::Fault(Fault::Rpc(_))) => {
-                // Whatever is wrong with it, the next call begins anew.
+                // After any fault, the next call starts a new process.
                 if let Some(session) = running.take() {
                     session.process.end(true).await;
                 }

@@ -4,7 +4,7 @@ use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// How a server is spoken to.
+/// The revision of the protocol with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Revision {
     /// With a session that `initialize` begins.

@@ -22,7 +22,7 @@ pub struct Server {
     pub(crate) host: HostRule,
     pub(crate) secrets: BTreeSet<SecretName>,
     pub(crate) timeout: Option<Duration>,
-    /// The operator's word on how it is spoken to.
+    /// The operator's setting of the protocol revision.
     pub(crate) pinned: Option<Revision>,
     /// The protocol's revision when the tools were accepted.
     pub(crate) revision: Revision,
@@ -95,19 +95,19 @@ impl Server {
         })
     }
 
-    /// The same, spoken to so and not otherwise; `None` = as it can be.
+    /// Sets the only protocol revision; `None` = any that the server supports.
     #[must_use]
     pub fn spoken_to(self, revision: Option<Revision>) -> Self {
         Self { pinned: revision, ..self }
     }
 
-    /// The same, whose tokens are asked for so.
+    /// Sets how tokens for the server are requested.
     #[must_use]
     pub fn with_login(self, login: LoginSetting) -> Self {
         Self { login, ..self }
     }
 
-    /// The same, which may ask for so much.
+    /// Sets the requests that the server may make.
     #[must_use]
     pub fn granting(self, granted: Granted) -> Self {
         Self { granted, ..self }
@@ -118,7 +118,7 @@ impl Server {
         &self.granted
     }
 
-    /// The same server with a person's token, and a place for renewed tokens.
+    /// Adds a person's token, and a store for renewed tokens.
     #[must_use]
     pub fn with_tokens(self, tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
         Self { held: Held::of(tokens, keep), ..self }
@@ -129,12 +129,12 @@ impl Server {
         self.held.now()
     }
 
-    /// Where it is.
+    /// The address of the server.
     pub(crate) fn target(&self) -> Option<Target> {
         Target::parse(&self.url.to_string()).ok()
     }
 
-    /// The same with the tools that were accepted. Of a server at another address none was.
+    /// Adds the accepted tools. If they were accepted at another address, all of them are withheld.
     #[must_use]
     pub fn with(mut self, url: &str, accepted: Accepted) -> Self {
         if accepted.url != url {

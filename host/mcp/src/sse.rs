@@ -10,7 +10,7 @@ use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 /// The mark of a text in UTF-8, which a stream may begin with.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads events out of pieces. Holds the line and the event that are not at their end.
+/// Reads events from pieces of a stream. Holds the unfinished line and the unfinished event.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     line: Vec<u8>,

@@ -9,8 +9,8 @@ pub(crate) enum Key {
     Memory,
 }
 
-/// Words of the C library and of language runtimes, in lower case, for example `eacces`, with the settings
-/// that they suggest.
+/// Parts of error messages of the C library and of language runtimes, in lower case, with the setting that
+/// each suggests.
 const WORDS: &[(&str, Key)] = &[
     ("eacces", Key::Directories),
     ("[errno 13]", Key::Directories),
@@ -33,8 +33,8 @@ const WORDS: &[(&str, Key)] = &[
     ("memoryerror", Key::Memory),
 ];
 
-/// The settings keys that complaints suggest, each once. The words are the program's, so they name a key and
-/// grant nothing.
+/// The settings keys that error messages suggest, each once. The messages are the program's, so this names
+/// keys and grants nothing.
 pub(crate) fn keys(complaints: &str) -> Vec<Key> {
     let lower = complaints.to_ascii_lowercase();
     let mut keys: Vec<Key> = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn keys(complaints: &str) -> Vec<Key> {
 }
 
 impl Key {
-    /// The effect of the key, as the beginning of a sentence that ends with its place.
+    /// The effect of the key: the beginning of a sentence that ends with the key's place.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Directories => {

@@ -14,13 +14,13 @@ use crate::scripted::{ScriptError, ScriptedModel};
 use crate::wire::{Dialect, Endpoint, EndpointError, MaxTokensField, Settings, WireModel};
 use crate::{ChatModel, Effort};
 
-/// Where OpenAI's own API is.
+/// The address of OpenAI's own API.
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
-/// Where Anthropic's own API is.
+/// The address of Anthropic's own API.
 const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com/v1";
 
-/// The version of Anthropic's API that this crate speaks.
+/// The version of Anthropic's API in requests.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// How one model is reached.
@@ -73,7 +73,7 @@ pub struct ModelConfig {
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Fields of a request that have a setting of their own or belong to the conversation.
+/// Fields of a request that have a separate setting or belong to the conversation.
 const RESERVED_FIELDS: [&str; 12] = [
     "max_completion_tokens",
     "max_tokens",
@@ -124,7 +124,7 @@ pub enum ConfigError {
     /// The temperature is outside of 0 to 2, the range that providers accept.
     #[error("`temperature` must be a number from 0 to 2")]
     Temperature,
-    /// `extra_body` has a field that the client writes itself.
+    /// `extra_body` has a field that the client itself writes.
     #[error("`extra_body` cannot set `{field}`: the client writes that field itself")]
     ExtraBody {
         /// The field.
@@ -166,12 +166,12 @@ impl ModelConfig {
         }
     }
 
-    /// Makes the model. Reads the key, through `env` or from its file, and for `scripted` the
-    /// transcript; opens no connection. Something to tell the operator is added to `warnings`.
+    /// Makes the model. Reads the key, through `env` or from its file, and for `scripted` the transcript;
+    /// opens no connection. Remarks for the operator are added to `warnings`.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]; it never shows a key.
+    /// [`ConfigError`], which never contains a key.
     pub fn build(
         &self,
         env: &dyn Fn(&str) -> Option<String>,

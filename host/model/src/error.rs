@@ -13,7 +13,7 @@ pub enum ModelError {
     /// The caller cancelled.
     #[error("the model call was cancelled")]
     Cancelled,
-    /// Nothing came for too long. Not retried: the caller set the time.
+    /// No data arrived in time. Not retried, because the caller set the time.
     #[error("the model gave nothing for {} s ({phase})", after.as_secs_f64())]
     Timeout {
         /// The phase that was waited for.
@@ -56,7 +56,7 @@ pub enum ModelError {
     /// The provider reported an error inside a stream that had begun well.
     #[error("the provider reported `{kind}`: {message}")]
     Provider {
-        /// The provider's word for it.
+        /// The provider's code word for the error.
         kind: String,
         /// The provider's words.
         message: String,
@@ -86,7 +86,7 @@ pub enum ModelError {
         /// The limit.
         limit: usize,
     },
-    /// The scripted model was sent something other than its transcript expects.
+    /// The scripted model received a request that differs from its transcript.
     #[error(transparent)]
     Script(#[from] Box<ScriptMismatch>),
 }
@@ -131,7 +131,7 @@ impl ModelError {
         }
     }
 
-    /// The same error, its peer's words changed by `clean`.
+    /// Replaces the peer's texts in the error by `clean`.
     pub(crate) fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
         match &mut self {
             Self::RateLimited { message, .. }

@@ -1,7 +1,7 @@
 //! Images in the messages of a person.
 //!
-//! An image is stored once, as a file of its session. A message has its format, size and digest, and its
-//! bytes only in memory.
+//! An image is stored once, as a file of its session. A stored message has only the image's format, size and
+//! digest; the bytes are loaded when needed.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub enum ImageError {
         /// The media type by the first bytes.
         found: &'static str,
     },
-    /// It is not base64.
+    /// The text is not base64.
     #[error("the bytes of an image have to be in base64")]
     NotBase64,
 }
@@ -97,11 +97,11 @@ impl Image {
         Ok(Self { media_type, size: data.len(), sha256: digest(&data), data })
     }
 
-    /// The same of bytes in base64.
+    /// Makes an image of bytes in base64.
     ///
     /// # Errors
     ///
-    /// As [`Image::new`], and where they are not in base64.
+    /// As [`Image::new`], and when the text is not base64.
     pub fn from_base64(text: &str, said: Option<&str>) -> Result<Self, ImageError> {
         // Before anything is decoded: three bytes in four letters.
         if text.len() / 4 * 3 > MAX_IMAGE_BYTES + 3 {

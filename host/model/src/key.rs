@@ -19,11 +19,11 @@ pub(crate) const REDACTED: &str = "[key]";
 /// found by chance.
 const MIN_BYTES: usize = 8;
 
-/// Bytes of the longest key that counts as a placeholder when it is made of words alone. Keys of
-/// providers have more, and digits.
+/// Bytes of the longest key that can count as a placeholder, if it has only words. 24, because keys of
+/// providers are longer, and have digits.
 const MAX_WORDS: usize = 24;
 
-/// Where a model's key comes from.
+/// The source of a model's key: `{ env = "NAME" }`, `{ file = "/path" }`, or `"none"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
     /// No key is sent; the default.
@@ -31,7 +31,7 @@ pub enum KeySource {
     None,
     /// An environment variable, for example `OPENAI_API_KEY`.
     Env(String),
-    /// A file that holds the key and nothing else.
+    /// A file that contains only the key.
     File(PathBuf),
 }
 
@@ -106,8 +106,8 @@ impl Key {
         whole
     }
 
-    /// INV-473: the key, as an answer is searched for it. A placeholder is no secret, and may be a word of the
-    /// answer: it is not looked for there.
+    /// INV-473: the key to search answers for; `None` = a placeholder, which is no secret and may be a word
+    /// of the answer.
     pub(crate) fn in_answers(&self) -> Option<&str> {
         Some(self.0.expose_secret()).filter(|key| why_no_secret(key).is_none())
     }
@@ -162,7 +162,7 @@ impl KeySource {
         ))
     }
 
-    /// Reads the key. Something to tell the operator is added to `warnings`.
+    /// Loads the key. Remarks for the operator are added to `warnings`.
     pub(crate) fn load(
         &self,
         env: &dyn Fn(&str) -> Option<String>,

@@ -1,27 +1,26 @@
-//! Chat models behind one trait.
+//! Chat models behind one trait, [`ChatModel`], which is all that the agent loop knows of a model. It has
+//! three implementations:
 //!
-//! [`ChatModel`] is all that the agent loop knows of a model. Behind it stand
-//!
-//! - [`WireModel`]: chat completions of OpenAI and of every server that speaks the same wire
-//!   (Ollama, vLLM, llama.cpp, OpenRouter), and Anthropic's messages API with prompt caching;
-//! - [`ScriptedModel`]: plays a transcript (see [`scripted`] for the format) and fails loudly
-//!   when it is sent something else than the transcript expects;
-//! - [`Recorder`]: wraps any of them and writes such a transcript.
+//! - [`WireModel`]: chat completions of OpenAI and of every server with the same wire (Ollama, vLLM,
+//!   llama.cpp, OpenRouter), and Anthropic's messages API with prompt caching;
+//! - [`ScriptedModel`]: plays a transcript (see [`scripted`] for the format) and fails loudly on a request
+//!   that differs from the transcript;
+//! - [`Recorder`]: wraps another model and writes such a transcript.
 //!
 //! [`Models`] maps the names that people write (for example `main`, `sonnet`, `Compaction`, `strong`) to
 //! configured models.
 //!
 //! Promises of this crate:
 //!
-//! - A peer is hostile until checked: every buffer that it fills has a named bound in
-//!   [`limits`], and its words are escaped before they enter an error.
-//! - A key is held in a secret type, sent only to the configured base URL (redirects are not
-//!   followed, proxies are not used), and stands in no error, log line or `Debug` output.
-//! - A request whose history grew is serialised with the same leading bytes as the one before,
-//!   so that the provider's prompt cache matches.
-//! - A call is retried until its answer has begun. An answer that breaks off behind that is asked for
-//!   again only where no text of it was passed on, or where the caller can take that text back.
-//! - What a model thought goes back to that model alone, unchanged.
+//! - A peer is hostile until checked: every buffer that a peer can fill has a named bound in [`limits`], and
+//!   a peer's texts are escaped before they enter an error.
+//! - A key is held in a secret type, is sent only to the configured base URL (redirects are not followed,
+//!   proxies are not used), and is in no error, log line or `Debug` output.
+//! - A request whose history grew is serialised with the same leading bytes as the one before, so that the
+//!   provider's prompt cache matches.
+//! - A call is retried until its answer has begun. An answer that breaks off later is requested again only if
+//!   no text was passed on, or if the caller can withdraw the text.
+//! - A model's reasoning is sent back to that model alone, unchanged.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -9,8 +9,8 @@ use crate::{ChatRequest, ModelError, Reply};
 
 /// A chat model.
 ///
-/// Implementations hold no conversation: a request carries all of it. One value serves any
-/// number of calls at the same time.
+/// Implementations hold no conversation, because a request contains all of it. One value serves any number of
+/// calls at the same time.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Provider and model, for example `openai:gpt-x`; for people and for records.
@@ -42,7 +42,7 @@ pub struct CallContext<'a> {
     pub agent: &'a str,
     /// The number of earlier subagents of this name in the run.
     pub spawn_index: u32,
-    /// The number of this call among those of the agent, from 1.
+    /// The number of this call among the agent's calls, from 1.
     pub step: u64,
     /// How long to wait.
     pub timeouts: Timeouts,

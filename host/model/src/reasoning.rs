@@ -18,7 +18,7 @@ pub struct Reasoning {
     /// Fields of its calls, for example Gemini's `extra_content`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<CallFields>,
-    /// Blocks of a message on Anthropic's wire, or parts of its content on the other one.
+    /// Blocks of a message on Anthropic's wire, or parts of a message's content on OpenAI's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) blocks: Vec<Placed>,
 }
@@ -64,7 +64,7 @@ fn map_bytes(map: &Map<String, Value>) -> usize {
     map.iter().map(|(name, value)| name.len().saturating_add(value_bytes(value))).sum()
 }
 
-/// Bytes of a JSON value's texts. Values come out of a JSON parser, which bounds their depth.
+/// Bytes of a JSON value's texts. Recursion is safe, because the JSON parser bounds the depth.
 fn value_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,

@@ -41,7 +41,7 @@ pub struct Resolved {
     pub notes: Vec<String>,
 }
 
-/// A role, and who plays it.
+/// A role and its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Played<'a> {
     /// The role's name, for example `main`.
@@ -81,12 +81,12 @@ pub enum ModelResolveError {
     RoleTarget {
         /// The role, for example `main`.
         role: &'static str,
-        /// The name it gives; escaped.
+        /// The name in the configuration; escaped.
         name: String,
         /// The configured models.
         configured: String,
     },
-    /// A model has a name that means something else.
+    /// A model has the reserved name of the parent's model.
     #[error("a model cannot be called `{name}`: that word stands for the parent's model")]
     Reserved {
         /// The reserved name, for example `inherit`.
@@ -180,7 +180,7 @@ impl Models {
         self
     }
 
-    /// The same models, every call of which is recorded.
+    /// Records every call of these models.
     #[must_use]
     pub fn recorded(mut self, recording: Recording) -> Self {
         self.only = self.only.map(|model| record(model, Some(&recording)));
@@ -265,7 +265,7 @@ impl Models {
         self.configs.keys().map(String::as_str)
     }
 
-    /// Who plays each role.
+    /// Each role with its model.
     pub fn played(&self) -> impl Iterator<Item = Played<'_>> {
         let main = self.main().ok();
         ModelRole::ALL.into_iter().map(move |role| {

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ModelRole {
-    /// The model that runs unless something else is asked for.
+    /// The default model.
     Main,
     /// Cheap and quick.
     Fast,

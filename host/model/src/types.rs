@@ -30,7 +30,7 @@ pub struct ChatRequest {
     /// How much the model should think. `None`: the model's configured value, else the
     /// server's.
     pub effort: Option<Effort>,
-    /// How the answer is sampled besides, and where it ends.
+    /// The sampling besides the temperature, and the stop words.
     #[serde(default, skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
     /// True if [`crate::ModelConfig::extra_body`] is left out: the words are a stranger's, and such a field
@@ -50,7 +50,7 @@ pub struct Sampling {
     /// The penalty for tokens that have occurred, -2 to 2. Anthropic's wire has no such field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
-    /// The same by how often they were said.
+    /// The penalty for tokens by the number of their occurrences, -2 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
     /// The number that the draw begins with. Anthropic's wire has no such field.
@@ -86,9 +86,9 @@ impl Sampling {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
-    /// Of any tool.
+    /// A call of any tool.
     Required,
-    /// Of the tool of this name.
+    /// A call of the named tool.
     Named(String),
 }
 
@@ -96,13 +96,13 @@ pub enum ToolChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// As little as possible.
+    /// As little reasoning as possible.
     Low,
     /// The provider's middle setting.
     Medium,
     /// Much.
     High,
-    /// The most the provider offers; sent as `high` where there is nothing above it.
+    /// The most reasoning that the provider offers; sent as `high` if the provider has no higher level.
     Max,
 }
 
@@ -168,14 +168,14 @@ impl Message {
     }
 }
 
-/// A tool call as the model asked for it. Nothing in it is checked.
+/// A tool call in the model's own text, unchecked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Pairs the call with its result. Made up deterministically where the server sent none.
+    /// The id that pairs the call with its result. If the server sent none, made deterministically.
     pub id: String,
     /// The tool's name, verbatim. The tool may never have been advertised.
     pub name: String,
-    /// The arguments exactly as the model sent them; they may be malformed JSON or empty.
+    /// The arguments exactly as the model sent them, perhaps empty or malformed JSON.
     pub arguments: String,
 }
 
@@ -200,7 +200,7 @@ pub struct ToolSpec {
     pub name: String,
     /// The purpose of the tool, and when to use it.
     pub description: String,
-    /// JSON Schema of its arguments. Keys keep their order on the wire.
+    /// The JSON Schema of the arguments. Keys keep their order on the wire.
     pub schema: serde_json::Value,
 }
 
@@ -232,7 +232,7 @@ pub enum StopReason {
     EndTurn,
     /// The model waits for the results of its calls.
     ToolUse,
-    /// It ran into the token limit; text and arguments may be cut short.
+    /// The answer reached the token limit; text and arguments may be cut short.
     MaxTokens,
     /// The model, or a filter in front of it, declined.
     Refusal,

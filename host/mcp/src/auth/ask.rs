@@ -28,7 +28,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) spec: &'a CallSpec<'a>,
 }
 
-/// The body of a request, and how its sender proves itself.
+/// The body of a request, with the client's authentication.
 pub(super) struct Posted {
     pub(super) kind: &'static str,
     pub(super) body: String,

@@ -14,7 +14,7 @@ use super::ask::{Asking, Posted};
 use super::documents::{Issuer, word};
 use super::reach::target;
 
-/// How a client proves its name.
+/// The way in which a client authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Method {
     /// Without a proof: a token is bound to the person's consent.
@@ -31,7 +31,7 @@ pub(super) enum Method {
 #[serde(deny_unknown_fields)]
 pub(super) struct Client {
     pub(super) id: String,
-    /// Of a registered client; the operator's own secret stays in the operator's store.
+    /// The secret of a registered client; the operator's own secret stays in the operator's store.
     pub(super) secret: Option<String>,
     pub(super) method: Method,
 }
@@ -61,7 +61,7 @@ impl Client {
     }
 }
 
-/// The proof of a client: the operator's secret, if bound to this endpoint, or the registered one.
+/// The secret of a client: the operator's, if bound to this endpoint, or the registered one.
 pub(super) fn secret_of(
     asking: &Asking<'_>,
     client: &Client,

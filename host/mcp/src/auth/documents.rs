@@ -16,7 +16,7 @@ const OF_RESOURCES: &str = "/.well-known/oauth-protected-resource";
 const OF_ISSUERS: &str = "/.well-known/oauth-authorization-server";
 const OF_OPENID: &str = "/.well-known/openid-configuration";
 
-/// The word of a server on its tokens.
+/// A server's document about its tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resource {
     /// The name of the server, as it is sent with every request for a token.
@@ -26,14 +26,14 @@ pub(super) struct Resource {
     pub(super) scopes: Vec<String>,
 }
 
-/// The word of an issuer on itself.
+/// An issuer's document about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Issuer {
     pub(super) issuer: String,
     /// The address of the page on which a person consents.
     pub(super) authorization: Option<String>,
     pub(super) token: String,
-    /// Where clients register themselves.
+    /// The address at which clients register.
     pub(super) registration: Option<String>,
     /// The ways in which clients authenticate; `None` = the document has no such list.
     pub(super) methods: Option<Vec<String>>,
@@ -48,8 +48,8 @@ pub(super) struct Issuer {
 
 impl Issuer {
     /// The address at which a person consents to the login. INV-332: on the issuer's own host, unless the
-    /// issuer names itself in its answers, or the operator named the issuer. A stranger's issuer could send
-    /// people to an honest issuer, and receive the code.
+    /// issuer names itself in its answers, or the operator named the issuer. Otherwise a stranger's issuer
+    /// could send people to an honest issuer, and receive the code.
     pub(super) fn place(&self, server: &Server) -> Result<&str, AuthError> {
         let Some(place) = &self.authorization else {
             return Err(AuthError::new("its issuer has nowhere for a person to say yes"));
@@ -67,7 +67,7 @@ impl Issuer {
     }
 }
 
-/// Fetches the server's description of itself, at the named address or at the usual ones.
+/// Fetches the server's document, from the address in the challenge or from the usual ones.
 pub(super) async fn resource(
     asking: &Asking<'_>,
     challenge: &Challenge,
@@ -90,12 +90,12 @@ pub(super) async fn resource(
     Err(AuthError::new("it does not say who gives out tokens for it"))
 }
 
-/// The issuer's word on itself.
+/// Fetches and checks the issuer's document about itself.
 pub(super) async fn issuer(asking: &Asking<'_>, issuer: &str) -> Result<Issuer, AuthError> {
     of_issuer(asking.server, issuer, &issuers_own(asking, issuer).await?)
 }
 
-/// The document of an issuer about itself, wherever it is.
+/// Fetches the issuer's document about itself, from any of the usual addresses.
 pub(super) async fn issuers_own(asking: &Asking<'_>, issuer: &str) -> Result<Value, AuthError> {
     let at = target(issuer)?;
     let path = Url::parse(issuer).map(|url| url.path().to_owned()).unwrap_or_default();

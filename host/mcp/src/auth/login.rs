@@ -27,7 +27,7 @@ pub(super) const OFFLINE: &str = "offline_access";
 
 /// The means of a login.
 pub struct LoginAsk<'a> {
-    /// Where the person's browser brings the answer: on this machine.
+    /// The address on this machine to which the person's browser brings the answer.
     pub redirect: String,
     /// Scopes requested in addition to the server's.
     pub scopes: Vec<String>,
@@ -54,7 +54,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When somebody on the way cannot be asked, or is not obeyed.
+    /// When a server or issuer cannot be reached, or its document is refused.
     pub async fn log_in(&self, spec: &CallSpec<'_>, ask: LoginAsk<'_>) -> Result<Login, AuthError> {
         let gate = self.gate_without_token(spec);
         let challenge = self.challenge(&gate).await?;

@@ -1,4 +1,4 @@
-//! Tokens for servers: finding the issuer, requesting a token, and keeping it.
+//! Tokens for servers: finding the issuer, requesting a token, and storing it.
 //!
 //! ```text
 //! 401 ──> resource: the server names its issuer ──> issuer: its endpoints, each looked at
@@ -6,8 +6,8 @@
 //!      ──> Tokens, a file in the home ──> joined by the gate to requests to that server alone
 //! ```
 //!
-//! Every document on the way is a stranger's: it names hosts, and [`reach`] decides which hosts are reached.
-//! No stranger's word is shown to a model.
+//! Every document on the way is a stranger's. Documents name hosts, and [`reach`] decides which hosts are
+//! reached. No stranger's text is shown to a model.
 
 mod ask;
 mod client;

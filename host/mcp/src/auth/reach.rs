@@ -39,7 +39,7 @@ pub(super) fn scope(server: &Server, url: &str) -> Result<HostScope, AuthError> 
     Ok(HostScope::of(Source::Grants, vec![anywhere]).and(Source::Host, vec![rule]))
 }
 
-/// Where an address leads.
+/// Parses an address.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub(super) fn is_here(target: &Target) -> bool {
     }
 }
 
-/// Not followed, and why.
+/// The error for an address that is not requested, with the reason.
 pub(super) fn refused(url: &str, why: &str) -> AuthError {
     AuthError(format!("`{}` {why}, so it is not asked", Shown::clipped(url, MAX_SHOWN)))
 }

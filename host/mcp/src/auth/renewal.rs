@@ -18,8 +18,8 @@ use crate::server::Server;
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     tokens: Mutex<Option<Arc<Tokens>>>,
-    /// The stored token when this process last looked, without a renewal that could not be stored. Renewals
-    /// are requested one at a time: an issuer may accept a refresh token once only.
+    /// The stored tokens as of this process's last look. A renewal that could not be stored is only in `tokens`.
+    /// Renewals are requested one at a time, because an issuer may accept a refresh token once only.
     seen: tokio::sync::Mutex<Option<Arc<Tokens>>>,
     keep: Option<Arc<dyn KeepTokens>>,
 }

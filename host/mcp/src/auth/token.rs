@@ -22,7 +22,7 @@ const REASONS: [&str; 8] = [
     "temporarily_unavailable",
 ];
 
-/// A token, as it was given out.
+/// A token, as the issuer returned it.
 pub(super) struct Given {
     pub(super) access: String,
     pub(super) refresh: Option<String>,

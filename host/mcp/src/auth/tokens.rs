@@ -18,12 +18,12 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Tokens {
     version: u32,
-    /// Where the server is.
+    /// The address of the server.
     pub(super) url: String,
     /// The server's own resource name, for example `https://mcp.example.com/`.
     pub(super) resource: String,
     pub(super) issuer: String,
-    /// Where it is renewed.
+    /// The address for renewals.
     pub(super) endpoint: String,
     pub(super) client: Client,
     /// The rights that were asked for.
@@ -34,11 +34,11 @@ pub struct Tokens {
 
 /// Stores tokens of people. Logins and logouts change the store from outside.
 pub trait KeepTokens: Send + Sync + std::fmt::Debug {
-    /// The stored tokens of a server; `None` = nobody is logged in.
+    /// The stored tokens of a server; `None` = no person is logged in.
     ///
     /// # Errors
     ///
-    /// When the tokens cannot be read, or are not for this server.
+    /// When the tokens cannot be read, or are for another server.
     fn now(&self, server: &Server) -> Result<Option<Tokens>, String>;
 
     /// Replaces the stored tokens; the error is for the log.
@@ -48,12 +48,12 @@ pub trait KeepTokens: Send + Sync + std::fmt::Debug {
     /// When they cannot be written.
     fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String>;
 
-    /// Replaces the old tokens with a renewal, if the old ones are still stored; returns whether they were.
-    /// No login or logout comes between the look and the write.
+    /// Replaces the old tokens by a renewal, if the old ones are still stored; returns whether they were. No
+    /// login or logout happens between the check and the write.
     ///
     /// # Errors
     ///
-    /// When they cannot be read or written.
+    /// When the tokens cannot be read or written.
     fn renew(&self, server: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String>;
 }
 
@@ -102,7 +102,7 @@ impl Tokens {
     /// When the text holds no token, another server's token, or a token that the operator's settings rule
     /// out.
     pub fn parse(server: &Server, text: &[u8]) -> Result<Self, AuthError> {
-        // The reader's own words could hold a part of it.
+        // The parser's own message is dropped, because it could quote a part of a token.
         let tokens = serde_json::from_slice::<Self>(text);
         let tokens = tokens.map_err(|_| AuthError::new("it is not as belljar writes it"))?;
         if tokens.version != VERSION {

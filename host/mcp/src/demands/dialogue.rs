@@ -1,5 +1,5 @@
-//! A form as questions to a person: whether, each field, and whether to send it. INV-361: every question
-//! says which server asks, in escaped and bounded words.
+//! A form as questions to a person: whether to answer, each field, and whether to send. INV-361: every
+//! question names the asking server, in escaped and bounded text.
 
 use belljar_policy::Shown;
 use serde_json::{Map, Value, json};
@@ -42,9 +42,9 @@ const MUTE: &str = "Decline, and ask me nothing more for it in this run";
 pub(super) enum Word {
     /// Yes; with the content of a form.
     Accepted(Option<Map<String, Value>>),
-    /// No.
+    /// The person refused.
     Declined,
-    /// Neither, or nobody is there.
+    /// The person closed the question, or no person is present.
     Cancelled,
 }
 
@@ -59,7 +59,7 @@ impl Word {
         }
     }
 
-    /// The same for a log.
+    /// The answer's name for a log.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Accepted(_) => "accepted",

@@ -1,4 +1,4 @@
-//! One field of a form: the kinds in the protocol, and no other.
+//! One field of a form. Kinds outside of the protocol are refused.
 
 use belljar_policy::Shown;
 use serde_json::{Number, Value};
@@ -52,7 +52,7 @@ const SECRETS: [&str; 33] = [
     "motdepasse",
 ];
 
-/// The same, where they stand alone.
+/// Words for secrets that count only as whole words, for example `pin`, which is a part of `shipping`.
 const SECRET_WORDS: [&str; 9] = ["pin", "otp", "totp", "pwd", "jwt", "cvc", "ssn", "mfa", "2fa"];
 
 /// A field of a form. Its texts are the server's.
@@ -62,7 +62,7 @@ pub(crate) struct Field {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) kind: Kind,
-    /// The value where nothing is said.
+    /// The value of an unanswered field.
     pub(crate) default: Option<Value>,
     pub(crate) is_required: bool,
 }
@@ -233,7 +233,7 @@ impl Kind {
         }
     }
 
-    /// The value for a person's words; `None` = the field does not accept the words.
+    /// Parses a person's answer; `None` = the field does not accept the answer.
     pub(crate) fn value_of(&self, words: &str) -> Option<Value> {
         let word = words.trim();
         let value = match self {
@@ -289,7 +289,7 @@ impl Choice {
     }
 }
 
-/// The value that a word means: by the title as shown, or by the value itself.
+/// The value of a choice, found by its shown title or by the value itself.
 fn meant<'a>(of: &'a [Choice], word: &str) -> Option<&'a str> {
     let by = |is: &dyn Fn(&Choice) -> bool| of.iter().find(|choice| is(choice));
     let found = by(&|choice| choice.shown() == word)

@@ -70,8 +70,8 @@ impl Form {
             && self.fields.iter().filter(|field| field.is_required).all(|field| said(&field))
     }
 
-    /// The content of these values, with defaults for missing ones; `None` = a value is missing or does not
-    /// fit. INV-361: nothing else is ever sent.
+    /// The content to send, with defaults for missing values; `None` = a value is missing or does not fit.
+    /// INV-361: no other content is ever sent.
     pub(crate) fn content(&self, mut said: Map<String, Value>) -> Option<Map<String, Value>> {
         let mut content = Map::new();
         for field in &self.fields {

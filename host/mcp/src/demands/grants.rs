@@ -18,7 +18,7 @@ pub struct Granted {
 /// The model that writes texts for a server, and how much.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingGrant {
-    /// The model's name in the settings. A server has no say in it.
+    /// The model's name in the settings. A server cannot choose the model.
     pub model: String,
     /// The most tokens, read and written, in one run with all of its subagents.
     pub tokens: u64,

@@ -46,7 +46,7 @@ pub trait Answers: Send + Sync {
     /// Returns whether the person has refused all further questions of this server in this run.
     fn is_muted(&self, server: &str) -> bool;
 
-    /// The person wants to be asked nothing more for it.
+    /// Notes that the person refuses all further questions of this server.
     async fn mute(&self, server: &str);
 
     /// Returns whether too many questions of this server went unanswered, so that no further wait is made in
@@ -62,8 +62,8 @@ pub trait Answers: Send + Sync {
 pub struct ServerQuestion<'a> {
     /// The text that the person reads.
     pub text: &'a str,
-    /// The same without any word of theirs. INV-366: of the question this alone is stored, and of the
-    /// answer nothing.
+    /// The question without any text of the server. INV-366: only this is stored of the question, and nothing
+    /// of the answer.
     pub noted: &'a str,
     /// Answers to choose from.
     pub options: &'a [String],
@@ -76,7 +76,7 @@ pub enum Heard {
     Words(String),
     /// The person left the field blank.
     Blank,
-    /// No, they do not answer.
+    /// The person declined to answer.
     No,
     /// The person is absent, or did not answer in time.
     Nobody,

@@ -1,4 +1,4 @@
-//! The person in one call: whoever did not come to a question is asked no other.
+//! The person in one call. After one unanswered question, no further question is asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +25,7 @@ impl<'a> Respondent<'a> {
         heard
     }
 
-    /// Returns whether they did not come to a question.
+    /// Returns whether a question went unanswered.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }

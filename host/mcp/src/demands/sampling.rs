@@ -15,14 +15,14 @@ const MAX_BYTES: usize = 64 << 10;
 /// Tokens of one text.
 const MAX_TOKENS: u64 = 4_096;
 
-/// A request for a text. Its words are the server's, escaped.
+/// A server's request for a text. Its texts are the server's, escaped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// The messages for the model, each behind its claimed speaker.
     pub words: String,
     /// The most tokens of the text.
     pub max_tokens: u64,
-    /// How freely it is written.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
 }
 

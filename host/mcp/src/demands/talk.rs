@@ -1,4 +1,4 @@
-//! All messages in one call beside its answer.
+//! The messages of one call besides its answer.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ const REFUSED: i64 = -1;
 /// One call, its respondent, and the receiver of progress reports.
 pub(crate) struct Talk<'a> {
     server: &'a Server,
-    /// `None` = nobody answers.
+    /// The person who answers; `None` = questions go unanswered.
     answers: Option<&'a dyn Answers>,
     pub(crate) progress: Option<ProgressSink>,
     /// The time spent waiting for a person here.
@@ -200,7 +200,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Logs a refusal for the operator; the server learns only that its request is refused.
+    /// Logs a refusal for the operator; the server learns no reason.
     fn refused(&self, gate: &Outgoing, code: i64, facts: String) -> Refusal {
         let facts = format!("the MCP server `{}`: {facts}", self.server.name());
         gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// How soon at the earliest a call that waits is looked at again.
+/// The shortest pause between two checks of a waiting call's time.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The waiting of the calls in one line.

@@ -18,7 +18,7 @@ use crate::{ChatRequest, Message, ToolResult};
 pub struct ScriptMismatch {
     /// The transcript.
     pub origin: PathBuf,
-    /// Who called.
+    /// The name of the calling agent.
     pub agent: String,
     /// Its spawn index.
     pub spawn: u32,
@@ -100,7 +100,7 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Differ
     }
 }
 
-/// Images without their bytes count as none.
+/// Compares the images. Images without bytes do not count.
 fn check_images(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
     let Some(images) = &expect.images else { return Ok(()) };
     let sent = request.messages.iter().flat_map(Message::images);

@@ -1,4 +1,4 @@
-//! A transcript file as it is written; the recorder writes the types that the parser reads.
+//! The types of a transcript file. The parser reads and the recorder writes these types.
 
 use std::fmt;
 

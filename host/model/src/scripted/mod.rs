@@ -88,7 +88,7 @@ pub struct ScriptedModel {
     transcript: Arc<Transcript>,
     /// How many turns each script has played; used by scripts of one spawn index.
     played: Vec<AtomicUsize>,
-    /// The same for scripts of `spawn: any`, by script and spawn index.
+    /// The number of played turns of scripts with `spawn: any`, by script and spawn index.
     played_any: Mutex<HashMap<(usize, u32), usize>>,
     images: bool,
 }
@@ -188,7 +188,7 @@ impl ScriptedModel {
         any.insert((index, spawn), to);
     }
 
-    /// The turn that answers `request`, and its number from 0. Marks it as played.
+    /// The turn that answers `request`, and its number from 0. Marks the turn as played.
     fn next_turn(
         &self,
         request: &ChatRequest,

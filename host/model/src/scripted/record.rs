@@ -47,9 +47,9 @@ impl Recording {
         Self::default()
     }
 
-    /// The transcript: one entry per agent and spawn index, sorted by them. Each turn expects
-    /// the same tools and results of the same tools; no text is compared. Ids of calls and the
-    /// whitespace in their arguments are not kept.
+    /// The transcript: one entry per agent and spawn index, sorted. Each turn expects the same tools and
+    /// results of the same tools; no text is compared. Ids of calls and the whitespace in their arguments are
+    /// dropped.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Recorder {
         Self { inner, recording }
     }
 
-    /// Where it records.
+    /// The list of recorded calls.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         &self.recording
@@ -148,7 +148,7 @@ impl ChatModel for Recorder {
                 match &event {
                     StreamEvent::TextDelta(text) => said.push_str(text),
                     StreamEvent::ThinkingDelta(text) => thought.push_str(text),
-                    // What came before is no part of the answer.
+                    // Text before a retry is no part of the answer.
                     StreamEvent::Retrying { .. } => {
                         said.clear();
                         thought.clear();

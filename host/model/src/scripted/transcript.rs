@@ -41,7 +41,7 @@ pub(super) struct Script {
     pub(super) turns: Vec<Turn>,
 }
 
-/// One turn, ready to be played.
+/// A checked turn.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) expect: Expect,
@@ -55,7 +55,7 @@ pub(super) struct Turn {
     pub(super) ending: Ending,
 }
 
-/// One call to ask for.
+/// A call in the answer.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: Option<String>,
@@ -63,7 +63,7 @@ pub(super) struct Call {
     pub(super) arguments: String,
 }
 
-/// How a turn ends.
+/// The ending of a turn.
 #[derive(Debug)]
 pub(super) enum Ending {
     Reply(StopReason),
@@ -77,7 +77,7 @@ pub enum ScriptError {
     /// The text is longer than [`crate::limits::MAX_TRANSCRIPT_BYTES`].
     #[error("transcript `{}` has {bytes} bytes; the limit is {MAX_TRANSCRIPT_BYTES}", origin.display())]
     TooLarge {
-        /// Where the text came from.
+        /// The file of the text.
         origin: PathBuf,
         /// Its size.
         bytes: usize,
@@ -85,7 +85,7 @@ pub enum ScriptError {
     /// The text is not YAML, or has an unknown or missing field.
     #[error("transcript `{}` cannot be read: {message}", origin.display())]
     Syntax {
-        /// Where the text came from.
+        /// The file of the text.
         origin: PathBuf,
         /// 1-based line, if known.
         line: Option<u64>,
@@ -97,7 +97,7 @@ pub enum ScriptError {
     /// The file states an unknown version.
     #[error("transcript `{}` has format {found}; this program reads format {VERSION}", origin.display())]
     Version {
-        /// Where the text came from.
+        /// The file of the text.
         origin: PathBuf,
         /// The version it states.
         found: u32,
@@ -105,7 +105,7 @@ pub enum ScriptError {
     /// The file is well-formed, but its content is invalid.
     #[error("transcript `{}`, {place}: {message}", origin.display())]
     Invalid {
-        /// Where the text came from.
+        /// The file of the text.
         origin: PathBuf,
         /// Agent, spawn and turn.
         place: String,
@@ -115,11 +115,11 @@ pub enum ScriptError {
 }
 
 impl Transcript {
-    /// Reads and checks a transcript; `origin` is where it came from, for error messages.
+    /// Parses and checks a transcript; `origin` = its file, for error messages.
     ///
     /// # Errors
     ///
-    /// [`ScriptError`], with line and column where the text itself is at fault.
+    /// [`ScriptError`], with line and column for a fault in the text itself.
     pub fn parse(text: &str, origin: &Path) -> Result<Self, ScriptError> {
         if text.len() > MAX_TRANSCRIPT_BYTES {
             return Err(ScriptError::TooLarge { origin: origin.to_owned(), bytes: text.len() });
@@ -185,7 +185,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// The script that serves an agent's `spawn`-th subagent, and its number.
+    /// The script of an agent's `spawn`-th subagent, and the script's number.
     pub(super) fn find(&self, agent: &str, spawn: u32) -> Option<(usize, &Script)> {
         let by_spawn = self.by_agent.get(agent)?;
         let index = by_spawn.exact.get(&spawn).copied().or(by_spawn.any)?;
@@ -240,7 +240,7 @@ impl Turn {
         })
     }
 
-    /// The calls of this turn, which is number `number` (from 0), with ids.
+    /// The calls of this turn, with ids made of the turn's number (from 0).
     pub(super) fn calls_of(&self, number: usize) -> Vec<ToolCall> {
         let calls = self.calls.iter().enumerate().map(|(index, call)| ToolCall {
             id: call.id.clone().unwrap_or_else(|| format!("call_{}_{}", number + 1, index + 1)),

@@ -1,4 +1,4 @@
-//! An answer while it streams in: bounded, and passed on as it grows.
+//! An answer while it streams in: bounded, and passed on in pieces.
 
 use belljar_received::json::mended;
 
@@ -159,7 +159,7 @@ impl Answer {
         Ok(self.calls.len() - 1)
     }
 
-    /// The position of the newest call for which this holds.
+    /// The position of the newest call for which `holds` returns true.
     pub(crate) fn find(&self, holds: impl Fn(&PartialCall) -> bool) -> Option<usize> {
         self.calls.iter().rposition(holds)
     }
@@ -184,14 +184,14 @@ impl Answer {
         self.text.len()
     }
 
-    /// Returns whether anything of the answer has come.
+    /// Returns whether a part of the answer has arrived.
     pub(crate) fn has_content(&self) -> bool {
         !self.text.is_empty() || !self.calls.is_empty()
     }
 
-    /// The whole answer. The caller has seen that it is complete.
+    /// Returns the whole answer. The caller has checked that the answer is complete.
     pub(crate) fn finish(mut self) -> Reply {
-        // Cached input is input, whatever a server says.
+        // Cached tokens count as input tokens, although some servers report them separately.
         self.usage.input_tokens = self.usage.input_tokens.max(self.usage.cached_tokens);
         let cut = self.stop == Some(StopReason::MaxTokens);
         // The end came between a call's name and its arguments: not a call without any.
@@ -234,7 +234,7 @@ fn unwrapped(arguments: String) -> String {
 const NO_REASON: &str = "no reason given";
 
 impl PartialCall {
-    /// Takes an id or a name that comes after the call has begun.
+    /// Adds an id or a name that arrives after the beginning of the call.
     pub(crate) fn identify(&mut self, id: &str, name: &str) -> Result<(), ModelError> {
         check_names(id, name)?;
         if self.id.is_empty() {

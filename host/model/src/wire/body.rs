@@ -1,4 +1,4 @@
-//! A response's body, decoded as it comes where the server compressed it without being asked.
+//! The body of a response. A body that the server compressed unasked is decoded while it arrives.
 
 use belljar_received::coding::{Coding, CodingError, Decoder, Piece};
 use bytes::Bytes;
@@ -15,18 +15,18 @@ pub(crate) enum Broken {
     Body(ModelError),
 }
 
-/// A body. INV-475: what comes out of it is bounded by [`MAX_RESPONSE_BYTES`].
+/// A body. INV-475: the decoded bytes are bounded by [`MAX_RESPONSE_BYTES`].
 pub(crate) struct Body {
     response: reqwest::Response,
     decoder: Option<Decoder>,
 }
 
 impl Body {
-    /// The body of a response.
+    /// Creates the body of a response.
     ///
     /// # Errors
     ///
-    /// When it is in a coding that is not decoded.
+    /// When the body has an unknown content coding.
     pub(crate) fn of(response: reqwest::Response) -> Result<Self, ModelError> {
         let values = response.headers().get_all(CONTENT_ENCODING).iter();
         let codings = Coding::named(values.map(|value| value.as_bytes())).map_err(unreadable)?;
@@ -35,7 +35,7 @@ impl Body {
         Ok(Self { response, decoder })
     }
 
-    /// The next bytes, none of them when the body is over. Nothing is lost when the future is dropped.
+    /// The next bytes; `None` at the end of the body. Dropping the future loses no bytes.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Broken> {
         let Some(decoder) = &mut self.decoder else {
             return self.response.chunk().await.map_err(Broken::Network);

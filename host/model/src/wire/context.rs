@@ -1,6 +1,6 @@
-//! Tells that a request is longer than a model can read, in the words of many providers.
+//! Recognises the error that a request is longer than a model's context, in the words of many providers.
 
-/// Words for it that a program is meant to read, in lower case.
+/// Code words for this error, in lower case.
 const KINDS: [&str; 7] = [
     "context_length_exceeded",
     "exceed_context_size_error",

@@ -103,7 +103,7 @@ impl Endpoint {
         Ok(Self { client, url, headers, key })
     }
 
-    /// The same endpoint with one more header, unless the configuration set it.
+    /// Adds a header, unless the configuration has set the header.
     pub(crate) fn with_default_header(mut self, name: &'static str, value: &'static str) -> Self {
         let name = HeaderName::from_static(name);
         self.headers.entry(name).or_insert(HeaderValue::from_static(value));

@@ -12,11 +12,11 @@ const KEEP_ALIVES: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
 /// Most bytes of data that is no JSON and passes for a keep-alive, for example `keep-alive`.
 const MAX_WORD: usize = 64;
 
-/// The JSON of an event; `None` where it only keeps the connection open.
+/// The JSON of an event; `None` = the event only keeps the connection open.
 ///
 /// # Errors
 ///
-/// The event reports a failure, or is what no server of this protocol sends.
+/// When the event reports a failure, or breaks the protocol.
 pub(crate) fn read(name: &str, data: &str) -> Result<Option<Value>, ModelError> {
     let text = data.trim();
     let is_error = name.eq_ignore_ascii_case("error");

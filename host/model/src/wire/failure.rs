@@ -47,7 +47,7 @@ pub(crate) fn reported(value: &Value, is_error: bool) -> Option<ModelError> {
         Value::Object(map) => !map.is_empty(),
     };
     if let Some(error) = field("error").filter(is_said) {
-        // Some say the code beside it.
+        // Some servers put the code beside `error`.
         let has_code = error.get("code").or(error.get("status")).or(error.get("type")).is_some();
         return Some(in_stream(if has_code || error.is_string() { error } else { value }));
     }

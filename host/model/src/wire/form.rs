@@ -19,7 +19,7 @@ pub(crate) struct Form {
 /// The messages that carry their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carried {
-    /// All that have some.
+    /// All messages with reasoning.
     All,
     /// Messages with calls, because an older DeepSeek refuses reasoning in other messages.
     WithCalls,
@@ -60,7 +60,7 @@ impl Form {
         None
     }
 
-    /// The reasoning of a message that goes back to `model`: only its own does.
+    /// The reasoning of a message for a request to `model`; reasoning of another model is dropped.
     pub(crate) fn carried<'r>(
         self,
         reasoning: Option<&'r Reasoning>,

@@ -29,8 +29,8 @@ pub(crate) fn arguments_object(arguments: &str) -> Value {
     }
 }
 
-/// The same as JSON text; the model's own bytes where they can stay, so that the provider's
-/// cache matches.
+/// The arguments of an earlier call as JSON text. Valid arguments keep the model's own bytes, so that the
+/// provider's cache matches.
 pub(crate) fn arguments_text(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<Value>(arguments) {
         Ok(Value::Object(_)) => Cow::Borrowed(arguments),

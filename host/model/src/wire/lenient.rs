@@ -24,7 +24,7 @@ pub(crate) fn count(map: &Value, field: &str) -> Option<u64> {
     fits.then(|| number.ceil() as u64)
 }
 
-/// A text; empty where there is none. A number counts as its digits: ids are sent so.
+/// A text; empty if missing. A number becomes its digits, because some servers send ids as numbers.
 pub(crate) fn text(map: &Value, field: &str) -> String {
     match map.get(field) {
         Some(Value::String(text)) => text.clone(),

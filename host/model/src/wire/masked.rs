@@ -73,7 +73,7 @@ impl<'k, 'e> Masked<'k, 'e> {
         }
     }
 
-    /// The answer without the key. Arguments stay the JSON that they are.
+    /// The answer without the key. Arguments stay valid JSON.
     pub(crate) fn reply(&self, mut reply: Reply) -> Reply {
         let Some(key) = self.key else { return reply };
         reply.text = without(key, reply.text);
@@ -114,7 +114,7 @@ fn without(key: &str, text: String) -> String {
     if text.contains(key) { text.replace(key, REDACTED) } else { text }
 }
 
-/// Arguments whose texts do not hold the key; the model's own bytes where they need not change.
+/// Arguments without the key in their texts. Arguments without the key keep the model's own bytes.
 fn arguments(key: &str, text: String) -> String {
     // An escape may hide it.
     if !text.contains(key) && !text.contains('\\') {

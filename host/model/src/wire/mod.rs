@@ -56,7 +56,7 @@ pub struct WireModel {
     form: Mutex<Form>,
 }
 
-/// When a failed call is tried again.
+/// The number and times of attempts for a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Most attempts, the first included; 1 never retries. Default
@@ -106,7 +106,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The extra fields of this request. INV-363: one of a stranger's words has none.
+    /// The extra fields of this request. INV-363: a request with a stranger's text has no extra fields.
     pub(crate) fn extra(
         &self,
         request: &ChatRequest,
@@ -131,22 +131,22 @@ trait Decoder: Send {
     /// Takes the next event.
     fn event(&mut self, event: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
 
-    /// Takes an answer that does not come as a stream.
+    /// Parses an answer that is not a stream.
     fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
 
-    /// How far the answer is.
+    /// The progress of the answer.
     fn progress(&self) -> Progress;
 
     /// The answer; called only when it is complete.
     fn into_reply(self: Box<Self>) -> Reply;
 }
 
-/// How far an answer is.
+/// The progress of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// More of it must come.
+    /// A part of the answer is still missing.
     Partial,
-    /// It is complete, but the usage may still come.
+    /// The answer is complete, but the usage may still arrive.
     Complete,
     /// The server has ended the stream.
     Over,
@@ -160,7 +160,7 @@ struct Failed {
 }
 
 impl Failed {
-    /// The same without the key, should the server have repeated it.
+    /// Masks the key in the error, in case the server repeated the key.
     fn cleaned(self, endpoint: &Endpoint) -> Self {
         Self { error: self.error.cleaned(&|text| endpoint.redact(text).into_owned()), ..self }
     }
@@ -172,7 +172,7 @@ impl From<ModelError> for Failed {
     }
 }
 
-/// How a response carries its answer.
+/// The form of a response's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Stream,
@@ -215,7 +215,7 @@ impl WireModel {
         self
     }
 
-    /// The same model with another retry policy.
+    /// Sets another retry policy.
     #[must_use]
     pub fn with_retries(mut self, retries: RetryPolicy) -> Self {
         self.retries = retries;

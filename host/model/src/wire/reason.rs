@@ -1,4 +1,4 @@
-//! Why an answer ended, in the words of many providers.
+//! The reasons for the end of an answer, in the words of many providers.
 
 use crate::text::quoted;
 use crate::{ModelError, StopReason};
@@ -47,7 +47,7 @@ const ENDS: [Row; 4] = [
     ),
 ];
 
-/// Ends that are failures of the provider: what came is not an answer.
+/// Words for failures of the provider: the text so far is no answer.
 const FAILURES: [&str; 14] = [
     "error",
     "server_error",

@@ -16,7 +16,7 @@ use crate::limits::{MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
 pub(crate) struct SseDecoder {
     /// The line that has not ended yet.
     line: Vec<u8>,
-    /// Data lines of the event that has not ended yet, each with a line feed behind it.
+    /// Data lines of the unfinished event, each with a line feed.
     data: String,
     /// Value of its `event` field.
     event: String,

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 use crate::limits::{MAX_REASONING_BYTES, MAX_REASONING_PARTS};
 use crate::reasoning::{CallFields, Placed, Reasoning};
 
-/// How the pieces of a field become one value.
+/// The way in which the pieces of a field are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joined {
     /// Texts, one behind the other.
     Text,
-    /// A list of parts, each of which may come in pieces.
+    /// A list of parts, each of which may arrive in pieces.
     Parts,
     /// The last piece is all of it.
     Last,
@@ -35,7 +35,7 @@ const FIELDS: [(&str, Joined); 8] = [
     ("provider_specific_fields", Joined::Last),
 ];
 
-/// The same of a call.
+/// The fields of a call with reasoning that a provider wants back.
 const FIELDS_OF_CALLS: [&str; 3] =
     ["extra_content", "provider_specific_fields", "thought_signature"];
 
@@ -49,7 +49,8 @@ pub(crate) struct Thoughts {
     /// The server's number of each of its blocks.
     keys: Vec<u64>,
     bytes: usize,
-    /// More came than is kept. A part of it would be refused, so nothing is.
+    /// True if the reasoning exceeded its bound. All of it is dropped then, because a provider refuses a
+    /// part.
     lost: bool,
 }
 

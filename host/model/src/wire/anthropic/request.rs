@@ -50,7 +50,7 @@ pub(crate) fn body(
     })
 }
 
-/// The words before which the answer ends; Anthropic refuses blank ones.
+/// The stop words, without blank ones, because Anthropic refuses these.
 fn stop_sequences(request: &ChatRequest, form: Form) -> Vec<&str> {
     let words = request.sampling.stop.iter().map(String::as_str);
     words.filter(|word| form.stop && !word.trim().is_empty()).collect()
@@ -137,7 +137,7 @@ enum BlockKind<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A thought, as the model gave it.
+    /// A thought, unchanged.
     #[serde(untagged)]
     Thought(&'a Map<String, Value>),
 }

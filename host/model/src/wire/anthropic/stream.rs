@@ -1,4 +1,4 @@
-//! The events of a streamed message, or one that comes whole.
+//! The events of a streamed message, or a message in one piece.
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
-//! Pieces of tool calls, and which call each belongs to.
+//! Assigns pieces of tool calls to their calls.
 //!
-//! OpenAI numbers its calls and gives an id and a name with the first piece of each. Other servers
-//! leave out the numbers, count from 1, give every call the number 0 or every piece a number, repeat
-//! id and name in each piece, invent an id for each, give all calls the same one, or none.
+//! OpenAI numbers its calls and sends an id and a name with the first piece of each. Other servers leave out
+//! the numbers, count from 1, number every call 0 or every piece anew, repeat id and name in each piece,
+//! invent an id for each piece, send one id for all calls, or no id.
 
 use serde_json::{Map, Value};
 
@@ -95,7 +95,7 @@ pub(super) fn take(
     }
 }
 
-/// The position of the call that a piece belongs to; `None` = it begins another.
+/// The position of the call to which a piece belongs; `None` = the piece begins another call.
 fn open_call(answer: &mut Answer, piece: &Fragment<'_>) -> Option<usize> {
     let numbered = piece.index.and_then(|index| answer.find(|call| call.key == Some(index)));
     let named = || match piece.id.is_empty() {

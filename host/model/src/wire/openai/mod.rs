@@ -1,4 +1,4 @@
-//! Chat completions, as OpenAI defined them and many servers speak them.
+//! Chat completions, defined by OpenAI and offered by many servers.
 
 mod calls;
 mod request;

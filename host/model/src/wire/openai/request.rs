@@ -1,7 +1,7 @@
 //! A request as a chat-completions body.
 //!
-//! Messages come last and nothing is sorted, so the body of a later turn begins with the bytes
-//! of the body before it.
+//! Messages come last and are not sorted, so the body of a later turn begins with the bytes of the earlier
+//! body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ struct WireMessage<'a> {
 enum Content<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<Part<'a>>),
-    /// The model's own parts, with its thoughts among them.
+    /// The model's own parts, including its thoughts.
     Own(Vec<Value>),
 }
 

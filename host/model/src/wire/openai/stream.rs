@@ -1,11 +1,10 @@
-//! The events of a streamed chat completion, or one that comes whole.
+//! The events of a streamed chat completion, or a completion in one piece.
 //!
-//! Differences of other servers from OpenAI, all of them accepted here: calls sent whole instead of
-//! in pieces; calls without an index, without an id, or all with index 0 (`calls.rs`); arguments as an
-//! object instead of its text; thinking in fields of many names; content as a list of parts; no usage,
-//! one that is no whole number, or cache counts elsewhere (llama.cpp's `timings`, DeepSeek's
-//! `prompt_cache_hit_tokens`, Groq's `x_groq`); keep-alives of every form; errors inside a stream that
-//! began with status 200; no `[DONE]`.
+//! Differences of other servers from OpenAI, all accepted here: calls sent whole instead of in pieces; calls
+//! without an index, without an id, or all with index 0 (`calls.rs`); arguments as an object instead of its
+//! text; thinking in fields of many names; content as a list of parts; no usage, a usage that is no whole
+//! number, or cache counts elsewhere (llama.cpp's `timings`, DeepSeek's `prompt_cache_hit_tokens`, Groq's
+//! `x_groq`); keep-alives of every form; errors inside a stream that began with status 200; no `[DONE]`.
 
 use serde_json::Value;
 
@@ -16,7 +15,7 @@ use crate::{ChatRequest, ModelError, Reply, StopReason, TokenUsage};
 /// The answer so far.
 pub(crate) struct Stream {
     answer: Answer,
-    /// The server sent a usage, which weighs more than its timings.
+    /// True after the server sent a usage, which overrides the server's timings.
     has_usage: bool,
     /// The model declined in a field of its own.
     refused: bool,
@@ -42,7 +41,7 @@ impl Decoder for Stream {
             return Ok(());
         }
         let Some(chunk) = events::read(name, data)? else { return Ok(()) };
-        // One choice was asked for; a second would be another answer, whose pieces come between.
+        // Only one choice was requested. The pieces of a second choice, another answer, are skipped.
         let number = |choice: &&Value| lenient::count(choice, "index");
         let choices = lenient::items(&chunk, "choices").iter();
         if let Some(choice) = choices.min_by_key(number) {
