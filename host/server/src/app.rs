@@ -33,7 +33,7 @@ use crate::routes::Route;
 use crate::stream::pump::Bounded;
 use crate::tenants::{OpenError, Services, Tenants};
 
-/// How the server behaves.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// The names of the server.
@@ -49,13 +49,13 @@ pub struct ServerConfig {
     /// Connections of all addresses at a time, WebSockets included. Default: what
     /// [`connections_within`] the descriptors of the process.
     pub connections: u32,
-    /// Simultaneous connections of one address, including WebSockets; for IPv6, of its first 64 bits.
-    /// Default: [`DEFAULT_ADDRESS_CONNECTIONS`], and at most a quarter of all.
+    /// Most simultaneous connections of one address, including WebSockets; an IPv6 address counts by its
+    /// first 64 bits. Default: [`DEFAULT_ADDRESS_CONNECTIONS`], and at most a quarter of all connections.
     pub address_connections: u32,
     /// Bytes of requests and answers of all tenants that are held at a time. Default:
     /// [`crate::DEFAULT_BYTES_IN_FLIGHT`].
     pub bytes_in_flight: u64,
-    /// The same of one tenant. Default: [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
+    /// Most bytes in flight of one tenant. Default: [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
     pub tenant_bytes_in_flight: u64,
     /// Most invalid keys that one address may present in a minute; after that, its requests are refused for a
     /// while without a check of their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
@@ -98,8 +98,8 @@ const MAX_CONNECTIONS: u64 = 16_384;
 /// child processes. A quarter of all descriptors, within these bounds.
 const RESERVE: std::ops::RangeInclusive<u64> = 64..=2_048;
 
-/// Connections of all addresses that a process may have with so many descriptors, and leave itself
-/// enough to work with.
+/// The number of connections for which a process has enough of its descriptors, after a reserve for its other
+/// work. For example, 1,024 descriptors allow 768 connections.
 pub fn connections_within(descriptors: u64) -> u32 {
     let reserve = (descriptors / 4).clamp(*RESERVE.start(), *RESERVE.end());
     let left = descriptors.saturating_sub(reserve).clamp(1, MAX_CONNECTIONS);
@@ -109,8 +109,8 @@ pub fn connections_within(descriptors: u64) -> u32 {
 /// Default bound of invalid keys: one a second, for example from a program with an old key.
 pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
 
-/// Default interval in which streams check their key. Streams of one key share a read of the store, so a
-/// revoked key's streams end within two intervals.
+/// Default interval in which streams check their key. A revoked key's streams end within two intervals,
+/// because all streams of one key share a read of the store.
 pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 
 /// Default age of the issuers' settings. A removed rule admits tokens for this age plus the time of the next
@@ -159,7 +159,7 @@ struct Inner {
     checked: LastCheck,
     /// Cancelled when the server accepts no more turns.
     stopping: CancellationToken,
-    /// No more turns run: streams end.
+    /// Cancelled when no turns run any more, so that streams end.
     stopped: CancellationToken,
     /// Connections and WebSockets.
     tasks: TaskTracker,
@@ -297,8 +297,8 @@ impl App {
         Ok(())
     }
 
-    /// Accepts tokens of these issuers beside belljar's own keys, by the issuers' settings. Call it before
-    /// serving; the first call counts.
+    /// Accepts tokens of these issuers beside belljar's own keys, by the issuers' settings. Must be called
+    /// before serving; only the first call has an effect.
     pub fn trust(&self, issuers: Arc<dyn Issuers>) {
         self.0.gatekeeper.take_tokens(Tokens::new(issuers, self.0.config.issuer_check));
     }

@@ -8,17 +8,17 @@
 //! Promises of this crate:
 //!
 //! - [`ROUTES`] is the only list of routes: the router, the OpenAPI document and the test of callers' rights
-//!   are made from it.
+//!   are made from this list.
 //! - A handler works with the store and the sessions of its caller's tenant. Another tenant's object is
 //!   answered exactly like a missing one.
-//! - Keys are compared in constant time, and revoked ones open nothing any more, not even a
-//!   stream that is open (within half a minute).
-//! - Without a key nobody is admitted, unless no key exists at all and the address is a loopback one.
-//! - Every buffer, body, head, wait and count has a bound; a caller who exceeds a bound gets a problem with
-//!   its name, and does not slow others.
-//! - Every failure is problem details; none names a path of the host.
+//! - Keys are compared in constant time. A revoked key opens nothing any more, and its open streams end
+//!   within half a minute.
+//! - A caller without a key is refused, unless no key exists at all and the address is a loopback one.
+//! - Every buffer, body, head, wait and count has a bound. A caller who exceeds a bound gets a problem that
+//!   names the bound, and does not slow others.
+//! - Every failure is problem details, without a path of the host.
 //!
-//! The crate decides about no right of an agent, and runs none: `belljar_session` does.
+//! The crate decides about no right of an agent, and runs no agent: `belljar_session` does.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -21,7 +21,7 @@ use crate::stream::ws;
 use crate::app::App;
 
 impl App {
-    /// All answers of the server: the API, and the page.
+    /// The router of the API and of the page.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
         for route in ROUTES {

@@ -1,5 +1,5 @@
-//! The one table of routes: the router, the rights of callers, the OpenAPI document and the
-//! tests of callers' rights are made from it.
+//! The one table of routes, from which the router, the rights of callers, the OpenAPI document and the tests
+//! of callers' rights are made.
 
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
@@ -36,7 +36,7 @@ pub enum Verb {
 /// The least scope of a caller. Each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
-    /// Not even a key.
+    /// No credential, not even a key.
     Nothing,
     /// A key that may look.
     ReadOnly,
@@ -357,7 +357,7 @@ impl Route {
 impl Op {
     /// The least scope, by any entrance.
     pub(crate) fn needs(self) -> Needs {
-        // The table holds every operation, as its test says.
+        // A test checks that the table has every operation.
         ROUTES.iter().find(|route| route.op == self).map_or(Needs::Operator, |route| route.needs)
     }
 
@@ -368,7 +368,7 @@ impl Op {
 }
 
 impl Verb {
-    /// The method as it stands in a request.
+    /// The method's name in a request.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -1,4 +1,4 @@
-//! From a tenant to its sessions. A tenant is opened on first use and stays open.
+//! The open tenants with their sessions. A tenant is opened on first use and stays open.
 //!
 //! Tenants are distinguished by id: a tenant deleted and made again has another id, and no access to its
 //! predecessor's open objects.
@@ -27,12 +27,11 @@ const OPENED_AGAIN: Duration = Duration::from_secs(1);
 /// Opens tenants: reads settings and builds hosts.
 #[async_trait]
 pub trait Tenants: Send + Sync {
-    /// Opens the sessions of an authenticated tenant. Called once for each tenant that opens, and again after
-    /// a failure.
+    /// Opens the sessions of an authenticated tenant. Called once for each tenant, and again after a failure.
     ///
     /// # Errors
     ///
-    /// When it cannot be served now. The text goes to the operator's log; a caller is told less.
+    /// When the tenant cannot be served now. The text is for the operator's log; callers get less.
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError>;
 
     /// Checks that a tenant could be opened, without opening it. Called for every tenant at the server's
@@ -76,7 +75,7 @@ pub(crate) struct Services {
     closing: AtomicBool,
 }
 
-/// How a tenant was found when it was looked at last.
+/// The result of a tenant's last check.
 #[derive(Clone)]
 enum Found {
     Served,
@@ -85,7 +84,7 @@ enum Found {
 
 /// The reason why a call finds no open tenant.
 enum Opening {
-    /// Somebody has just tried.
+    /// Another caller has just tried.
     Known(Problem),
     Failed(OpenError),
 }
@@ -238,7 +237,7 @@ impl Services {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that are open.
+    /// The services of all open tenants.
     pub(crate) fn all(&self) -> Vec<Service> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.values().filter_map(|cell| cell.get().cloned()).collect()

@@ -42,7 +42,7 @@ pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Sp
     if !span.is_disabled()
         && let Some(parent) = remote_parent(headers)
     {
-        // An error: nobody listens to spans.
+        // An error: there is no receiver of spans.
         let _ = span.set_parent(parent);
     }
     span

@@ -117,7 +117,7 @@ fn waiting(host: &Host, wanted: &InScope, admin: bool) -> Vec<DraftBody> {
     found.into_iter().take(MAX_FILES).map(draft).collect()
 }
 
-/// A finding as whoever calls may see it: the host's own paths stay here.
+/// Removes the host's own paths from a finding, for callers.
 fn without_path(found: &Diagnostic) -> Diagnostic {
     let message = match found.code {
         NAME_TAKEN => "its name is taken by an agent that is in use".to_owned(),

@@ -165,7 +165,7 @@ impl AgentText {
 }
 
 impl DefinitionBody {
-    /// The same, with the operator's command; `admin`: the caller may see it.
+    /// As [`Self::of`], with the operator's command if `admin` is true.
     pub(crate) fn with_command(agent: &ResolvedAgent, host: &Host, admin: bool) -> Self {
         let blocked = matches!(agent.status, AgentReadiness::Blocked { .. });
         let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
@@ -250,7 +250,7 @@ impl DiagnosticBody {
         self.severity == Severity::Error.to_string()
     }
 
-    /// In one line.
+    /// The finding in one line.
     pub(crate) fn line(&self) -> String {
         match self.line {
             0 => self.message.clone(),

@@ -189,7 +189,7 @@ async fn unused_files(
 
 /// An agent of the list.
 enum Listed<'a> {
-    /// Of a file, or of whatever else the catalogue holds.
+    /// An agent of a file, or any other agent of the catalogue.
     File(&'a ResolvedAgent),
     /// Kept here under this slug.
     Kept(&'a str),
@@ -222,8 +222,8 @@ pub(crate) fn size(row: &impl Serialize) -> i64 {
     serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
-/// `GET /v1/agents/{slug}`. Of several agents of one name, the one in `scope`; without `scope`, the first:
-/// stored here, then in the order of files.
+/// `GET /v1/agents/{slug}`. If several agents have the name, returns the one in `scope`; without `scope`, the
+/// first: stored agents come before files.
 pub(crate) async fn read(
     ctx: Ctx,
     PathOf(slug): PathOf<String>,
@@ -264,7 +264,7 @@ pub(crate) async fn create(
     if slug.as_str() == RESERVED {
         return Err(taken("cannot be called that"));
     }
-    // As with files: of two agents of one name, the first counts, and files come first.
+    // As with files: if two agents have one name, the first counts, and files come first.
     let file = on_disk(&ctx).await?.into_iter().find(|agent| agent.id.slug == slug);
     if file.is_some_and(|agent| !matches!(agent.id.scope, Scope::Library(_))) {
         return Err(taken("is there already"));
@@ -333,7 +333,7 @@ pub(crate) async fn validate(
     Ok(Json(Validated { valid: definition.is_some(), definition, diagnostics }))
 }
 
-/// Checks a name in a path. A malformed name belongs to nobody.
+/// Parses a name in a path. A malformed name is answered as missing.
 fn checked(slug: &str) -> Result<Slug, Problem> {
     Slug::written(slug).ok_or_else(|| Problem::not_found("agent", slug))
 }
@@ -371,7 +371,8 @@ async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
     found.map_err(|error| Problem::unresolved("looking for agents", &error))
 }
 
-/// The text of an agent's file; none where it comes with the program, or is no plain file any more.
+/// The text of an agent's file; `None` = the agent comes with the program, or its file is no plain file any
+/// more.
 async fn text_of(ctx: &Ctx, agent: &ResolvedAgent) -> Option<String> {
     let path = agent.definition.path.clone();
     let read = move |_: &StopSignal| {

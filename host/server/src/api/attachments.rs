@@ -14,8 +14,7 @@ use crate::http::ids::is_id;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, PathOf};
 
-/// Media types that a browser shows without running anything. A tool's word for any other is not
-/// passed on.
+/// Media types that a browser shows without running code. Other types that a tool states are not passed on.
 const HARMLESS: [&str; 8] = [
     "application/json",
     "application/pdf",
@@ -83,7 +82,8 @@ pub(crate) async fn read(
     Ok(response)
 }
 
-/// A header to save a file, not show it, under its name: letters, digits, `.`, `-` and `_` are kept.
+/// A header that makes a browser save a file instead of showing the file. The name keeps letters, digits,
+/// `.`, `-` and `_`.
 fn disposition(name: &str) -> String {
     let mut text = "attachment; filename*=UTF-8''".to_owned();
     for byte in name.bytes().take(MAX_NAME) {

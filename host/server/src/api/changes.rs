@@ -15,7 +15,7 @@ use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Told};
 
-/// Most changes in one answer, and in a decision without their number.
+/// Most changes in one answer, and in a decision that does not state a number.
 const MAX_FILES: usize = 5_000;
 
 /// Most bytes of a patch: as much as a page may have.
@@ -250,7 +250,7 @@ pub(crate) async fn apply(
         }
         Ok(Some(Ok(place.review.apply(&selection, &options)?)))
     });
-    // Nothing was changed there, so nothing is applied.
+    // The directory has no changes, so nothing is applied.
     let Some(applied) = applied.await?.transpose()? else {
         return Ok(Told { body: AppliedBody::default(), changed: false });
     };
@@ -364,7 +364,7 @@ fn find<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a Director
     review.places().iter().find(|place| place.guest == *guest)
 }
 
-/// The selection of paths; `None` where there are none.
+/// Parses the selected paths; `None` = the list is empty.
 fn selection(paths: &[String], field: &str) -> Result<Option<Selection>, Problem> {
     if paths.is_empty() {
         return Ok(None);

@@ -49,12 +49,13 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
         return Ok(named(&about, streamed(ctx, turn)));
     }
     let answered = answered(&ctx, &turn, wait).await?;
-    // It is stored and will be done, and is not done: no success, and nothing to be sent again.
+    // 202: the turn is stored and unfinished, so the caller must not send it again.
     let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(named(&turn, json_as(status, "application/json", &answered)))
 }
 
-/// The turn at its end; without `wait` also once it waits for a person, with the questions (INV-511).
+/// Waits for the end of a turn. Without `wait`, a question to a person ends the wait too, and the answer has
+/// the questions (INV-511).
 async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered, Problem> {
     loop {
         let asked = tokio::select! {
@@ -69,7 +70,7 @@ async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered,
             return Ok(answered);
         }
         let questions = questions::of_turn(ctx, turn);
-        // Without a question, somebody else has answered meanwhile.
+        // No open question: the question was answered meanwhile.
         if !questions.is_empty() {
             return Ok(answered.asking(questions));
         }

@@ -17,7 +17,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// Stored events that are read at once.
 const PAGE: u32 = 500;
 
-/// From where on, and for how long.
+/// The position after which events are sent, and whether new ones follow.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: for a supervisor that restarts this process, and for a balancer that sends
+//! `/healthz`, for a supervisor that restarts this process, and `/readyz`, for a balancer that sends
 //! requests. Neither shows any content, and neither needs a key.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::http::problem::Problem;
 use crate::http::respond::Json;
 
-/// Waiting groups of writes beyond which this process should get no more requests.
+/// The number of waiting writes from which on this process should get no more requests.
 const TOO_FAR_BEHIND: usize = 8_192;
 
 /// That all is well.
@@ -45,7 +45,7 @@ pub(crate) async fn live() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// `GET /readyz`: it takes turns.
+/// `GET /readyz`: returns 200 while the server accepts turns.
 pub(crate) async fn ready(State(app): State<App>) -> Response {
     let wait = |why: &str| Problem::unavailable(why, Duration::from_secs(5)).into_response();
     if app.is_stopping() {

@@ -96,7 +96,7 @@ pub(crate) async fn login(
     let address = place.map(|Extension(place)| place.peer().to_string()).unwrap_or_default();
     gate::slow_down(&app, &address)?;
     let headers = request.headers().clone();
-    // INV-262: a page of another origin logs nobody in.
+    // INV-262: a page of another origin cannot log a browser in.
     app.config().names.check_own(request.uri(), &headers, false)?;
     let LoginBody { key, once } = small_body(request, MAX_BODY).await?;
     let caller = match (key, once) {
@@ -150,7 +150,7 @@ async fn keep(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
     Ok((secret.text, caller.logged_in(login)))
 }
 
-/// `POST /v1/logout`. Whoever is logged in by no cookie stays as it is.
+/// `POST /v1/logout`. Has no effect for a caller without a login cookie.
 pub(crate) async fn logout(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -90,7 +90,7 @@ impl Metrics {
 
 /// `GET /metrics`.
 pub(crate) async fn read(State(app): State<App>) -> Response {
-    // No label comes from the host today; a later one would be hidden here.
+    // Today no label contains a text of the host; a later one would be masked here.
     let page = app.outward().plain(&page(&app));
     let mut response = page.into_string().into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

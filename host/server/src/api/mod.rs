@@ -1,4 +1,4 @@
-//! One file for each kind of object.
+//! The handlers of the API, one file for each kind of object.
 
 pub(crate) mod agent_files;
 pub(crate) mod agent_text;

@@ -22,8 +22,7 @@ pub(crate) struct PreviewBody {
     session: Option<String>,
     /// Of a new session: the agent. Absent: `general-purpose`.
     agent: Option<String>,
-    /// In the place of `session` and `agent`: the text of an agent as it could be kept, for admins. It
-    /// is kept nowhere.
+    /// The text of an unsaved agent, instead of `session` and `agent`; for admins. The text is not stored.
     definition: Option<String>,
     /// Of a new session: a model or a role.
     model: Option<String>,

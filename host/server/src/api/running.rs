@@ -106,7 +106,7 @@ async fn add(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Prob
         }
         let title = match service.store().session(&turn.session).await {
             Ok(session) => session.title,
-            // It waits for a place, and is not stored yet.
+            // The turn waits for a place, and its session is not stored yet.
             Err(StoreError::NotFound { .. }) => String::new(),
             Err(error) => return Err(error.into()),
         };

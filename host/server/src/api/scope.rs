@@ -36,12 +36,12 @@ impl InScope {
     }
 }
 
-/// Where an agent comes from, without paths of the host.
+/// The scope of an agent, without paths of the host.
 pub(crate) fn scope(id: &AgentId) -> String {
     scope_word(&id.scope)
 }
 
-/// The word for a scope: without where a workspace lies.
+/// The word for a scope, without the path of a workspace.
 pub(crate) fn scope_word(scope: &Scope) -> String {
     match scope {
         Scope::Home => "home".to_owned(),

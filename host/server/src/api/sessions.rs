@@ -385,7 +385,7 @@ pub(crate) async fn receipts(
     Ok(Json(Receipts { receipts, next }).into_response())
 }
 
-/// As many receipts as there are, up to a page's bytes, in one table.
+/// One table of receipts, at most a page's bytes.
 async fn table(
     ctx: &Ctx,
     session: &str,

@@ -178,7 +178,7 @@ fn of_servers(host: &Host) -> impl Iterator<Item = ToolBody> {
     })
 }
 
-/// All tools, by name, for further facts.
+/// The descriptions of all tools, sorted by name.
 pub(crate) async fn described(ctx: &Ctx) -> Result<Vec<ToolBody>, Problem> {
     let host = ctx.service.host();
     let described = tokio::spawn(async move { tools(&host).await }).await;

@@ -228,7 +228,7 @@ impl Answered {
         })
     }
 
-    /// The same of a turn that waits for a person.
+    /// Sets the questions of a turn that waits for a person.
     pub(crate) fn asking(self, questions: Vec<QuestionBody>) -> Self {
         let session = &self.session;
         let error = format!(
@@ -245,7 +245,7 @@ impl Answered {
     }
 }
 
-/// The text about a turn that the server stopped before its end.
+/// The text about a turn that the server interrupted.
 fn unfinished(session: &str) -> String {
     format!(
         "the server stopped before this turn had ended; it is stored, and resumed when the server \

@@ -1,4 +1,4 @@
-//! Who calls: from a key to a tenant, a scope and a name for the audit log.
+//! Authentication: finds the tenant, the scope and the audit log's name of a key, a login or a token.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct Caller {
     pub(crate) login: Option<Login>,
     /// The issuer's token sent in place of a key.
     token: Option<Arc<Holder>>,
-    /// When it was let in.
+    /// The time of admission.
     came: Instant,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Caller {
 #[derive(Debug, Clone)]
 pub(crate) struct Login {
     pub(crate) id: Arc<str>,
-    /// When it ends, in milliseconds since 1970.
+    /// The time of expiry, in milliseconds since 1970.
     pub(crate) expires: i64,
 }
 
@@ -88,7 +88,7 @@ enum Held {
 #[derive(Debug, PartialEq, Eq)]
 enum Credential<'a> {
     Key(&'a str),
-    /// A cookie, which a browser sends by itself.
+    /// A cookie, which a browser adds by itself.
     Login(&'a str),
 }
 
@@ -147,7 +147,7 @@ impl Caller {
         Self { actor: "link".into(), ..Self::local() }
     }
 
-    /// The same caller, by this login from now on.
+    /// Converts the caller to one with this login.
     pub(crate) fn logged_in(self, login: Login) -> Self {
         let actor = match &self.key {
             Some(_) => self.actor,
@@ -209,7 +209,7 @@ impl Gatekeeper {
         let _ = self.tokens.set(tokens);
     }
 
-    /// The addresses of the issuers whose tokens are taken.
+    /// The addresses of the issuers whose tokens are accepted.
     pub(crate) async fn issuers(&self) -> Vec<String> {
         match self.tokens.get() {
             Some(tokens) => tokens.addresses().await,

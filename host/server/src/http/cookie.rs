@@ -18,7 +18,7 @@ const HOST_ALONE: &str = "__Host-";
 /// such a cookie.
 const OTHER_PATH: &str = "/v1";
 
-/// The login in the cookie of a request. Several cookies of one name are ambiguous, and count as none.
+/// The login in the cookie of a request. Several cookies of one name are ambiguous, and are ignored.
 pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
     let name = name(headers);
     let alone = format!("{HOST_ALONE}{name}");

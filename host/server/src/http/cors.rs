@@ -9,7 +9,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::http::guard::parse_origin;
 
-/// For how long a browser need not ask again.
+/// How long a browser may reuse the answer to a preflight request.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// A layer for these origins, in the form of [`parse_origin`]. An answer names only the asking origin, and

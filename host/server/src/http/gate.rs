@@ -34,7 +34,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of a path in the audit log.
 const MAX_OBJECT: usize = 200;
 
-/// The paths without a key or a checked name: their callers know the machine by its address.
+/// The paths that need neither a key nor a known host name, because their callers know the machine by its
+/// address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// How long a browser that came by https uses only https: half a year after its last visit.
@@ -145,7 +146,7 @@ pub(crate) async fn check_caller(
                     }
                 };
                 let mut response = answering.instrument(span.clone()).await;
-                // Its body has to be there to be counted.
+                // Masked first, because the masked body is the one to count.
                 respond::say(&outward, &mut response);
                 let mut response = flight.carry(response);
                 trace::answered(&span, response.status());
@@ -179,8 +180,8 @@ fn refused(problem: Problem, request: &Request) -> Response {
     response
 }
 
-/// A changing call, with its line in the audit log. Goes on when the caller goes away: a begun change is
-/// logged in any case.
+/// Performs a changing call, with its line in the audit log. Continues after the caller has disconnected, so
+/// that a begun change is always logged.
 async fn audited(
     app: App,
     route: &'static Route,
@@ -192,7 +193,7 @@ async fn audited(
     let called = async move {
         let response = call(route, request, next).await;
         let status = response.status();
-        // After a timeout nobody knows whether the change happened.
+        // Logged after a server error too, because after a timeout the change may have happened.
         let changed = response.extensions().get::<Unchanged>().is_none();
         if changed && (status.is_success() || status.is_server_error()) {
             let detail = json!({ "status": status.as_u16() });
@@ -326,7 +327,8 @@ async fn call(route: &Route, request: Request, next: Next) -> Response {
     }
 }
 
-/// The subject of a request: its method and path, escaped and cut. The query may hold anything.
+/// The object of a request in the audit log: its method and path, escaped and cut. The query is left out,
+/// because it may contain any text.
 fn object_of(request: &Request) -> String {
     let text = format!("{} {}", request.method(), request.uri().path());
     Shown::clipped(&text, MAX_OBJECT).to_string()

@@ -58,7 +58,7 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// When it is no origin.
+    /// When the text is no origin.
     pub fn origin(mut self, text: &str) -> Result<Self, NameError> {
         let wants = "an origin, such as `https://app.example.org`";
         let error = || NameError { text: Shown::clipped(text, MAX_SHOWN).to_string(), wants };
@@ -72,7 +72,7 @@ impl Names {
         (!self.origins.is_empty()).then(|| cors::layer(self.origins.clone()))
     }
 
-    /// Checks the host name of a request, and the page that sent it.
+    /// Checks the host name of a request, and the origin of the sending page.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let called = self.check_host(uri, headers)?;
         let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -120,9 +120,9 @@ impl Names {
             .hint("a program sends its key: `Authorization: Bearer bj_…`"))
     }
 
-    /// INV-271: checks that a request without a key does not come from a page of another site, which gets no
-    /// answer but could cause work all the same. Programs state no origin; a page with a listed origin was
-    /// admitted before.
+    /// INV-271: checks that a request without a key does not come from a page of another site. Such a page
+    /// could not read the answer, but could cause work. Programs state no site; a page with a listed origin
+    /// was admitted before.
     pub(crate) fn check_nobodys(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         let own = site.is_none_or(|site| matches!(site, b"same-origin" | b"none"));
@@ -180,7 +180,7 @@ impl HostName {
     }
 }
 
-/// The port of a `Host` that names none.
+/// The port of a `Host` header without a port.
 const DEFAULT_PORT: u16 = 80;
 
 /// Scheme, host and port, lower-case; `None` for `null` and anything else.

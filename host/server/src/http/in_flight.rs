@@ -30,13 +30,14 @@ pub(crate) const STREAM_BYTES: u64 = 128 << 10;
 /// The bytes of a WebSocket: buffers and state.
 pub(crate) const SOCKET_BYTES: u64 = 32 << 10;
 
-/// The bytes of a route that reads much before its answer: a page of rows as read, parsed and written.
+/// The bytes of a route that reads many rows before its answer: a page of rows in three forms (read, parsed
+/// and written).
 pub(crate) const PAGE_BYTES: u64 = 16 << 20;
 
 /// How long such a route waits for others to be done.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// When it is worth another try.
+/// The time after which another attempt may succeed.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// The share of a tenant's bytes for one key: the rest is for other keys.
@@ -54,12 +55,12 @@ pub(crate) struct Flights {
     all: Arc<Semaphore>,
     /// Units of one tenant.
     most: u32,
-    /// As long as the list of tenants: who comes here has a key.
+    /// Bounded by the number of tenants, because each caller here has a key.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     keys: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-/// The bytes of one request and its answer. The last clone frees them.
+/// The bytes of one request and its answer. Dropping the last clone frees the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight(Arc<Inner>);
 
@@ -75,7 +76,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Held {
     units: u32,
-    /// Of the key, of the tenant, of all.
+    /// The permits of the key, the tenant and the server.
     permits: Vec<OwnedSemaphorePermit>,
 }
 
@@ -128,7 +129,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// The same, after a wait for others where it has to be.
+    /// Holds bytes, and waits for other requests if necessary.
     pub(crate) async fn hold(&self, bytes: u64) -> Result<(), Problem> {
         let more = self.missing(bytes);
         if more == 0 {
@@ -157,8 +158,8 @@ impl InFlight {
         held.units -= less;
     }
 
-    /// Wraps the answer so that its bytes are held until sent; without a stated length, the bytes of a
-    /// stream. If too few are free, returns a problem instead.
+    /// Wraps the answer so that its bytes are held until sent; a body of unknown length counts as a stream.
+    /// If too few bytes are free, returns a problem instead.
     pub(crate) fn carry(self, response: Response) -> Response {
         let exact = response.body().size_hint().exact();
         if let Err(problem) = self.try_hold(exact.unwrap_or(STREAM_BYTES)) {

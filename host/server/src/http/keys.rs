@@ -51,7 +51,7 @@ impl NewSecret {
         Self::of(KEY)
     }
 
-    /// The same for one of another prefix.
+    /// Makes a secret with this prefix.
     pub(crate) fn of(prefix: &str) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + SECRET_BYTES];
         getrandom::fill(&mut bytes)?;

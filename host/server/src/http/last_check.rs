@@ -6,7 +6,7 @@ use std::time::Duration;
 use belljar_store::Store;
 use tokio::time::Instant;
 
-/// For how long an answer of the store counts: anybody may ask, so asking must cost nothing.
+/// How long an answer of the store is reused. Callers need no key, so a check must cost nothing.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How long a check waits for the store.

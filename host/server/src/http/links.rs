@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::http::keys::{NewSecret, ONCE, Presented};
 
-/// For how many minutes a link opens.
+/// The life of a link in minutes.
 pub const LINK_MINUTES: u64 = 10;
 
 const LASTS: Duration = Duration::from_secs(60 * LINK_MINUTES);
@@ -39,7 +39,7 @@ impl Links {
         Ok(text)
     }
 
-    /// INV-263: returns whether this token is valid: once, and within its time.
+    /// INV-263: returns whether this token is valid: unused, and within its time.
     pub(crate) fn take(&self, token: &str, now: Instant) -> bool {
         let Some(presented) = Presented::parse(ONCE, token) else { return false };
         let mut links = self.open(now);

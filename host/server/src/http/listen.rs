@@ -79,10 +79,10 @@ pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
 }
 
 impl App {
-    /// Serves until `stop` is cancelled. Then refuses new turns and waits for the running ones (up to
-    /// [`crate::ServerConfig::drain`]; the rest have journals and are resumed at the next start). Meanwhile
+    /// Serves until `stop` is cancelled. Then refuses new turns and waits for the running ones, up to
+    /// [`crate::ServerConfig::drain`]; the others have journals and are resumed at the next start. Meanwhile
     /// all other requests are answered, on old and new connections: a person can watch a turn, answer its
-    /// questions and cancel it. Then refuses connections, and returns when all are closed.
+    /// questions and cancel it. At the end, closes the listener, and returns when all connections are closed.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
         let told = Arc::new(Semaphore::new(MAX_TOLD));
@@ -229,7 +229,7 @@ where
     }
 }
 
-/// Tells a connection too many why it is closed.
+/// Sends the reason to a connection beyond the bound, and closes the connection.
 async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
     stream.write_all(&whole(&problem)).await?;
     stream.shutdown().await?;

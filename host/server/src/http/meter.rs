@@ -44,7 +44,7 @@ impl Meter {
         }
     }
 
-    /// The end: whatever holds the connection yet, it holds no bytes.
+    /// Ends the counting, and frees the counted bytes.
     pub(crate) fn stop(&self) {
         *self.begun() = None;
     }

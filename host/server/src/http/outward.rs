@@ -20,13 +20,13 @@ use serde_json::{Map, Value};
 /// which a person decides.
 const SAID: [&str; 3] = ["text", "body", "arguments"];
 
-/// Returns whether a message to a model was assembled by the host: a person's words with notices, frames and
-/// material around them. The person's own words are separate in the message of the session.
+/// Returns whether a message to a model was assembled by the host, from a person's text with notices, frames
+/// and material. The person's text alone is in the message of the session.
 fn is_put_together(fields: &Map<String, Value>) -> bool {
     fields.get("role").is_some_and(|role| role == "user") && !fields.contains_key("place")
 }
 
-/// Fewest characters of a place that is hidden: `/` is in every path, and hides nothing.
+/// Fewest characters of a masked path. Three, because `/` is in every path and reveals nothing.
 const MIN_PLACE: usize = 3;
 
 /// A place of the host that no answer names.
@@ -139,7 +139,7 @@ impl Outward {
         Public(hidden.unwrap_or_default().to_string())
     }
 
-    /// The same for an event of a session, as a message of a WebSocket: made once for all watchers.
+    /// Masks an event of a session as a message of a WebSocket, once for all watchers.
     pub(crate) fn event(&self, json: &Arc<str>) -> PublicEvent {
         let make = || {
             let text = format!("{{\"type\":\"event\",\"event\":{json}}}");
@@ -161,7 +161,7 @@ impl Outward {
         event
     }
 
-    /// The same for what is no JSON.
+    /// Masks a text that is not JSON.
     pub(crate) fn plain(&self, text: &str) -> Public {
         Public(self.known().hidden_text(text))
     }
@@ -227,8 +227,7 @@ impl Known {
     }
 }
 
-/// A text with something in the place of a path: where the path is whole, and not where a longer
-/// name only begins or ends with it.
+/// Replaces a path in a text by a name, but only the whole path: `/home/a` is not replaced in `/home/ab`.
 fn replaced(text: &str, path: &str, name: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, behind)) = rest.split_once(path) {

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(60);
 /// without data does not wait.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// For how long the writer may yet be kept waiting.
+    /// How long the writer may still be kept waiting.
     left: Duration,
     waiting: Option<Waiting>,
 }

@@ -2,7 +2,7 @@
 
 use crate::http::problem::Problem;
 
-/// Rows of a page where nothing is said.
+/// Default number of rows in a page.
 const DEFAULT_ROWS: u32 = 50;
 
 /// Most rows of a page.
@@ -26,7 +26,7 @@ impl Limit {
         }
     }
 
-    /// One more than shown, as a sign of further rows.
+    /// The number of rows to read: one more than shown, as a sign of further rows.
     pub(crate) fn and_one(self) -> u32 {
         self.0 + 1
     }
@@ -35,7 +35,7 @@ impl Limit {
         self.0
     }
 
-    /// The same, and no more than so many rows: `next` says that there are more.
+    /// Lowers the limit to `rows`.
     pub(crate) fn at_most(self, rows: u32) -> Self {
         Self(self.0.min(rows))
     }

@@ -55,7 +55,7 @@ pub(crate) struct Peers {
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<Peer, Vec<Arc<Line>>>,
-    /// All open connections, including those told to close.
+    /// All open connections, including those that are being closed.
     count: usize,
     /// How often a connection became idle so far.
     idled: u64,
@@ -75,8 +75,8 @@ struct Work {
     busy: u32,
     /// Since when it has been idle: the lower, the longer.
     since: u64,
-    /// True if a caller was admitted on it. A stranger's connection never displaces an admitted caller's,
-    /// even from the same address, for example behind a proxy.
+    /// True if a caller was admitted on this connection. A stranger's connection never displaces an admitted
+    /// caller's, even from the same address, for example behind a proxy.
     let_in: bool,
 }
 
@@ -107,7 +107,7 @@ impl Peers {
         Arc::new(Self { most: most.min(total), total, state: Mutex::default() })
     }
 
-    /// Enters one more connection of an address; `cut` closes it.
+    /// Adds a connection of an address; cancelling `cut` closes the connection.
     pub(crate) fn enter(
         self: &Arc<Self>,
         peer: Peer,
@@ -137,7 +137,7 @@ impl Peers {
 }
 
 impl State {
-    /// Connections of an address, without those told to close.
+    /// The number of connections of an address, without those that are being closed.
     fn of(&self, peer: Peer) -> usize {
         self.open.get(&peer).map_or(0, Vec::len)
     }
@@ -160,7 +160,8 @@ impl State {
         true
     }
 
-    /// The same for the address with the most connections, otherwise for the next one.
+    /// As [`Self::make_room`], for the address with the most connections; if none of these is idle, for the
+    /// next address.
     fn make_room_of_most(&mut self) -> bool {
         let mut peers: Vec<(usize, Peer)> =
             self.open.iter().map(|(peer, lines)| (lines.len(), *peer)).collect();
@@ -201,7 +202,7 @@ impl PeerPlace {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // In this order, as where room is made.
+        // Locked in the same order as where room is made.
         let since = self.0.peers.state().next();
         let mut work = self.0.line.work();
         *work = Work { busy: work.busy.saturating_sub(1), since, ..*work };

@@ -102,7 +102,7 @@ pub(crate) struct Problem {
     hint: Option<String>,
     retry_after: Option<Duration>,
     limit: Option<Box<ReachedLimit>>,
-    /// The parameter at fault and the word for it, where a wire has such fields.
+    /// The parameter at fault and its code word, for APIs that have such fields.
     at: Option<Box<(Option<String>, Option<&'static str>)>>,
 }
 
@@ -155,7 +155,7 @@ impl ProblemBody {
 impl Kind {
     /// Its row.
     pub(crate) fn row(self) -> &'static KindRow {
-        // The table holds every kind, as its test says.
+        // A test checks that the table has every kind.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
     }
 }
@@ -172,7 +172,7 @@ impl Problem {
         Self::new(Kind::Invalid, detail)
     }
 
-    /// A missing object of this tenant. The same for another tenant's.
+    /// The problem for a missing object. Another tenant's object has the same problem.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
         let id = Shown::clipped(id, MAX_SHOWN);
         Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
@@ -184,7 +184,7 @@ impl Problem {
         Self::new(Kind::Bug, "something went wrong in the server; its log says more")
     }
 
-    /// It cannot be done now, and can be later.
+    /// The problem for a request that cannot be answered now, but after a wait.
     pub(crate) fn unavailable(detail: impl Into<String>, after: Duration) -> Self {
         Self { retry_after: Some(after), ..Self::new(Kind::Unavailable, detail) }
     }
@@ -228,7 +228,7 @@ impl Problem {
         self.kind
     }
 
-    /// As it is sent.
+    /// The body of the answer.
     pub(crate) fn body(&self) -> ProblemBody {
         let row = self.kind.row();
         ProblemBody {
@@ -383,7 +383,7 @@ impl From<ServiceError> for Problem {
             }
             ServiceError::NoQuestion(id) => Self::not_found("open question", &id.to_string()),
             ServiceError::Store(error) => error.into(),
-            // It names files of the host: not for a peer.
+            // The error names files of the host, so it is not sent.
             ServiceError::Session(error) => Self::bug(&error.to_string()),
             ServiceError::Work(error) => error.into(),
         }

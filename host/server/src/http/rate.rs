@@ -37,7 +37,7 @@ struct Bucket {
 pub(crate) enum Taken {
     /// Allowed. `note`: time to note the key's use.
     Yes { note: bool },
-    /// There was none; there will be after this.
+    /// No token was free; one will be free after this wait.
     After(Duration),
 }
 
@@ -76,8 +76,8 @@ impl Rates {
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
             let full = Duration::from_secs_f64(self.most / self.per_second);
             buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at) < full);
-            // All buckets in use: the fuller half is dropped, with the fewest requests. A throttled key stays
-            // throttled, however many others come.
+            // If all buckets are in use, the fuller half is dropped: its keys have the fewest requests. A
+            // throttled key stays throttled, however many other keys arrive.
             if buckets.len() >= MAX_BUCKETS {
                 let mut lefts: Vec<f64> =
                     buckets.values().map(|bucket| self.left(bucket, now)).collect();

@@ -124,8 +124,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Reads a body with a JSON content type, with the same bounds, unchanged except that half a surrogate pair
-/// becomes U+FFFD (INV-471), and a whole number an integer (INV-500).
+/// Reads a body with a JSON content type, within the same bounds. The bytes are unchanged, except that half a
+/// surrogate pair becomes U+FFFD (INV-471), and a whole number an integer (INV-500).
 pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
@@ -174,7 +174,7 @@ pub(crate) async fn small_body<T: DeserializeOwned>(
     from_slice_with_wholes(&bytes).map_err(|_| Problem::invalid("the body does not fit"))
 }
 
-/// A body of JSON, or none: then its default.
+/// A JSON body; without a body, the default value.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {

@@ -71,7 +71,7 @@ impl Stranger {
         Self::for_now(problem)
     }
 
-    /// Somebody with neither a key nor a token, where both are taken.
+    /// A stranger without a key or token, on a server that accepts both.
     pub(super) fn without_token() -> Self {
         let problem = Problem::new(Kind::NoKey, "there is no key and no token in the request").hint(
             "send `Authorization: Bearer …` with a key (`bj_…`), which the operator of this server makes, or \

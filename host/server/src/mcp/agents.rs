@@ -25,7 +25,7 @@ use super::state::{About, bound_to};
 use super::{ask, tasks, uri};
 use crate::http::ids::is_id;
 
-/// How the names of agents begin, as tools.
+/// The prefix of agents' names as tools.
 const PREFIX: &str = "agent_";
 
 /// Characters of an agent's description.
@@ -313,7 +313,7 @@ pub(super) fn answer(
 ) -> Result<(), ErrorData> {
     let open = client.service.questions(Some(session));
     let asked = open.into_iter().find(|(_, asked)| asked.id == question);
-    // Answered by somebody else meanwhile.
+    // Another caller has answered meanwhile.
     let Some((_, asked)) = asked else { return Ok(()) };
     let word = word(&asked.kind, brought);
     let answered = client.service.answer(session, question, word, &client.actor);
@@ -350,8 +350,8 @@ fn said(event: &Event) -> Option<String> {
     }
 }
 
-/// A turn of this door and this key. INV-294: another key's task, another tenant's and a missing one are
-/// answered alike.
+/// Finds a turn that this key began through this door. INV-294: another key's task, another tenant's and a
+/// missing one get the same answer.
 pub(super) async fn stored(client: &Client, message: &str) -> Result<StoredTurnOf, ErrorData> {
     let none = || ErrorData::invalid_params("there is no such task", None);
     if !is_id(message) {

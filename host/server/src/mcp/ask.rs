@@ -48,7 +48,7 @@ pub(super) fn form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestPara
     serde_json::from_value(form).ok()
 }
 
-/// The same as a part of an answer that asks for more.
+/// Wraps a form as a part of an answer that requires input.
 pub(super) fn request(form: ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(form))
 }
@@ -66,7 +66,7 @@ pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     }
 }
 
-/// INV-293: nothing but the two words for it is a yes.
+/// INV-293: only the two words for yes are a yes.
 pub(super) fn approval(text: Option<&str>) -> Approval {
     match text {
         Some("yes") => Approval::Yes,

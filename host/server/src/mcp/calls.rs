@@ -28,7 +28,7 @@ const PERMISSION: &str = "permission";
 /// Reports of a tool waiting for its client.
 const MAX_REPORTS: usize = 64;
 
-/// How the person behind a client is asked.
+/// The way in which the person behind a client is asked.
 #[derive(Clone)]
 pub(super) enum Way {
     /// While the call waits.
@@ -145,7 +145,7 @@ fn allowed(
         return Err(ErrorData::invalid_params("`requestState` is not of a call", None));
     };
     let brought = answers.and_then(|answers| answers.get(PERMISSION));
-    // A state without a word of the person's is no word: whoever was asked did not say no.
+    // A state without the person's answer is no refusal.
     let said = brought.is_some_and(|it| it["action"] == "accept" || it["action"] == "decline");
     if !said {
         return Ok(Approval::Cancelled);
@@ -203,7 +203,7 @@ impl Progress {
         let mut report = ProgressNotificationParam::new(self.token.clone(), number(done));
         report.total = total.filter(|total| *total >= done).map(number);
         report.message = Some(text).filter(|text| !text.is_empty());
-        // An error: the client is gone, and its request ends.
+        // An error: the client has disconnected, and its request ends.
         let _ = peer.notify_progress(report).await;
     }
 }
@@ -221,7 +221,7 @@ pub(super) fn text_of(arguments: Option<Map<String, Value>>) -> String {
 /// Asks the person behind a client about one call.
 struct CallAsker {
     tool: String,
-    /// The word that came with the call.
+    /// The person's decision that came with the call.
     allowed: Mutex<Option<Approval>>,
     way: Way,
     waits: Arc<Waits>,

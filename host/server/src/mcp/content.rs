@@ -1,4 +1,4 @@
-//! From a tool's output to the protocol's content.
+//! Converts a tool's output to the protocol's content.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,7 +12,7 @@ use super::uri;
 /// Bytes of a file inside an answer; a larger file is a link.
 const MAX_INLINE: u64 = 256 << 10;
 
-/// The same of text, which a model reads.
+/// Most bytes of text in an answer, which a model reads.
 const MAX_INLINE_TEXT: u64 = 64 << 10;
 
 /// The result of a finished call. `session` has the files.

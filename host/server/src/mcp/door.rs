@@ -63,7 +63,7 @@ impl Guest {
     }
 }
 
-/// The protocol on HTTP, whatever handler has its messages.
+/// The protocol over HTTP, with any handler.
 #[async_trait]
 trait Protocol: Send + Sync {
     async fn answer(&self, request: Request) -> Response<BoxBody<Bytes, Infallible>>;
@@ -131,7 +131,7 @@ impl Door {
         if let Some(id) = begun.filter(|_| named.is_none())
             && let Err(full) = self.begins(id, whose).await
         {
-            // Nobody may use the new session.
+            // No client may use the new session.
             let _ = self.sessions.close_session(&id.into()).await;
             return Err(Problem::too_many(full, Duration::from_secs(30)));
         }
@@ -142,8 +142,8 @@ impl Door {
         Ok(response)
     }
 
-    /// Notes the owner of a session, unless the key or its tenant has too many living ones. INV-383: any
-    /// number of subjects leaves the places of another tenant free.
+    /// Notes the owner of a session, unless the key or its tenant has too many open ones. INV-383: a tenant
+    /// with any number of subjects leaves the places of other tenants free.
     async fn begins(&self, id: &str, whose: Key) -> Result<(), String> {
         // Held, so that none begins in between and is forgotten at once.
         let alive = self.sessions.sessions.read().await;
@@ -170,7 +170,7 @@ struct Keys {
     states: Arc<States>,
     /// Sessions that were begun.
     sessions: AtomicU64,
-    /// Those outside sessions.
+    /// The clients outside sessions.
     pool: Mutex<HashMap<Key, (Arc<Client>, Instant)>>,
 }
 
@@ -220,7 +220,7 @@ impl Clients for Keys {
         let client = self.pooled(&guest, named);
         // Made now, so that a full tenant is reported here.
         if let Err(error) = client.direct().await {
-            // Callers without a place leave nothing behind, however many come.
+            // A client without a place is removed, so that refused callers use no memory.
             let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
             // Unless another request of the key has found a place meanwhile.
             if let Entry::Occupied(entry) = pool.entry(guest.key())

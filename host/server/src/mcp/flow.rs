@@ -23,7 +23,7 @@ const MAX_OPEN: usize = 256;
 /// How long no place may become free before it counts as held up, where some wait for a person.
 const HELD_UP: Duration = Duration::from_secs(1);
 
-/// The word to a request that comes then.
+/// The answer to a request beyond [`MAX_OPEN`].
 const ALL_WAIT: &str = "as many requests are open as may be, and they wait for a person or an agent: \
                         answer, or cancel one of them";
 
@@ -32,7 +32,7 @@ pub(super) struct Flow<T> {
     inner: T,
     open: Arc<Open>,
     waits: Arc<Waits>,
-    /// The flow's own answer, on its way. Nothing is read before it is sent.
+    /// The flow's own unsent answer. No message is read before it is sent.
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Since when no place was free.
     full: Option<Instant>,
@@ -107,7 +107,7 @@ impl Open {
     }
 }
 
-/// The answer to a request that has no place: a ping needs none.
+/// The answer to a request without a place. A ping needs no place.
 fn without_place(request: &ClientRequest, id: RequestId) -> ServerJsonRpcMessage {
     match request {
         ClientRequest::PingRequest(_) => JsonRpcMessage::response(ServerResult::empty(()), id),
@@ -151,7 +151,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
                 let full = *self.full.get_or_insert_with(Instant::now);
                 place = tokio::select! {
                     biased;
-                    // It is never closed.
+                    // The semaphore is never closed.
                     place = self.open.places.acquire() => Some(place.ok()?),
                     () = self.waits.at(full + HELD_UP) => None,
                 };

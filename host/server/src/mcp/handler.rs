@@ -21,7 +21,7 @@ use super::logs::Logs;
 use super::watch::{self, Watched};
 use super::{agents, calls, prompts, resources, tasks};
 
-/// For how long a client may believe a list.
+/// How long a client may reuse a list.
 const LIST_TTL_MS: u64 = 1_000;
 
 /// The description of this server for a model.
@@ -29,10 +29,10 @@ const INSTRUCTIONS: &str = "Tools run in a WebAssembly sandbox that sees a works
 and nothing else of this machine. What they write there goes to an overlay: the person at this machine \
 looks at it and applies it. Tools whose names begin with agent_ hand a whole task to an agent.";
 
-/// Where the client of a message is found.
+/// The search for the client of a message.
 #[async_trait]
 pub(super) trait Clients: Send + Sync + 'static {
-    /// The client that begins a session of the protocol through this handler.
+    /// Begins a session of the protocol through this handler; returns its client.
     async fn begin(
         &self,
         info: &InitializeRequestParams,

@@ -98,20 +98,20 @@ fn while_admitted(ctx: Ctx) -> Over {
     Over { over: Box::pin(over.cancelled_owned()), _dropped: dropped.drop_guard() }
 }
 
-/// When a body is over before its end.
+/// The early end of a body.
 struct Over {
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _dropped: DropGuard,
 }
 
-/// A body whose lines have the host's places hidden, like every answer of this server (INV-93).
+/// A body with masked host paths, like every answer of this server (INV-93).
 struct Hidden {
     body: BoxBody<Bytes, Infallible>,
     outward: Arc<Outward>,
     /// The received part of an unfinished line.
     line: BytesMut,
     over: Over,
-    /// The client takes an event whose data is empty.
+    /// True if the client accepts an event with empty data.
     primed: bool,
 }
 

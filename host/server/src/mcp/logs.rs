@@ -11,7 +11,7 @@ use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::RequestContext;
 use serde_json::json;
 
-/// No level was asked for: nothing is sent.
+/// No level was requested: no line is sent.
 const SILENT: u8 = u8::MAX;
 
 /// The level that a client asked for.

@@ -102,7 +102,7 @@ async fn may_read(client: &Client, session: &str) -> bool {
     began.is_ok_and(|actor| actor.as_deref() == Some(&*client.actor))
 }
 
-/// All changes of a session as one patch, cut behind a bound.
+/// All changes of a session as one patch, cut at a bound.
 fn patch(look: &SessionLook) -> Result<String, ReviewError> {
     let mut text = Bounded(Vec::new());
     for place in look.changes()? {

@@ -61,7 +61,7 @@ impl States {
         Ok(Self { codec, used: Mutex::default(), lasts, most: MAX_USED })
     }
 
-    /// A state for whoever sends this request.
+    /// Makes a state for the sender of this request.
     pub(crate) fn seal(&self, about: About, bound: &str) -> Result<String, ErrorData> {
         let mut nonce = [0_u8; 16];
         let failed = || ErrorData::internal_error("the server failed; its log says why", None);
@@ -72,7 +72,7 @@ impl States {
         sealed.map_err(|_| failed())
     }
 
-    /// Uses a state that a client of this tenant brings back.
+    /// Accepts and uses up a state that a client of this tenant returns.
     pub(crate) fn open(&self, state: &str, bound: &str, tenant: &str) -> Result<About, ErrorData> {
         let refused = || ErrorData::invalid_params("`requestState` is not valid here", None);
         let opened = self.codec.open_json_with::<Sealed>(state, bound.as_bytes());
@@ -98,7 +98,7 @@ impl States {
     }
 }
 
-/// The request that a state is bound to, with its sender.
+/// The text to which a state is bound: the request with its sender.
 pub(crate) fn bound_to(client: &str, tool: &str, arguments: &str) -> String {
     format!("{client}\n{tool}\n{arguments}")
 }

@@ -41,12 +41,12 @@ pub enum StdioError {
 }
 
 /// Serves the client at the standard streams, until the client closes them or `stop` is cancelled. On return,
-/// no tool runs, and all effects are stored. Turns begun by the client belong to the service, which has its
+/// no tool runs, and all effects are stored. Turns that the client began belong to the service, which has its
 /// own shutdown.
 ///
 /// # Errors
 ///
-/// When there was no client of the protocol.
+/// When the peer does not speak the protocol.
 pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<(), StdioError> {
     let (read, write) = stdio_pipes();
     let states = Arc::new(States::new().map_err(StdioError::Random)?);

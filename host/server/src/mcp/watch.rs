@@ -1,5 +1,5 @@
-//! Subscriptions: a client is notified of changes to its own session's resources. INV-295: of no other
-//! session, even of the same tenant.
+//! Subscriptions: notifies a client about changes to its own session's resources. INV-295: never about
+//! another session's, even of the same tenant.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct Versions {
     files: u64,
 }
 
-/// The resources that the session of a client has, for whoever listens.
+/// The versions of the resources in a client's session, for subscriptions.
 #[derive(Default)]
 pub(crate) struct Touched(watch::Sender<Versions>);
 
@@ -58,7 +58,7 @@ impl Watched {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
 
-    /// Tells the client what has changed since `before`.
+    /// Notifies the client about the resources that changed since `before`.
     pub(super) async fn say(
         &self,
         client: &Client,
@@ -69,7 +69,7 @@ impl Watched {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for uri in watched.into_iter().filter(|uri| has_changed(uri, before, now)) {
             let updated = ResourceUpdatedNotificationParam::new(uri);
-            // An error: the client is gone, and its session ends.
+            // An error: the client has disconnected, and its session ends.
             let _ = cx.peer.notify_resource_updated(updated).await;
         }
     }

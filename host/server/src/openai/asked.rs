@@ -32,7 +32,7 @@ pub(crate) async fn of_conversation(
 }
 
 /// The last turn of a session that waits for all these results. INV-281: searched in the caller's own tenant
-/// only; another tenant's id is treated like an invented one.
+/// only; another tenant's id is treated like an unknown one.
 async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredTurnOf>, Problem> {
     let mut messages = parts.results.iter().map(|(id, _)| ids::of_call(id).map(|call| call.0));
     let Some(Some(message)) = messages.next() else { return Ok(None) };

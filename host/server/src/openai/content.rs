@@ -128,7 +128,7 @@ fn part_text(part: &Value, at: &str) -> Result<String, Problem> {
         "input_audio" => "audio",
         _ => return Err(invalid(at, format!("`{at}` has a type that is not known"))),
     };
-    // INV-287: nothing is left out without a word.
+    // INV-287: a part is either served, noted or refused.
     Err(unsupported(at, format!("{what} are not supported: agents read text and images"))
         .hint("put the file into the workspace, and name it"))
 }

@@ -43,7 +43,7 @@ pub(crate) struct Parts {
     pub(crate) images: Vec<Image>,
 }
 
-/// Sorts entries. `param`: where they stand in the request.
+/// Sorts entries into their uses; `param` = their place in the request.
 pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
     let mut context = Vec::new();
     let mut rest = Vec::with_capacity(entries.len());

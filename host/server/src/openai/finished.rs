@@ -10,15 +10,15 @@ use crate::http::problem::{Kind, Problem};
 /// The state of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It runs, or will.
+    /// The turn runs, or waits.
     Running,
-    /// Ended by itself, or with calls for its caller.
+    /// The turn ended by itself, or with calls for its caller.
     Done,
     /// A limit ended it.
     Cut,
     /// Something broke.
     Failed,
-    /// Stopped by somebody.
+    /// The turn was cancelled.
     Cancelled,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct Finished {
     /// The agent's message, which is the run's id.
     pub(crate) message: String,
     pub(crate) standing: Standing,
-    /// The texts of its steps, blank ones left out.
+    /// The texts of the steps, without blank ones.
     pub(crate) texts: Vec<String>,
     /// Its calls of the caller's tools.
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) error: Option<RunError>,
     pub(crate) usage: Usage,
-    /// When it began and ended, in seconds since 1970.
+    /// The times of the beginning and end, in seconds since 1970.
     pub(crate) began: i64,
     pub(crate) ended: i64,
 }
@@ -75,7 +75,7 @@ impl Finished {
         }
     }
 
-    /// All texts as one.
+    /// All texts, joined by blank lines.
     pub(crate) fn text(&self) -> String {
         self.texts.join("\n\n")
     }
@@ -123,7 +123,7 @@ impl Finished {
         }
     }
 
-    /// The word for why it failed.
+    /// The code word for the failure.
     pub(crate) fn code(&self) -> &'static str {
         match &self.error {
             Some(RunError::Form { .. }) => "format_not_met",

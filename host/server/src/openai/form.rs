@@ -68,7 +68,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) stop: Option<&'a Value>,
 }
 
-/// The same within its bounds.
+/// Checks the sampling fields against their bounds.
 pub(crate) fn sampling(asked: Asked<'_>) -> Result<Sampling, Problem> {
     let within = |param: &str, value: Option<f64>, low: f64, high: f64| match value {
         Some(value) if !(low..=high).contains(&value) => {

@@ -1,5 +1,5 @@
-//! The ids of OpenAI's API, made from the id of an agent's message and nothing else. They are no secret: a
-//! guessed id of another tenant's finds nothing.
+//! The ids of OpenAI's API, made from the id of an agent's message and nothing else. These ids are no secret:
+//! another tenant's id finds nothing.
 
 use crate::http::ids::is_id;
 

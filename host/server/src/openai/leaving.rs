@@ -1,4 +1,4 @@
-//! A caller that waits for its turn, and the turn's fate when the caller goes away.
+//! A caller that waits for its turn, and the turn's fate when the caller disconnects.
 
 use belljar_session::{RunningTurn, Service};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Awaited {
-    /// No waiting caller, so leaving has no effect.
+    /// No waiting caller: a disconnect has no effect.
     pub(crate) fn by_nobody() -> Self {
         Self(None)
     }
@@ -44,7 +44,7 @@ impl Awaited {
         }))
     }
 
-    /// It has been answered, or is not to be.
+    /// Ends the wait: the turn was answered, or the caller does not wait any more.
     pub(crate) fn over(mut self) {
         self.0 = None;
     }

@@ -16,13 +16,14 @@ pub(crate) trait Wire: Send {
     /// The stream begins.
     async fn begin(&mut self, frames: &Frames) -> bool;
 
-    /// The agent says more; `new`: in a new step. It is never blank.
+    /// Sends a text of the agent, never a blank one; `new` = the text begins a step. `false` = the client has
+    /// disconnected.
     async fn text(&mut self, frames: &Frames, new: bool, text: &str) -> bool;
 
-    /// The turn has ended. All its texts were said.
+    /// Sends the end of the turn, after all its texts.
     async fn end(&mut self, frames: &Frames, finished: &Finished) -> bool;
 
-    /// It has not, and the stream ends all the same.
+    /// Ends the stream with a problem, before the end of the turn.
     async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool;
 }
 
@@ -43,7 +44,7 @@ struct Saying {
 
 /// A streamed turn: live or stored, from the same events.
 pub(crate) enum Source {
-    /// With its caller, whose leaving may cancel the turn.
+    /// A running turn with its caller. If the caller disconnects, the turn may be cancelled.
     Running(Box<RunningTurn>, Awaited),
     Past(Box<StoredTurnOf>),
 }

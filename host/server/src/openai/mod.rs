@@ -76,7 +76,7 @@ pub(crate) fn of_turn(
     response
 }
 
-/// The same for a billed and failed run: clients would repeat the request automatically.
+/// Marks the answer for a billed and failed run, because clients would repeat the request automatically.
 pub(crate) fn not_again(mut response: Response) -> Response {
     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     response

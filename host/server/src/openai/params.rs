@@ -26,7 +26,7 @@ const TIER: Takes = Takes::Only(&["\"auto\"", "\"default\""]);
 /// Ignored, whatever the value.
 const LEFT_OUT: Takes = Takes::Only(&[]);
 
-/// Those of chat completions.
+/// The parameters of chat completions.
 pub(crate) const CHAT: &[Row] = &[
     ("audio", LEFT_OUT),
     ("function_call", LEFT_OUT),
@@ -46,7 +46,7 @@ pub(crate) const CHAT: &[Row] = &[
     ("web_search_options", LEFT_OUT),
 ];
 
-/// Those of responses.
+/// The parameters of responses.
 pub(crate) const RESPONSES: &[Row] = &[
     ("context_management", LEFT_OUT),
     ("conversation", Takes::Never("use `previous_response_id`")),

@@ -10,7 +10,7 @@ use crate::http::respond::MAX_BODY;
 use crate::openai::params::invalid;
 use crate::openai::{ids, resource, stored};
 
-/// Responses whose items one request may name: each is read from the store.
+/// Most responses whose items one request may name. A bound, because each is read from the store.
 const MAX_RESPONSES: usize = 64;
 
 /// Replaces each reference by the item that the reference names. INV-551: an item is searched only among the

@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 use crate::openai::finished::{Finished, Standing};
 use crate::openai::ids;
 
-/// The parts of a request repeated in its response, and its input: stored with the turn, and read only here.
+/// The parts of a request that its response repeats, and its input: stored with the turn, for this API alone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Echo {
-    /// Tells turns of this wire from others.
+    /// Distinguishes turns of this API from others.
     pub(crate) wire: EchoWire,
     pub(crate) model: String,
     pub(crate) previous: Option<String>,

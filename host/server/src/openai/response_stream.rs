@@ -17,7 +17,7 @@ const ARGUMENTS: usize = 4 << 10;
 pub(crate) struct ResponseStream {
     message: String,
     echo: Echo,
-    /// The response as it stands at the beginning.
+    /// The response at the beginning of the turn.
     begun: Value,
     /// The number of the next event.
     number: u64,
@@ -38,7 +38,7 @@ impl ResponseStream {
         Self { message, echo, begun, number: 0, from: 0, texts: 0, open: None }
     }
 
-    /// The same stream after the event with this number, which the reader has.
+    /// Skips the events up to this number, which the reader has.
     pub(crate) fn after(self, number: Option<u64>) -> Self {
         Self { from: number.map_or(0, |number| number.saturating_add(1)), ..self }
     }

@@ -222,7 +222,7 @@ impl NewResponseBody {
     }
 }
 
-/// The parameters that the response repeats; whatever else a caller made up is not stored.
+/// The parameters that the response repeats; other unknown parameters are not stored.
 fn repeated(others: &Map<String, Value>) -> Map<String, Value> {
     let names = ["truncation", "safety_identifier", "prompt_cache_key", "user"];
     let kept =

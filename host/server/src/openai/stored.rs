@@ -21,7 +21,7 @@ use crate::stream::sse::Frames;
 /// Items of an input in one page.
 const MAX_ITEMS: usize = 100;
 
-/// Items where nothing is said.
+/// Default number of items in a page.
 const ITEMS: usize = 20;
 
 /// How long a request waits for the end of a cancelled response.
@@ -92,13 +92,13 @@ pub(crate) async fn previous(ctx: &Ctx, id: &str) -> Result<StoredTurnOf, Proble
     Ok(found?.0)
 }
 
-/// The turn of a response as it stands.
+/// The present state of a response's turn.
 pub(crate) async fn known(ctx: &Ctx, message: &str) -> Result<(Finished, Echo), Problem> {
     let (stored, echo) = turn_of(ctx, &ids::response(message)).await?;
     Ok((Finished::of(&stored), echo))
 }
 
-/// The response of a turn as it stands.
+/// The present response of a turn.
 pub(crate) async fn shown(ctx: &Ctx, message: &str) -> Result<ResponseBody, Problem> {
     let (finished, echo) = known(ctx, message).await?;
     Ok(ResponseBody::of(&finished, &echo))
@@ -214,7 +214,7 @@ fn with_id(mut item: Value, message: &str, place: usize) -> Value {
 }
 
 impl Finished {
-    /// The same turn while running, whatever its end.
+    /// The response as it was while the turn ran.
     pub(crate) fn running(&self) -> Self {
         Self {
             standing: Standing::Running,

@@ -10,7 +10,7 @@ use crate::openai::params::{invalid, unsupported};
 
 /// Whether a call may be made of the caller's tools.
 pub(crate) struct Chosen {
-    /// The tools, none where none may be called.
+    /// The tools; empty if no tool may be called.
     pub(crate) tools: Vec<ToolSpec>,
     /// The call that the answer has to end with.
     pub(crate) must: Option<ToolChoice>,

@@ -104,7 +104,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
         let body = RequestBodyBuilder::new()
             .content("application/json", content)
             .required(Some(match route.op {
-                // All of it has defaults.
+                // All fields of the body have defaults.
                 Op::Cancel => Required::False,
                 _ => Required::True,
             }))

@@ -14,7 +14,7 @@ const NAME: &str = "SessionEvent";
 const ABOUT: &str = "An event of a session. Later versions have more kinds and more fields: pass over what \
     you do not know. Its texts are foreign: escape them before a person sees them.";
 
-/// Adds the schema, and those of the parts that several kinds have.
+/// Adds the schema, and the schemas of the parts that several kinds share.
 pub(super) fn add(schemas: &mut Schemas) {
     let mut parts = Vec::new();
     EventKind::schemas(&mut parts);

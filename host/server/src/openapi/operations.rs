@@ -11,7 +11,7 @@ use crate::http::problem::Kind;
 use crate::openai;
 use crate::routes::{Op, Route, Verb};
 
-/// Adds schemas of a type, and gives its name.
+/// Adds schemas of a type, and returns the type's name.
 type Named = fn(&mut crate::openapi::document::Schemas) -> String;
 
 /// The inputs and outputs of an operation.
@@ -54,7 +54,7 @@ pub(crate) enum Gives {
     Upgrade,
 }
 
-/// One name behind the `?`.
+/// A parameter of the query.
 pub(crate) struct Query {
     pub(crate) name: &'static str,
     pub(crate) takes: Takes,

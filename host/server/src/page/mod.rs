@@ -25,7 +25,7 @@ pub(crate) struct File {
     name: &'static str,
     media_type: &'static str,
     bytes: &'static [u8],
-    /// The same, packed with gzip, where that is smaller.
+    /// The content packed with gzip, if that is smaller.
     packed: Option<&'static [u8]>,
 }
 
@@ -34,18 +34,18 @@ include!(concat!(env!("OUT_DIR"), "/page.rs"));
 /// The file that every view begins with.
 const SHELL: &str = "index.html";
 
-/// How the paths of the API begin: whoever asks there reads no page.
+/// The prefix of the API's paths, where no page is served.
 const API: &str = "/v1/";
 
-/// The directory of files named by the digest of their content: they never change.
+/// The directory of files named by the digest of their content, which therefore never change.
 const ASSETS: &str = "assets/";
 
 /// The first parts of the paths of views.
 const VIEWS: [&str; 9] =
     ["agents", "audit", "libraries", "login", "rights", "running", "sessions", "tools", "usage"];
 
-/// INV-260: what a browser lets the page do. Nothing of another origin, no script but the files of
-/// the page, no text as markup but through the sanitiser, and in no frame.
+/// INV-260: the rights of the page in a browser. The page loads nothing of another origin and runs only its
+/// own script files. Text becomes markup only through the sanitiser, and no other page can frame this one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
@@ -101,7 +101,7 @@ pub(crate) async fn missing(
     response
 }
 
-/// A file, to whom has not asked for too many of them.
+/// Serves a file, unless the caller has requested too many.
 async fn serve(
     file: &'static File,
     State(app): State<App>,

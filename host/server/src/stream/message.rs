@@ -115,7 +115,7 @@ pub(crate) enum Wish {
 }
 
 impl ClientMessage {
-    /// Parts the `id` from what is wanted.
+    /// Splits a message into its `id` and its request.
     pub(crate) fn parts(self) -> (Option<String>, Wish) {
         match self {
             Self::Subscribe { id, session, after } => (id, Wish::Subscribe { session, after }),

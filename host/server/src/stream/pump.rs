@@ -12,8 +12,7 @@ const MAX_WAITING: usize = 32;
 /// Bytes of waiting events. A larger event waits alone.
 const MAX_WAITING_BYTES: u32 = 64 << 10;
 
-/// Events as they arrive. The wait for the next event can be dropped and repeated, which a watch itself does
-/// not allow.
+/// Events as they arrive. Unlike with a watch, a caller may drop the wait for the next event and wait again.
 #[derive(Debug)]
 pub(crate) struct Pump(mpsc::Receiver<(SessionEvent, OwnedSemaphorePermit)>);
 
@@ -34,7 +33,7 @@ impl Pump {
                     () = sender.closed() => return,
                     room = Arc::clone(&room).acquire_many_owned(bytes.min(MAX_WAITING_BYTES)) => room,
                 };
-                // It is never closed.
+                // The semaphore is never closed.
                 let Ok(room) = room else { return };
                 if sender.send((event, room)).await.is_err() {
                     return;

@@ -27,7 +27,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The comment that an idle stream sends.
 const ALIVE: &[u8] = b": alive\n\n";
 
-/// Where the frames of one stream are put.
+/// The sending end of one stream of frames.
 #[derive(Debug)]
 pub(crate) struct Frames {
     sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
@@ -36,7 +36,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// A stream, with the answer that reads it. The stream ends when `Frames` is dropped.
+    /// Makes a stream, and the answer that sends the frames. Dropping `Frames` ends the stream.
     pub(crate) fn new(outward: &Arc<Outward>) -> (Self, Response) {
         let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
         // Includes the frame being sent: freed when the next frame is requested.
@@ -58,7 +58,7 @@ impl Frames {
         (Self { sender, room, outward: Arc::clone(outward) }, response)
     }
 
-    /// Sends an event; `false` = nobody reads any more. Waits while the reader is behind.
+    /// Sends an event; `false` = the client has disconnected. Waits for a slow client.
     pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: String) -> bool {
         self.put(frame(id, kind, &self.outward.say(json))).await
     }
@@ -89,7 +89,7 @@ impl Frames {
         };
         match room {
             Ok(room) => self.sender.send((frame, room)).await.is_ok(),
-            // It is never closed.
+            // The semaphore is never closed.
             Err(_) => false,
         }
     }
@@ -99,7 +99,7 @@ impl Frames {
         self.sender.is_closed()
     }
 
-    /// Resolves when nobody reads any more.
+    /// Resolves when the client has disconnected.
     pub(crate) async fn closed(&self) {
         self.sender.closed().await;
     }
@@ -132,7 +132,7 @@ impl Pulse {
         Self { words: every(KEEP_ALIVE), looks: every(ctx.app.config().key_check) }
     }
 
-    /// Waits until it is time for something.
+    /// Waits for the next sign of life or check.
     pub(crate) async fn tick(&mut self) -> Due {
         tokio::select! {
             _ = self.words.tick() => Due::Word,

@@ -1,8 +1,8 @@
 //! `GET /v1/ws`: turns, events, questions and answers on one connection.
 //!
 //! One task reads, one writes, and each watched session has a task for its events. All put messages into one
-//! bounded outbox and wait while it is full; events that a slow client has not got stay in the store. A
-//! client that takes nothing at all is disconnected.
+//! bounded outbox and wait while it is full; events that a slow client has not received stay in the store. A
+//! client that reads nothing at all is disconnected.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ const PROTOCOL: &str = "belljar.v1";
 /// Most bytes of a message from a client: a long task.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// The buffers of a connection: each has them, also the idle ones.
+/// The buffers of a connection. Small, because idle connections have them too.
 const READ_BUFFER: usize = 8 << 10;
 const WRITE_BUFFER: usize = 8 << 10;
 
@@ -71,7 +71,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a client is asked whether it is there.
 const TICK: Duration = Duration::from_secs(30);
 
-/// After how long without a word, not even an answer to a ping, a client is gone.
+/// How long a client may be silent, without even an answer to a ping, before it is disconnected.
 const SILENCE: Duration = Duration::from_secs(90);
 
 /// Most characters of a client's own id.
@@ -99,7 +99,7 @@ pub(crate) async fn upgrade(
     }
     let meter = meter.map_or_else(Arc::default, |Extension(meter)| meter);
     meter.start(flight);
-    // The key itself comes back only where nothing else was offered.
+    // The protocol name with the key is returned only if the client offered no other.
     let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
     // Counts among its address's connections while open.
@@ -290,7 +290,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The same rights as for a request of its own: rate, key and scope.
+    /// Checks rate, key and scope, as for a separate request.
     async fn check(&self, op: Option<Op>) -> Result<(), Problem> {
         let Ctx { app, caller, .. } = &*self.ctx;
         gate::spend(app, caller)?;
@@ -385,7 +385,7 @@ impl Connection {
             while let Some(event) = events.next().await {
                 let text = outward.event(&event.json);
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
-                // It is never closed.
+                // The semaphore is never closed.
                 let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
                 if outbox.send(Out::Event(text, room)).await.is_err() {
                     return;
@@ -461,7 +461,7 @@ async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     batch: &mut Vec<Out>,
 ) -> Result<bool, axum::Error> {
-    // Given back once all of it is sent.
+    // Permits, returned once the whole batch is sent.
     let mut rooms = Vec::new();
     let mut goes_on = true;
     for out in batch.drain(..) {

@@ -23,9 +23,9 @@ const MAX_SUBJECT: usize = 255;
 pub(crate) struct Checked {
     pub(super) subject: String,
     pub(super) audience: Vec<String>,
-    /// When it ends, in seconds since 1970.
+    /// The time of expiry, in seconds since 1970.
     expires: i64,
-    /// When it begins, the later of `nbf` and `iat`.
+    /// The first valid time: the later of `nbf` and `iat`.
     begins: Option<i64>,
     pub(super) claims: Map<String, Value>,
 }
@@ -53,8 +53,8 @@ impl Checked {
     }
 }
 
-/// Checks a token except for its times. A token signed by its issuer but invalid here is [`Refused::Past`],
-/// because its holder is not guessing.
+/// Checks a token, except for its times. A token that its issuer signed but that is invalid here is
+/// [`Refused::Past`], because its holder is not guessing.
 pub(super) fn check(
     text: &str,
     seen: &Seen,
@@ -74,7 +74,7 @@ pub(super) fn check(
     of_claims(claims, issuer).map_err(Refused::Past)
 }
 
-/// Checks what stands behind a signature.
+/// Checks the claims of a verified token.
 fn of_claims(claims: Map<String, Value>, issuer: &IssuerSetting) -> Result<Checked, &'static str> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer.url.as_str()) {
         return Err("it is of another issuer");

@@ -47,9 +47,9 @@ struct Ring {
 #[derive(Default)]
 struct Known {
     keys: Vec<Key>,
-    /// When they were there.
+    /// The time of the last successful fetch.
     at: Option<Instant>,
-    /// When the issuer was asked last, and whether it answered.
+    /// The time of the last fetch, and whether the issuer answered.
     asked: Option<(Instant, bool)>,
 }
 
@@ -78,7 +78,7 @@ impl Key {
         &self.decoding
     }
 
-    /// A key of a set; `None` = none that signs.
+    /// Parses a key of a set; `None` = the key does not sign.
     fn of(value: &Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value.clone()).ok()?;
         let common = &jwk.common;
@@ -99,7 +99,8 @@ impl Key {
     }
 }
 
-/// The algorithms of a kind of key. A shared secret has none: it has no place in a public document.
+/// The algorithms of a kind of key. A shared secret has no algorithm here, because a public document must not
+/// contain one.
 fn of_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
     use SignatureKind as Kind;
     match parameters {
@@ -137,7 +138,7 @@ impl Known {
         after.checked_sub(at.elapsed()).filter(|left| !left.is_zero())
     }
 
-    /// The word on a token whose key is not here.
+    /// The result for a token whose key is unknown.
     fn missing(&self) -> Found {
         match self.asked {
             Some((_, false)) => Found::Unreached(self.wait().unwrap_or(AGAIN_AFTER_FAILURE)),
@@ -167,7 +168,7 @@ impl Ring {
 }
 
 impl Keyring {
-    /// Forgets issuers that are no longer trusted, with their keys.
+    /// Removes issuers that are no longer trusted, with their keys.
     pub(super) fn forget_all_but(&self, issuers: &[IssuerSetting]) {
         let trusted = |url: &String| issuers.iter().any(|issuer| issuer.url == *url);
         self.rings().retain(|url, _| trusted(url));
@@ -185,7 +186,7 @@ impl Keyring {
         known.keys.iter().any(|it| it.written == key.written && it.fits.contains(&algorithm))
     }
 
-    /// The key of a token that names this issuer.
+    /// Finds the key of a token of this issuer.
     pub(super) async fn find(&self, issuers: &Arc<dyn Issuers>, url: &str, seen: &Seen) -> Found {
         let ring = Arc::clone(self.rings().entry(url.to_owned()).or_default());
         if let Some(key) = ring.known().key(seen, FRESH) {

@@ -69,7 +69,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens of these issuers, whose settings are read once in `every`.
+    /// Accepts tokens of these issuers. Their settings are read at most once in `every`.
     pub(crate) fn new(issuers: Arc<dyn Issuers>, every: Duration) -> Self {
         provider::install();
         Self { settings: Settings::new(issuers, every), keyring: Keyring::default() }
@@ -86,7 +86,7 @@ impl Tokens {
         self.settings.in_force().await.ok().map(|issuers| !issuers.is_empty())
     }
 
-    /// The holder of this token, at this second since 1970.
+    /// The holder of this token; `now` = seconds since 1970.
     pub(crate) async fn admit(&self, text: &str, now: i64) -> Result<Admitted, Refused> {
         let seen = Seen::of(text).ok_or(Refused::Invalid("it is no token that is taken here"))?;
         let issuers = self.trusted().await?;
@@ -136,7 +136,7 @@ impl Tokens {
     }
 }
 
-/// When it makes sense to try again where the settings cannot be read.
+/// The time after which another attempt may succeed if the settings cannot be read.
 const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
 
 /// The issuer named in a token.

@@ -20,7 +20,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 
 /// Has the library of tokens check signatures so, in this process.
 pub(super) fn install() {
-    // Whoever embeds belljar may have said how already.
+    // An error: the embedding program has chosen a provider already.
     let _ = PROVIDER.install_default();
 }
 
@@ -39,7 +39,7 @@ pub(super) fn library_name(kind: SignatureKind) -> Algorithm {
     }
 }
 
-/// How one signature is checked.
+/// The method for checking a signature.
 enum How {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),

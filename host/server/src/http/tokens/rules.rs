@@ -25,11 +25,11 @@ fn fits(rule: &TokenRule, checked: &Checked) -> bool {
     let TokenRule { subject, claim, tenant: _, scope: _ } = rule;
     let subject = subject.as_ref().map(|subject| *subject == checked.subject);
     let claim = claim.as_ref().map(|(name, value)| texts(checked.claims.get(name)).contains(value));
-    // A rule without a condition matches nobody.
+    // A rule without a condition matches no holder.
     (subject.is_some() || claim.is_some()) && subject != Some(false) && claim != Some(false)
 }
 
-/// The scope for a word of a token; an unknown word means the least.
+/// The scope for a word of a token; an unknown word means the least scope.
 fn ceiling(word: &str) -> Option<TokenScope> {
     let name = word.strip_prefix("belljar:")?;
     let known = TokenScope::ALL.into_iter().find(|scope| scope.as_str() == name);

@@ -18,7 +18,7 @@ const MAX_KID: usize = 512;
 /// person's identity) are signed with the same keys.
 const KINDS: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 
-/// A token as it shows itself.
+/// The unverified content of a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) issuer: String,

@@ -38,7 +38,7 @@ impl Settings {
             return word;
         }
         let looking = Arc::clone(&self.looking).lock_owned().await;
-        // Somebody else may have been faster.
+        // Another caller may have read the settings meanwhile.
         if let Some(word) = self.known() {
             return word;
         }

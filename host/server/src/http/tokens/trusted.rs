@@ -7,12 +7,12 @@ use serde_json::Value;
 /// The trusted issuers of a server, with their keys.
 #[async_trait]
 pub trait Issuers: Send + Sync {
-    /// The present issuers of the operator's settings. Called once in [`crate::ServerConfig::issuer_check`]
-    /// at most, however many tokens come.
+    /// The present issuers of the operator's settings. Called at most once in
+    /// [`crate::ServerConfig::issuer_check`], however many tokens arrive.
     ///
     /// # Errors
     ///
-    /// When the settings cannot be read: then no token is taken.
+    /// When the settings cannot be read: then no token is accepted.
     async fn in_force(&self) -> Result<Vec<IssuerSetting>, String>;
 
     /// The set of keys at an issuer's address (JWKS). Foreign text.
