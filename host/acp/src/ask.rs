@@ -27,11 +27,11 @@ pub(crate) struct Choice {
     pub(crate) kind: PermissionOptionKind,
 }
 
-/// The editor's word on a question with options.
+/// The editor's answer to a question with options.
 pub(crate) enum Chosen {
     /// The id of the option.
     One(String),
-    /// The editor cancelled the question, or could not put it.
+    /// The editor cancelled the question, or could not show it.
     Cancelled,
     /// An answer that is not among the question's options.
     Other,
@@ -136,7 +136,7 @@ pub(crate) async fn clarify(
     answer(door, turn, id, word);
 }
 
-/// The question with its whole subject: the event has only the beginning.
+/// Adds the whole arguments to a question, because the event has only the beginning.
 fn whole(door: &Door, turn: &str, id: u64, mut call: ToolCallUpdate) -> ToolCallUpdate {
     if let Some((_, OpenQuestion { kind: QuestionKind::Permission { tool, arguments, .. }, .. })) =
         open(door, turn, id)

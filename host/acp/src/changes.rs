@@ -27,9 +27,9 @@ struct Seen {
     content: Vec<ToolCallContent>,
     locations: Vec<ToolCallLocation>,
     bytes: usize,
-    /// The session's last event then.
+    /// The session's last event at that time.
     as_of: i64,
-    /// Lines about files behind the differences.
+    /// Lines about files, after the differences.
     named: Vec<String>,
     /// How many files are not even named.
     unnamed: usize,
@@ -52,7 +52,7 @@ pub(crate) async fn show_new(door: &Arc<Door>, to: &Connection, session: &OpenSe
     }
 }
 
-/// `/changes`: shows them in any case.
+/// `/changes`: shows the changes, also those that were shown before.
 pub(crate) async fn show(
     door: &Arc<Door>,
     to: &Connection,
@@ -68,7 +68,7 @@ pub(crate) async fn show(
     Ok(text)
 }
 
-/// `/apply`: puts changes into the workspace, once the person has seen them and agreed.
+/// `/apply`: applies changes to the workspace, once the person has seen them and agreed.
 pub(crate) async fn apply(
     door: &Arc<Door>,
     to: &Connection,
@@ -169,7 +169,7 @@ async fn decide(
     Ok(chosen.ending().map(str::to_owned))
 }
 
-/// `/undo`: takes the last apply back.
+/// `/undo`: undoes the last apply.
 pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<String, Error> {
     let done = each(door, &session.id, None, Vec::new(), |place, _| {
         Ok(match place.review.undo()? {
@@ -202,7 +202,7 @@ pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<Stri
 
 /// A decision as carried out in one directory.
 struct Done {
-    /// True if anything is other than before.
+    /// True if the workspace or the changes differ from before.
     changed: bool,
     /// A line for the person; empty = none.
     told: String,
@@ -233,7 +233,7 @@ fn shown(door: &Door, seen: Seen) -> SessionUpdate {
 async fn look(door: &Arc<Door>, session: &str, paths: Vec<String>) -> Result<Seen, Error> {
     let selection = selection(&paths)?;
     let workspace = door.workspace().to_path_buf();
-    // Before the changes: where a turn comes between, this is too old, and a decision is refused.
+    // Read before the changes: if a turn runs in between, this number is too old, and a decision is refused.
     let as_of = door.service.store().last_event(session).await;
     let as_of = as_of.map_err(|error| of_service(&error.into()))?;
     let looked = door.service.review(session, None, move |review| {

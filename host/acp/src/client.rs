@@ -5,11 +5,11 @@ use agent_client_protocol::v1::schema::ClientCapabilities;
 /// The capabilities of an editor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Client {
-    /// Subagents as sessions of their own.
+    /// True if the editor shows subagents as separate sessions.
     pub(crate) subagents: bool,
     /// Notices beside the conversation.
     pub(crate) notices: bool,
-    /// Summaries that take the place of older turns.
+    /// True if the editor shows summaries in place of older turns.
     pub(crate) compaction: bool,
     /// Questions with a form.
     pub(crate) forms: bool,

@@ -85,7 +85,7 @@ const OWN: &[Row] = &[
     Row { name: "budget", action: Action::Budget, hint: "", help: "show what was used" },
 ];
 
-/// Before the name of a team, so that no team takes the name of another command.
+/// The prefix of a team's command, so that a team cannot have the name of another command.
 const TEAM: &str = "team:";
 
 /// The commands that an editor may offer.

@@ -81,7 +81,7 @@ impl Door {
         format!("{what}.{}.{number}", self.service.host().clock.now().as_millisecond())
     }
 
-    /// Sends an update once there is room; `false` = nobody reads any more.
+    /// Sends an update once there is room; `false` = the editor has disconnected.
     pub(crate) async fn send(&self, to: &Connection, session: &str, update: SessionUpdate) -> bool {
         self.room.for_update().await
             && to.send_notification(SessionNotification::new(session.to_owned(), update)).is_ok()

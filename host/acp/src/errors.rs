@@ -1,4 +1,4 @@
-//! Errors as an editor shows them: the fault and the remedy.
+//! Errors for an editor: the fault and the remedy.
 
 use agent_client_protocol::Error;
 use belljar_policy::Shown;
@@ -7,7 +7,7 @@ use belljar_session::ServiceError;
 /// The code of a missing session, for example a deleted one.
 const NOT_FOUND: i32 = -32002;
 
-/// The code of a request that cannot be met now.
+/// The code of a request that cannot be answered now.
 const INVALID_REQUEST: i32 = -32600;
 
 /// The code of an invalid parameter, for example an unknown mode.
@@ -30,7 +30,7 @@ pub(crate) fn invalid(why: impl Into<String>) -> Error {
     Error::new(INVALID_PARAMS, why.into())
 }
 
-/// A request that cannot be met now.
+/// The error of a request that cannot be answered now.
 pub(crate) fn not_now(why: impl Into<String>) -> Error {
     Error::new(INVALID_REQUEST, why.into())
 }

@@ -12,7 +12,7 @@ use crate::door::{Connection, Door};
 use crate::results::Passed;
 use crate::updates::{Out, Updates};
 
-/// The calls of turns, as they pass by.
+/// The receiver of the turns' calls.
 pub(crate) type Passing = broadcast::Receiver<Arc<Passed>>;
 
 /// Shows a turn to its end: the events of `watch`, and the passing results. `None` = the process stops, or
@@ -66,7 +66,7 @@ fn of_event(turn: &RunningTurn, event: &SessionEvent, updates: &mut Updates) -> 
     updates.of(event.agent.to_string(), event.kind)
 }
 
-/// Whatever has passed by until now.
+/// The updates for the results received so far.
 fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
     let mut out = Vec::new();
     loop {

@@ -24,17 +24,17 @@ use crate::tool_call;
 use crate::updates::{Out, Updates};
 use crate::words::remark;
 
-/// Tells one session.
+/// The sending of one session's transcript.
 struct Telling<'a> {
     door: &'a Arc<Door>,
     to: &'a Connection,
     session: &'a str,
-    /// The turns that are left to tell, the oldest last.
+    /// The turns that are still to be sent, the oldest last.
     turns: Vec<Past>,
     now: Option<Now>,
 }
 
-/// A turn that is to be told.
+/// A turn that is still to be sent.
 struct Past {
     message: String,
     asked: String,
@@ -46,11 +46,11 @@ struct Past {
     calls: HashMap<String, (String, Option<(String, bool)>)>,
 }
 
-/// The turn that is being told.
+/// The turn that is being sent.
 struct Now {
     past: Past,
     updates: Updates,
-    /// The words of each agent's present step so far.
+    /// The text of each agent's present step so far.
     saying: Vec<(String, String)>,
     root: Option<String>,
 }
@@ -151,7 +151,7 @@ impl Telling<'_> {
         self.send(out).await
     }
 
-    /// Begins the next turn, with its question. `false` = no more turns.
+    /// Begins the next turn, with its question. `Some(false)` = no more turns.
     async fn next(&mut self) -> Option<bool> {
         let Some(past) = self.turns.pop() else { return Some(false) };
         let images = past.images.iter().filter_map(|image| {
@@ -169,7 +169,7 @@ impl Telling<'_> {
         Some(true)
     }
 
-    /// Ends the turn that is being told.
+    /// Ends the turn that is being sent.
     async fn end(&mut self) -> Option<()> {
         let Some(mut now) = self.now.take() else { return Some(()) };
         let mut out = now.said(|_| true);
@@ -244,7 +244,7 @@ impl Now {
         said.into_iter().flat_map(say).collect()
     }
 
-    /// The calls of the agent at the top, and their results.
+    /// Adds the calls of the agent at the top, with their results.
     fn knows(&mut self, root: &str) {
         for (id, (arguments, content)) in std::mem::take(&mut self.past.calls) {
             self.updates.knows(id.clone(), arguments);

@@ -19,7 +19,7 @@ pub(crate) const MAX_PROMPTS: usize = 16;
 /// Blocks of one prompt.
 pub(crate) const MAX_BLOCKS: usize = 256;
 
-/// Bytes of all texts of one prompt: as much as a turn takes.
+/// Most bytes of all texts of one prompt: as much as a turn accepts.
 pub(crate) const MAX_PROMPT_BYTES: usize = 4 << 20;
 
 /// Bytes of a path or a name that an editor sends.
@@ -47,7 +47,7 @@ pub(crate) const PAGE: usize = 50;
 /// Characters of a title or a description.
 pub(crate) const MAX_TITLE: usize = 120;
 
-/// Results of calls that wait to be shown; the oldest are left out where there are more.
+/// Most results of calls that wait to be shown; of more, the oldest are left out.
 pub(crate) const MAX_RESULTS: usize = 512;
 
 /// Events that are read at once when a session is loaded.

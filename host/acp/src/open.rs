@@ -34,7 +34,7 @@ pub(crate) struct Prompting {
 }
 
 impl OpenSessions {
-    /// Opens a session, or finds it open.
+    /// Opens a session, or returns the open one.
     pub(crate) fn open(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
         let mut all = self.all();
         if let Some(known) = all.get(id) {

@@ -17,7 +17,7 @@ use crate::places;
 /// The tag of the frame around a resource.
 const FRAME: &str = "resource";
 
-/// The words of a prompt.
+/// The content of a prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prompt {
     pub(crate) text: String,

@@ -38,11 +38,11 @@ pub(crate) struct CallResult {
     /// The path of the calling agent.
     pub(crate) agent: String,
     pub(crate) call_id: String,
-    /// The beginning of what the model reads.
+    /// The beginning of the result for the model.
     pub(crate) content: String,
-    /// The exit code of a command: as all of its output says, and not 0 where the call failed.
+    /// The exit code of a command, from its whole output; not 0 if the call failed.
     pub(crate) exit: u8,
-    /// Paths read or written, as agents see them.
+    /// Paths read or written, as the agent sees them.
     pub(crate) paths: Vec<String>,
 }
 

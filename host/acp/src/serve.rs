@@ -70,7 +70,7 @@ impl Entrance {
     }
 }
 
-/// Answers what an editor sends.
+/// Answers the editor's messages.
 async fn answer(
     door: Arc<Door>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
@@ -300,7 +300,7 @@ async fn resume_session(
     Ok((Opened { session, told: Some(told), servers }, response))
 }
 
-/// The options of a session; `None` = there are none to choose.
+/// The options of a session; `None` = the session has no options.
 fn offered(
     door: &Door,
     session: &StoredSession,
@@ -308,7 +308,7 @@ fn offered(
     Some(modes::options(door, session)).filter(|options| !options.is_empty())
 }
 
-/// Tells the commands, and resumes a turn that an earlier process left.
+/// Sends the commands, and resumes a turn that an earlier process left.
 async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>) {
     let Some(Opened { session, told, servers }) = opened else { return };
     door.send(to, &session.id, commands::available(door)).await;

@@ -16,14 +16,14 @@ const EXIT: &str = "[belljar: exit code ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Screen {
     id: String,
-    /// True if the call is over, and its output is still to come.
+    /// True if the call has ended, and its output is still missing.
     over: bool,
     /// True if the editor was told of the end.
     ended: bool,
 }
 
 impl Screen {
-    /// A terminal for a call; `None` = its output is no command's.
+    /// A terminal for a call; `None` = the tool runs no command.
     pub(crate) fn of(tool: &str, call: &str) -> Option<Self> {
         let runs = tool_call::kind(tool) == ToolKind::Execute;
         runs.then(|| Self { id: format!("{call}.terminal"), over: false, ended: false })
@@ -34,7 +34,7 @@ impl Screen {
         ToolCallContent::Terminal(Terminal::new(self.id.clone()))
     }
 
-    /// Its beginning.
+    /// The metadata that begins the terminal.
     pub(crate) fn begins(&self, workspace: &Path) -> Meta {
         let cwd = workspace.to_string_lossy();
         meta([("terminal_info", json!({"terminal_id": self.id, "cwd": cwd}))])

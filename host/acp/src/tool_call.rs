@@ -35,7 +35,7 @@ pub(crate) fn arguments(text: &str) -> Value {
     belljar_received::json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// The tool and its subject, in a line.
+/// The tool and its subject in one line.
 pub(crate) fn title(tool: &str, arguments: &Value) -> String {
     let subject = SUBJECTS.iter().find_map(|field| arguments.get(field)?.as_str());
     let tool = Shown::clipped(tool, MAX_TITLE);
@@ -77,12 +77,12 @@ pub(crate) fn text(text: &str) -> ToolCallContent {
     ToolCallContent::Content(Content::new(block(text)))
 }
 
-/// Text as a block, all of it.
+/// A whole text as a block.
 pub(crate) fn whole(text: &str) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
 
-/// Text as a block, cut at what an update repeats.
+/// A text as a block, cut at the length for repeated updates.
 pub(crate) fn block(text: &str) -> ContentBlock {
     let short = cut(text, MAX_RESULT);
     let text = match text.len() - short.len() {

@@ -84,7 +84,7 @@ pub(crate) async fn say(
     }
 }
 
-/// Shows a turn from its first event on, and the changes at the end.
+/// Shows a turn from its first event, and the changes at the end.
 async fn show(
     door: &Arc<Door>,
     to: &Connection,
@@ -127,7 +127,7 @@ pub(crate) async fn go_on(
     drop(floor);
 }
 
-/// Gives a session its title: the first line of the first message.
+/// Sets the title of a session without one: the first line of the first message.
 async fn entitle(door: &Door, to: &Connection, id: &str, text: &str) -> Result<(), Error> {
     let stored = door.stored(id).await?;
     if !stored.title.is_empty() {

@@ -19,7 +19,7 @@ use crate::results::{CallResult, Passed, PassedKind};
 use crate::terminal::Screen;
 use crate::{places, tool_call};
 
-/// Something to be sent or asked.
+/// An update to send, or a question to ask.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are updates")]
 pub(crate) enum Out {
@@ -27,7 +27,7 @@ pub(crate) enum Out {
     Update(String, SessionUpdate),
     /// A call of this session waits for a person's decision.
     Permission { session: String, id: u64, call: Box<ToolCallUpdate> },
-    /// An agent wants to know something.
+    /// An agent asks the person a question.
     Clarify(String, Clarify),
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Out {
 pub(crate) struct Clarify {
     pub(crate) id: u64,
     pub(crate) question: String,
-    /// True if the event has only the words that may be stored.
+    /// True if the event has only the text that may be stored.
     pub(crate) private: bool,
     pub(crate) options: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Updates {
     steps: HashMap<String, u64>,
     /// The shown calls, by the calling agent and the call's id.
     shown: HashMap<(String, String), ShownCall>,
-    /// Whole arguments of calls to come: step, where it is known, call, text.
+    /// Whole arguments of coming calls: the step, if known, the call, the text.
     asked: VecDeque<(Option<u64>, String, String)>,
     /// Results of calls that were not shown yet.
     early: VecDeque<std::sync::Arc<Passed>>,
@@ -95,7 +95,7 @@ impl Updates {
         let mut out = Vec::new();
         let asks =
             matches!(kind, EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. });
-        // Whoever is not seen asks where its parent at the top is.
+        // A question of an agent that is not shown appears in the session of its parent at the top.
         let seen = self.session_of(&agent).or_else(|| asks.then(|| self.session.clone()));
         let Some(session) = seen else { return out };
         let mut update = |update| out.push(Out::Update(session.clone(), update));
@@ -190,7 +190,7 @@ impl Updates {
         early.into_iter().flat_map(|passed| self.passed(passed)).collect()
     }
 
-    /// The ends of terminals whose output did not pass by.
+    /// The ends of terminals whose output was not received.
     pub(crate) fn ends(&mut self) -> Vec<Out> {
         let mut out = Vec::new();
         for ((agent, _), shown) in &mut self.shown {

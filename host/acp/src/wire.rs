@@ -14,10 +14,10 @@ use tokio::sync::Semaphore;
 
 use crate::limits::{MAX_LINE, MAX_UNANSWERED, MAX_UNWRITTEN};
 
-/// The stand-in for a line that is too long: JSON, and no message.
+/// The text in place of a line that is too long: valid JSON, and no message.
 const TOO_LONG: &str = "\"a line is too long\"";
 
-/// The room for what is under way.
+/// The room for unanswered requests and unwritten updates.
 #[derive(Clone)]
 pub(crate) struct Room {
     /// Requests that may be read.
@@ -29,7 +29,7 @@ pub(crate) struct Room {
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// The request that must come first.
+    /// The request that must be the first.
     Initialize,
     Request,
     Update,
@@ -102,7 +102,7 @@ pub(crate) fn incoming(
     )
 }
 
-/// Writes lines, each as soon as it is there.
+/// Writes each line at once.
 pub(crate) fn outgoing(
     writer: impl AsyncWrite + Send + Unpin + 'static,
     room: Room,

@@ -1,6 +1,6 @@
 //! The bills of models for the latest steps of agents. A prompt's tokens are estimated by bytes before
-//! sending; the ratio differs between models and texts, and some models bill more than they receive. Past
-//! bills give the least amount of the next step.
+//! sending. But the ratio differs between models and texts, and some models bill more than they receive, so
+//! past bills are the lower bound of the next step's estimate.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) struct Bills(Mutex<VecDeque<Step>>);
 /// The bill of one step.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    /// Bytes of its prompt.
+    /// Bytes of the step's prompt.
     bytes: u64,
     input: u64,
     output: u64,
@@ -47,7 +47,7 @@ impl Billed {
 }
 
 impl Bills {
-    /// Remembers a step with a prompt of so many bytes.
+    /// Stores the bill of a step; `bytes` = the size of its prompt.
     pub(crate) fn note(&self, bytes: u64, reply: &Reply) {
         let used = counted(bytes, reply);
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,14 +16,14 @@ use crate::limits::{
 use crate::prompt::frame::HANDED_OVER;
 use crate::schema::{At, Compiled, Schemas, memory_of};
 
-/// Longest name of a tool that providers take.
+/// The longest name of a tool that providers accept.
 const MAX_NAME: usize = 64;
 
 /// The input of a caller to a turn besides text. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Brought {
-    /// Earlier messages, sent before the task as they are.
+    /// Earlier messages, sent unchanged before the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     /// Images beside the task.
@@ -32,7 +32,7 @@ pub struct Brought {
     /// Tools that the caller executes: a call of one ends the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
-    /// True if a step may call several of them. Default: no.
+    /// True if one step may have several calls of the caller's tools. Default: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
     /// The call that must end the turn: of any caller's tool, or of the named one.
@@ -74,7 +74,7 @@ pub struct Unfit {
 /// The reason why a caller's input is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BroughtError {
-    /// An input is beyond its bounds: a retry fails too.
+    /// An input exceeds its bounds, so a retry fails too.
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// The schemas were not compiled, for lack of time or room: a retry may succeed.
@@ -94,7 +94,7 @@ impl Brought {
         self.all_images().map(Image::size).fold(text, usize::saturating_add)
     }
 
-    /// The images beside the task, and those of earlier messages.
+    /// The images of the task and of earlier messages.
     pub fn all_images(&self) -> impl Iterator<Item = &Image> {
         self.images.iter().chain(self.history.iter().flat_map(Message::images))
     }
@@ -124,7 +124,7 @@ impl Brought {
         memory_of(self.all_schemas(), owner).await
     }
 
-    /// The compiled schemas. A turn compiles them once only.
+    /// The compiled schemas, compiled once in a turn.
     pub(crate) async fn compiled(&self, owner: &str) -> Result<Arc<Compiled>, BroughtError> {
         self.check_bounds()?;
         self.schemas.compiled(self.all_schemas(), owner).await

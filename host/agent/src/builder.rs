@@ -51,7 +51,7 @@ pub struct AgentBuilder {
 /// The reason why an agent is not made.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentBuildError {
-    /// There is nothing to run.
+    /// No agent file was added.
     #[error("there is no agent file")]
     NoAgent,
     /// No model is configured to answer.
@@ -71,10 +71,10 @@ pub enum AgentBuildError {
     /// The workspace cannot be used, or the file is no agent.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// The agent asks for more than it gets.
+    /// The agent requests more rights than the grants give.
     #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
     Blocked {
-        /// Its identity.
+        /// The agent's identity.
         agent: String,
         /// The missing parts. Quotes text of the agent's file, escaped.
         reasons: Vec<String>,
@@ -205,7 +205,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The grants, in the words of `belljar.toml`.
+    /// Sets the grants, as text in the format of `belljar.toml`.
     pub fn settings(mut self, toml: impl Into<String>) -> Self {
         self.settings = toml.into();
         self

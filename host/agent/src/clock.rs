@@ -45,8 +45,8 @@ impl Clock for SystemClock {
     }
 
     fn random(&self) -> u32 {
-        // INV-113: a keyed hash of a counter. A reader of some numbers cannot count the numbers between them,
-        // as with a plain counter or a generator whose state can be found.
+        // INV-113: a keyed hash of a counter. With a plain counter, or a generator whose state can be found,
+        // a reader of some numbers could count the numbers in between.
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let hash = KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -56,7 +56,7 @@ impl Clock for SystemClock {
 }
 
 impl FixedClock {
-    /// A clock that always says `now`.
+    /// A clock that always returns `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { now, next: AtomicU32::new(0) }
     }

@@ -79,7 +79,7 @@ pub struct Event {
     pub v: u32,
     /// The run.
     pub run: RunId,
-    /// Its number, from 0.
+    /// The event's number in the run, from 0.
     pub seq: u64,
     /// The path of the agent that the event is about, for example `main/scout#0`.
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]

@@ -64,7 +64,7 @@ struct CachedListing {
 }
 
 impl Host {
-    /// A host with nobody to ask, no secrets, and the machine's clock.
+    /// A host with no person to ask, no secrets, and the machine's clock.
     pub fn new(
         sandbox: Sandbox,
         models: Arc<Models>,

@@ -73,7 +73,7 @@ pub struct Layer {
     pub guest: GuestPath,
     /// The directory.
     pub lower: PathBuf,
-    /// Its changes.
+    /// The changes of the directory.
     pub overlay: Overlay,
     /// The journal of applies, beside the layer and removed with it.
     pub journal: PathBuf,
@@ -96,16 +96,16 @@ pub enum LayersError {
         /// The reason why it failed.
         source: io::Error,
     },
-    /// The overlay itself.
+    /// The overlay fails.
     #[error(transparent)]
     Overlay(#[from] OverlayError),
-    /// Another directory has its path by now.
+    /// The path now belongs to another directory.
     #[error("`{}` is another directory than the one that was changed", .0.shown())]
     Moved(PathBuf),
     /// The session has an overlay of too many directories.
     #[error("a session has at most {MAX_LAYERS} overlays")]
     TooMany,
-    /// A subagent's own was not made when it was to begin.
+    /// The overlay was not copied before the subagent began.
     #[error("the overlay was not copied for the subagent: {0}")]
     NotCopied(String),
 }
@@ -130,7 +130,7 @@ impl Layers {
         Self::of_parent(dir, self.0.pool.clone(), Some(self.clone()))
     }
 
-    /// Returns whether they are a copy for a subagent or a worktree.
+    /// Returns whether these layers are a copy, for a subagent or a worktree.
     pub(crate) fn is_copy(&self) -> bool {
         self.0.parent.is_some()
     }
@@ -210,7 +210,7 @@ impl Layers {
             let _ = fork.discard();
         }
         self.remove_copies(&self.0.dir, &copy_holds(&self.0.dir));
-        // Only where nothing is left.
+        // Removed only if empty.
         let _ = self.0.dir.parent().map(fs::remove_dir);
     }
 
@@ -409,7 +409,7 @@ impl Inner {
                 let _ = write(&dir.join(HELD), format!("{bytes} {}", held.files).as_bytes());
             }
         }
-        // Only where nothing is left.
+        // Removed only if empty.
         let _ = fs::remove_dir(&self.dir);
     }
 }
@@ -481,7 +481,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// A reader sees all of the file or nothing.
+/// Writes a file so that a reader sees all of it or the old one.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     fs::File::create(&next)?.write_all(bytes)?;

@@ -45,8 +45,8 @@ pub const MAX_SCHEMA_DEPTH: usize = 64;
 /// Nodes of a caller's schema. A part that a `$ref` refers to counts once for each `$ref`.
 pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
 
-/// Steps of one check of an empty value. More than [`MAX_SCHEMA_WEIGHT`] only where parts with
-/// `unevaluatedProperties` or `unevaluatedItems` stand in each other: each level checks the lower ones again.
+/// Most steps of one check of an empty value. Larger than [`MAX_SCHEMA_WEIGHT`], because nested parts with
+/// `unevaluatedProperties` or `unevaluatedItems` check the lower levels again.
 pub const MAX_SCHEMA_STEPS: u64 = 40_000;
 
 /// Most bytes of one compiled pattern of a schema, in each direction. `\pL{180}`, for example, takes more.
@@ -71,7 +71,8 @@ pub const MAX_CHECK_STEPS: u64 = 100_000_000;
 /// Some 1.3 seconds at worst.
 pub const MAX_MATCH_STEPS: u64 = 1 << 25;
 
-/// Most steps of a check that says where a value does not fit: a part for every alternative is kept meanwhile.
+/// Most steps of a check that also finds the place of the fault. Fewer, because a part for every alternative
+/// is kept meanwhile.
 pub const MAX_EXPLAINED_STEPS: u64 = 20_000;
 
 /// Most bytes of an answer that has to fit a schema.
@@ -106,7 +107,7 @@ pub const SMALL_CONTEXT_PERCENT: u64 = 30;
 /// context are each cut there: 8,000 tokens allow 4,000 bytes, some 1,000 tokens.
 pub const TOKENS_PER_SMALL_PROMPT_BYTE: u64 = 2;
 
-/// Tasks of one `delegate_parallel`. They wait for room; each costs a record.
+/// Most tasks of one `delegate_parallel`. A bound, because each waiting task costs a record.
 pub const MAX_BATCH: usize = 1_024;
 
 /// Most bytes of all conclusions of one `delegate_parallel`: four of the largest.
@@ -132,7 +133,7 @@ pub const MAX_TODO_BYTES: usize = 1_000;
 /// Bytes of an item's details: some pages.
 pub const MAX_TODO_DETAIL_BYTES: usize = 20_000;
 
-/// Bytes of a worktree's name, which stands in names of files.
+/// Most bytes of a worktree's name, which is a part of file names.
 pub const MAX_WORKTREE_NAME: usize = 64;
 
 /// Most changes of a worktree that a model reads one by one before it drops them.

@@ -60,7 +60,7 @@ pub struct Outcome {
     /// [`crate::limits`]. Empty in every ordinary run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
-    /// The run; a subagent has its parent's.
+    /// The run; a subagent's is its parent's.
     pub run: RunId,
     /// The agent's identity: scope and slug, for example `library/NAME/scout`.
     pub agent: String,
@@ -110,7 +110,7 @@ pub enum RunError {
     /// The model gave no text at all.
     #[error("the model ended without an answer")]
     NoAnswer,
-    /// The model, or a filter before it, declined.
+    /// The model, or a filter before the model, declined.
     #[error("the model declined to answer")]
     Declined,
     /// The provider ended the answer before its end, for example because of a filter.
@@ -205,7 +205,7 @@ pub struct Attachment {
     pub name: String,
     /// The media type, as the tool states it, for example `text/csv`. Foreign text.
     pub media_type: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
     /// The file in which the command line saved the attachment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,7 +232,7 @@ pub struct CallReceipt {
     /// The reason of a failed call, cut at a bound. Foreign text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Its effects.
+    /// The effects and costs of the call.
     pub receipt: Receipt,
 }
 
@@ -276,7 +276,7 @@ pub struct ChildSummary {
     /// The name after the parent's path, for example `main/scout#0`; unique in the run.
     #[serde(default)]
     pub path: String,
-    /// Its origin.
+    /// The origin of the subagent.
     #[serde(default)]
     pub origin: ChildOrigin,
     /// The task, as the parent wrote it.
@@ -362,7 +362,7 @@ impl AddAssign for Usage {
 }
 
 impl Usage {
-    /// The rest of it without a part; never below 0.
+    /// Subtracts a part; never below 0.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {
@@ -380,10 +380,10 @@ impl Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChildOrigin {
-    /// A definition of its own, and an empty history.
+    /// The subagent has its own definition, and an empty history.
     #[default]
     Preset,
-    /// A copy of its parent's conversation.
+    /// The subagent is a copy of its parent's conversation.
     Fork,
     /// The stage of a team.
     Team,

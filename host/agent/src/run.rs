@@ -51,7 +51,7 @@ pub struct RunSpec {
     pub limits: LimitsRequest,
     /// Run a blocked agent with the granted subset.
     pub partial: bool,
-    /// Earlier messages of the conversation, sent before the task as they are.
+    /// Earlier messages of the conversation, sent unchanged before the task.
     pub history: Vec<Message>,
     /// Shortens `history` if the model reports that a request exceeds its context. `None` = never shortened.
     pub shorter: Option<Arc<dyn ShorterPast>>,
@@ -101,7 +101,7 @@ impl RunSpec {
     }
 }
 
-/// Exactly what the model would be sent first.
+/// The exact first request to the model.
 #[derive(Debug, Clone)]
 pub struct Preview {
     /// The model, as provider and name, for example `openai:gpt-x`.
@@ -202,7 +202,7 @@ impl Drop for Ended {
     }
 }
 
-/// Checks a spec and makes the agent's job, whose time begins now.
+/// Checks a spec and makes the agent's job. The time limit starts now.
 pub(crate) fn job(
     shared: &Arc<Shared>,
     spec: RunSpec,
@@ -239,7 +239,7 @@ pub(crate) fn job(
     Ok(Job { depth, spawn_index, history, shorter, first, brought, cancel, notes, ..job })
 }
 
-/// The first message; blank where the caller brings results and says nothing.
+/// The first message; blank if the caller sends results and no text.
 fn first_of(task: &str, context: Option<&str>, brought: &Brought) -> String {
     let context = context.filter(|context| !context.trim().is_empty());
     let mut first = match context {

@@ -234,7 +234,7 @@ fn provider_and_model(model: &Resolved) -> (&str, &str) {
     id.split_once(':').unwrap_or(("belljar", id))
 }
 
-/// A name as a span holds it: shown, and bounded.
+/// A name for a span, escaped and cut.
 pub fn name(text: &str) -> Shown<'_> {
     Shown::clipped(text, MAX_NAME)
 }

@@ -9,7 +9,7 @@ use crate::revision::Revision;
 
 const VERSION: u32 = 1;
 
-/// The tools of a server as they were accepted.
+/// The accepted tools of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Accepted {
@@ -68,11 +68,11 @@ impl Accepted {
         Ok(accepted)
     }
 
-    /// The text of a file.
+    /// The text of the file.
     ///
     /// # Errors
     ///
-    /// Never of what was checked.
+    /// Never for checked values.
     pub fn text(&self) -> Result<String, AcceptedError> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|error| AcceptedError(error.to_string()))

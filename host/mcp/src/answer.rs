@@ -12,7 +12,7 @@ use crate::limits::MAX_ERROR;
 /// Parts of one result; further parts would be refused with the whole output.
 const MAX_PARTS: usize = 255;
 
-/// The parts of a result, and whether the server calls it an error.
+/// The parts of a result, and whether the server marks the result as an error.
 pub(crate) struct Answer {
     pub(crate) parts: Vec<Part>,
     pub(crate) is_error: bool,
@@ -55,7 +55,7 @@ pub(crate) fn shown(text: &str) -> String {
     Shown::multiline(text).to_string()
 }
 
-/// At most so much of an error.
+/// Cuts an error's text.
 pub(crate) fn cut(mut text: String) -> String {
     if text.len() > MAX_ERROR {
         text.truncate(text.floor_char_boundary(MAX_ERROR));

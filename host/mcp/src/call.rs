@@ -12,7 +12,7 @@ pub struct CallSpec<'a> {
     pub sandbox: &'a Sandbox,
     /// The secrets of the run.
     pub secrets: &'a SecretStore,
-    /// Pays for what is sent and received.
+    /// The budget for sent and received bytes.
     pub budget: &'a Budget,
     /// Bounds the time, the output and the connections.
     pub limits: &'a Limits,

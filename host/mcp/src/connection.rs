@@ -41,7 +41,7 @@ pub struct Connection {
     server: Arc<Server>,
     open: Line<Open>,
     pub(crate) ids: Ids,
-    /// The running program, where the server is a command.
+    /// The running program of a server that is a command.
     pub(crate) running: Line<ProgramSession>,
     /// The time spent waiting for a person here, in any call.
     pub(crate) waits: Waits,
@@ -51,7 +51,7 @@ pub struct Connection {
 #[derive(Debug)]
 struct Open {
     address: Address,
-    /// The tools as the server describes them now.
+    /// The digests of the server's present descriptions of its tools.
     now: BTreeMap<String, Digest>,
     /// True after the server has announced that its tools changed.
     stale: bool,
@@ -62,10 +62,10 @@ struct Open {
 /// The reason why a call has no output.
 enum Failed {
     Fault(Fault),
-    /// The tool is not as it was accepted.
+    /// The tool differs from the accepted one.
     Changed(&'static str),
     Output(CallError),
-    /// The server wants a token, and none can be obtained.
+    /// The server requires a token, and none can be obtained.
     NoToken(AuthError),
 }
 
@@ -199,7 +199,7 @@ impl Connection {
         }
     }
 
-    /// Tells the server that the session is over.
+    /// Notifies the server that the session has ended.
     pub async fn close(&self, spec: CallSpec<'_>) {
         if self.server.program().is_some() {
             return self.close_program().await;

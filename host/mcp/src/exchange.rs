@@ -119,7 +119,7 @@ impl<'a> Aside<'a> {
         Ok(reply(id, method))
     }
 
-    /// Counts a message: a flood of them ends the call.
+    /// Counts a message. Too many messages end the call.
     pub(crate) fn count(&mut self) -> Result<(), Fault> {
         self.messages += 1;
         match self.messages > MAX_MESSAGES {
@@ -165,7 +165,7 @@ fn answer_among(messages: Vec<Message>, id: u64) -> Result<Value, Fault> {
     Err(Fault::Broken(fault))
 }
 
-/// Sends what has no answer.
+/// Sends a message without an answer.
 pub(crate) async fn tell(gate: &Outgoing, to: &Address, message: &Value) -> Result<(), Fault> {
     post(gate, to, message, HeaderMap::new()).await.map(drop)
 }
@@ -183,7 +183,7 @@ pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<HttpReply>
     (got.status == StatusCode::OK && kind(&got) == EVENTS).then_some(got)
 }
 
-/// Answers what the server asks for there, until the stream ends.
+/// Answers the server's requests on a stream, until the stream ends.
 pub(crate) async fn answer_beside(
     gate: &Outgoing,
     to: &Address,
@@ -197,7 +197,7 @@ pub(crate) async fn answer_beside(
     }
 }
 
-/// A request for a stream; `last` = from behind this event on.
+/// A request for a stream; `last` = the stream continues after this event.
 fn listening(to: &Address, last: Option<HeaderValue>) -> Result<Request<Bytes>, Fault> {
     let mut request = headed(to, Method::GET, Bytes::new())?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
@@ -270,7 +270,7 @@ async fn whole(got: &mut HttpReply) -> Result<Vec<u8>, Fault> {
     at_most(got, MAX_MESSAGE).await
 }
 
-/// The body of a reply, of at most so many bytes.
+/// The body of a reply, at most `most` bytes.
 pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     while let Some(piece) = got.chunk().await? {

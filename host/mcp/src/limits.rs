@@ -34,13 +34,13 @@ pub(crate) const MAX_SESSION: usize = 512;
 /// How often the stream of one reply is resumed, because a stream may end again and again.
 pub(crate) const MAX_RESUMED: usize = 8;
 
-/// The longest wait before it is.
+/// The longest wait before a stream is resumed.
 pub(crate) const MAX_RETRY: Duration = Duration::from_secs(1);
 
 /// Bytes of a cursor of a list.
 pub(crate) const MAX_CURSOR: usize = 4 << 10;
 
-/// Characters of a server's words in a message for the operator.
+/// Most characters of a server's text in a message for the operator.
 pub(crate) const MAX_SHOWN: usize = 300;
 
 /// Bytes of an error's text, which goes to the model.
@@ -71,7 +71,7 @@ pub(crate) const MAX_REVISIONS: usize = 16;
 /// Most bytes of a document about an issuer or of a token response.
 pub(crate) const MAX_DOCUMENT: usize = 256 << 10;
 
-/// Bytes of an address, a name or a code in it.
+/// Most bytes of an address, a name or a code in a document.
 pub(crate) const MAX_WORD: usize = 4 << 10;
 
 /// Names of rights or ways in a list of such a document.

@@ -31,7 +31,7 @@ impl<T> Default for Line<T> {
 }
 
 impl<T> Front<'_, T> {
-    /// Leaves the session, where there is one, to the next call.
+    /// Leaves the session, if any, to the next call.
     pub(crate) fn settle(mut self) {
         self.settled = true;
     }

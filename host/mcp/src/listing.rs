@@ -16,7 +16,7 @@ use crate::pages::ToolPages;
 use crate::parameters;
 use crate::revision::Revision;
 
-/// Checking what a server has listed.
+/// The work of checking a server's list.
 const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of an MCP server", time: Duration::from_secs(20) };
 
@@ -30,11 +30,11 @@ const SEPARATORS: [char; 3] = ['.', '/', ':'];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
-    /// The server's own name of it, for example `calendar.list`.
+    /// The tool's name on the server, for example `calendar.list`.
     pub name: String,
     /// The description that models read.
     pub description: String,
-    /// The JSON Schema of its arguments, of an object.
+    /// The JSON Schema of the arguments, which are an object.
     pub schema: Value,
 }
 
@@ -75,7 +75,7 @@ pub struct Difference {
     pub added: Vec<ListedTool>,
     /// Tools that are described otherwise, before and now.
     pub changed: Vec<(ListedTool, ListedTool)>,
-    /// Tools that are gone.
+    /// The removed tools.
     pub removed: Vec<ListedTool>,
 }
 

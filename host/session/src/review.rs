@@ -51,7 +51,7 @@ pub enum ReviewError {
     /// The overlay of a directory.
     #[error(transparent)]
     Layers(#[from] LayersError),
-    /// The changes to it.
+    /// The changes of the directory cannot be used.
     #[error(transparent)]
     Changes(#[from] ChangesError),
     /// The store.
@@ -224,7 +224,7 @@ fn lock(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
     }
 }
 
-/// Returns whether a session has an overlay at all. Opens nothing.
+/// Returns whether a session has an overlay, without opening one.
 pub fn has_layers(store: &Store, session: &str) -> bool {
     fs::read_dir(root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
 }

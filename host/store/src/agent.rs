@@ -14,9 +14,9 @@ pub const MAX_AGENT_BYTES: usize = 256 << 10;
 /// An agent as stored.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredAgent {
-    /// Its name within the tenant.
+    /// The agent's name within the tenant.
     pub slug: String,
-    /// Its definition. Foreign text.
+    /// The agent's definition. Foreign text.
     pub text: String,
     /// The time of making, in milliseconds since 1970.
     pub created: i64,
@@ -106,7 +106,7 @@ impl Store {
             .map_err(|error| self.failed("list the agents", &error))
     }
 
-    /// Deletes an agent. `false` = there was none.
+    /// Deletes an agent. `false` = missing.
     pub async fn delete_agent(&self, slug: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";
         let args = [(&*self.tenant).into(), slug.into()];

@@ -24,7 +24,7 @@ pub struct PermissionAnswer {
     pub agent: String,
     /// The tool that the question was about.
     pub tool: String,
-    /// With which arguments. Foreign.
+    /// The arguments of the call. Foreign.
     pub arguments: Value,
     /// The answer, in a word.
     pub answer: String,
@@ -66,7 +66,7 @@ pub(crate) fn add(tenant: &str, answer: PermissionAnswer) -> Result<Statement, S
 }
 
 impl Store {
-    /// The latest answers of a session, at most [`MAX_LISTED`]; the oldest of them first.
+    /// The latest answers of a session, at most [`MAX_LISTED`], sorted from old to new.
     pub async fn answers(&self, session: &str) -> Result<Vec<PermissionAnswer>, StoreError> {
         let select = "SELECT a.id, a.session_id, a.message_id, a.question, a.agent, a.tool, \
             a.arguments, a.answer, a.actor, a.asked, a.answered \

@@ -25,7 +25,7 @@ pub struct AuditEntry {
     pub actor: String,
     /// The action, in a word.
     pub action: String,
-    /// The object of it.
+    /// The object of the action.
     pub object: String,
     /// Details; the caller's own form, at most [`MAX_DETAIL_BYTES`].
     pub detail: Value,

@@ -18,7 +18,7 @@ pub struct Compaction {
 }
 
 impl Store {
-    /// Saves a summary; one up to the same place is replaced.
+    /// Saves a summary, and replaces an earlier one up to the same place.
     pub async fn save_compaction(
         &self,
         session: &str,

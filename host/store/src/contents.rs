@@ -17,7 +17,7 @@ pub struct Contents {
     pub receipts: i64,
     /// Files that tools handed over.
     pub attachments: i64,
-    /// Bytes of them.
+    /// The bytes of the attachments.
     pub attachment_bytes: i64,
 }
 

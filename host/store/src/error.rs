@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::schema::SCHEMA_VERSION;
 use belljar_policy::ShownPath as _;
 
-/// The reason why something cannot be stored or read.
+/// The error of a read or a write.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file or its directory cannot be used.
@@ -45,7 +45,7 @@ pub enum StoreError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// The version of the file's schema.
         found: i64,
     },
     /// Another process kept the file busy for too long.
@@ -89,21 +89,21 @@ pub enum StoreError {
         what: &'static str,
         /// The prefix, escaped.
         prefix: String,
-        /// The first few of them.
+        /// The first few of these ids.
         ids: String,
     },
-    /// The message is not in flight any more: another writer has finished it.
+    /// The message is not in flight any more, because another writer has finished the message.
     #[error("message `{id}` is already finished")]
     Finished {
         /// The message.
         id: String,
     },
-    /// A content is larger than its bound.
+    /// A content exceeds its bound.
     #[error("{what} has {bytes} bytes; the limit is {limit}")]
     TooLarge {
         /// Which content.
         what: &'static str,
-        /// Its size.
+        /// The size in bytes.
         bytes: usize,
         /// The bound.
         limit: usize,
@@ -116,7 +116,7 @@ pub enum StoreError {
         /// The problem.
         why: String,
     },
-    /// The id of a new row is taken.
+    /// The id of a new row is in use.
     #[error("failed to {what}: its name or id is taken; choose another")]
     Taken {
         /// The operation.
@@ -130,7 +130,7 @@ pub enum StoreError {
         /// Its id, escaped.
         id: String,
     },
-    /// There are as many of them as there may be.
+    /// The tenant has its maximum of such objects.
     #[error("there are {limit} {what} already, which is the limit; delete some first")]
     TooMany {
         /// The bounded object.

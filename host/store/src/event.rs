@@ -35,14 +35,14 @@ pub struct EventBlock {
     pub events: Vec<String>,
 }
 
-/// An event as it was stored.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
     /// The id in the session.
     pub seq: i64,
-    /// The placeholder of its turn.
+    /// The id of the placeholder of the event's turn.
     pub message: String,
-    /// JSON, byte for byte what was stored.
+    /// The event as JSON, byte for byte as stored.
     pub body: String,
 }
 

@@ -1,4 +1,4 @@
-//! Messages: appended, finished, read in their order.
+//! Messages: appended, finished, and read in order.
 
 use belljar_policy::Shown;
 use serde_json::Value;
@@ -20,9 +20,9 @@ pub struct NewMessage {
     pub role: Role,
     /// [`MessageStatus::InFlight`] for a placeholder.
     pub status: MessageStatus,
-    /// Its content; the caller's own form.
+    /// The content, in the caller's form.
     pub content: Value,
-    /// Its metadata; the caller's own form.
+    /// The metadata, in the caller's form.
     pub metadata: Value,
     /// The time of the message, in milliseconds since 1970.
     pub created: i64,
@@ -96,7 +96,7 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// Replaces a placeholder by its outcome; the journal is not needed any more.
+/// Replaces a placeholder by its outcome, and deletes the journal.
 pub(crate) fn finish(
     tenant: &str,
     session: &str,

@@ -43,16 +43,16 @@ const MAX_CONNECTIONS: u32 = 4;
 /// has ended.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Reads. Its connections refuse to write: all writes take the same way.
+    /// The connections for reading. They refuse to write, because all writes go through the writer.
     pub(crate) pool: SqlitePool,
     pub(crate) writer: Writer,
     pub(crate) path: Arc<Path>,
     pub(crate) tenant: Arc<str>,
-    /// The tenant's id, where no other's rows may be written under its name.
+    /// The tenant's id, if rows of a later tenant with the same name must be excluded.
     id: Option<Arc<str>>,
 }
 
-/// The reason why a row is not understood: a column, its JSON, or an unknown word.
+/// The fault of a malformed row: a column, its JSON, or an unknown word.
 pub(crate) type BadRow = Box<dyn std::error::Error + Send + Sync>;
 
 impl Store {
@@ -245,7 +245,7 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Links an empty private file into place, unless somebody else was faster.
+/// Links an empty private file into place, unless another process was faster.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
     let temporary = temporary(path);
     let mut options = fs::OpenOptions::new();

@@ -129,7 +129,7 @@ pub struct Sought<'a> {
     pub kind: Option<SessionKind>,
 }
 
-/// The pattern of whatever holds a text.
+/// The `LIKE` pattern for texts that contain `text`.
 fn like(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for letter in text.chars() {
@@ -147,6 +147,6 @@ fn like(text: &str) -> String {
 pub struct Page<T> {
     /// The rows in the list's order.
     pub rows: Vec<T>,
-    /// True if there are more past these.
+    /// True if there are further rows.
     pub more: bool,
 }

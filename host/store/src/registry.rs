@@ -1,4 +1,4 @@
-//! Tenants and their keys: the rows outside of any tenant's view.
+//! Tenants and their keys: the rows that no tenant sees.
 
 use belljar_policy::Shown;
 use sqlx::Row as _;
@@ -95,7 +95,7 @@ impl Registry {
     /// [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], always exists.
     pub async fn create_tenant(&self, name: &str, now: i64) -> Result<Tenant, StoreError> {
         let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        // With `-` in front, every command would take it for an option.
+        // With `-` in front, every command would parse the name as an option.
         let option = name.is_empty() || name.starts_with('-');
         if option || name.len() > MAX_TENANT_NAME || !name.bytes().all(letters) {
             let why = format!(

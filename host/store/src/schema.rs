@@ -87,7 +87,7 @@ async fn parts(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error> {
     rows.iter().map(part).collect()
 }
 
-/// The schema of a file: 0 = an empty one. Changes nothing.
+/// The schema version of a file; 0 = an empty file. Changes nothing.
 pub(crate) async fn version(db: &mut SqliteConnection, path: &Path) -> Result<i64, StoreError> {
     let failed = |error: sqlx::Error| StoreError::database("read the schema", path, &error);
     let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
@@ -106,8 +106,8 @@ pub(crate) async fn version(db: &mut SqliteConnection, path: &Path) -> Result<i6
     row.try_get(0).map_err(failed)
 }
 
-/// Brings the file to [`SCHEMA_VERSION`]. Two processes may do so at the same time: each
-/// step looks again once it holds the write lock.
+/// Migrates the file to [`SCHEMA_VERSION`]. Two processes may do so at the same time, because each step
+/// checks the version again once it holds the write lock.
 pub(crate) async fn migrate(
     db: &mut SqliteConnection,
     path: &Path,

@@ -45,7 +45,7 @@ pub(crate) enum Arg {
 pub(crate) enum Nothing {
     /// There was nothing to do.
     Fine,
-    /// That there is no tenant `$1`.
+    /// The tenant `$1` is missing.
     NoTenant,
     /// That tenant `$1` has no session `$2`.
     NoSession,
@@ -59,7 +59,7 @@ pub(crate) enum Nothing {
     AgentChanged,
     /// That an agent `$2` is there already, or too many others, or no tenant.
     AgentNotNew,
-    /// The id of the new row is taken by another session.
+    /// Another session uses the id of the new row.
     Taken,
 }
 
@@ -105,7 +105,7 @@ impl Statement {
         }
     }
 
-    /// The reason why nothing was changed.
+    /// The error of a statement that changed no row.
     async fn diagnose(
         &self,
         nothing: Nothing,
@@ -140,7 +140,8 @@ impl Statement {
         Ok(row.is_some())
     }
 
-    /// Another version is there, or none, or all agents together would be too large.
+    /// The error of an agent that was not replaced: another version, a missing agent, or too many bytes in
+    /// all agents.
     async fn agent_not_replaced(
         &self,
         db: &mut SqliteConnection,
@@ -268,7 +269,7 @@ fn too_large_together() -> StoreError {
     StoreError::TooMany { what: "bytes of agents", limit }
 }
 
-/// A query with more of its arguments.
+/// Binds further arguments to a query.
 pub(crate) fn bound<'q>(mut query: SqliteQuery<'q>, args: &[Arg]) -> SqliteQuery<'q> {
     for arg in args {
         query = match arg {
@@ -287,7 +288,7 @@ pub(crate) fn json(what: &'static str, value: &Value) -> Result<String, StoreErr
     Ok(text)
 }
 
-/// An error where there are more bytes than `limit`.
+/// An error if `bytes` exceeds `limit`.
 pub(crate) fn bounded(what: &'static str, bytes: usize, limit: usize) -> Result<(), StoreError> {
     if bytes > limit { Err(StoreError::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }

@@ -26,7 +26,7 @@ pub struct SubagentRecord {
     pub parent_subagent_id: Option<String>,
     /// The depth: 1 = started by the agent at the top.
     pub depth: i64,
-    /// The run of the subagent and all its ancestors.
+    /// The id of the run that the subagent and all its ancestors share.
     pub chain_id: String,
     /// The origin of the definition.
     pub source: SubagentSource,
@@ -46,11 +46,11 @@ pub struct SubagentRecord {
     pub tool_names: Vec<String>,
     /// Its conclusion, in short.
     pub summary: String,
-    /// Its result; the caller's own form.
+    /// The result, in the caller's form.
     pub result: Value,
     /// The reason why it did not complete.
     pub error: Option<String>,
-    /// Input tokens, its own subagents' included.
+    /// Input tokens, including those of its own subagents.
     pub input_tokens: i64,
     /// The tokens from the provider's cache.
     pub cached_tokens: i64,
@@ -88,7 +88,7 @@ macro_rules! columns {
     };
 }
 
-/// A second record of the same id replaces what can change.
+/// A second record with the same id replaces the columns that can change.
 const UPSERT: &str = "INSERT INTO subagent_sessions \
     (id, parent_message_id, parent_tool_call_id, parent_agent, parent_subagent_id, depth, \
     chain_id, source, agent, display_name, goal, context, status, model, tool_names, summary, \
@@ -104,7 +104,7 @@ const UPSERT: &str = "INSERT INTO subagent_sessions \
     fuel = excluded.fuel, started = excluded.started, ended = excluded.ended \
     WHERE subagent_sessions.session_id = excluded.session_id";
 
-/// Subagents, or later states of them.
+/// The statements that store subagents, or later states of subagents.
 pub(crate) fn record(
     tenant: &str,
     session: &str,
@@ -156,7 +156,7 @@ pub(crate) fn record(
 }
 
 impl Store {
-    /// The subagents of a session, by message and in their order there.
+    /// The subagents of a session, by message and in order.
     pub async fn subagents(&self, session: &str) -> Result<Vec<SubagentRecord>, StoreError> {
         let select = columns!(
             "WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.parent_message_id, a.sort_order, a.id"

@@ -15,7 +15,7 @@ use crate::words::{MessageStatus, Role};
 /// Turns named when a prefix fits several.
 const MAX_NAMED: i64 = 5;
 
-/// Sorts behind every id: they are ASCII.
+/// A text that sorts after every id, because ids are ASCII.
 const LAST: &str = "\u{7f}";
 
 /// One turn.

@@ -19,9 +19,9 @@ pub struct UsageRow {
     pub turns: i64,
     /// Steps of agents.
     pub steps: i64,
-    /// Input tokens, those from the cache included.
+    /// Input tokens, including cached ones.
     pub input_tokens: i64,
-    /// Input tokens that came from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cached_tokens: i64,
     /// Output tokens.
     pub output_tokens: i64,
@@ -75,7 +75,7 @@ macro_rules! grows {
     };
 }
 
-/// Adds to what an agent has used on a day.
+/// The statement that adds to an agent's usage on a day.
 pub(crate) fn add(tenant: &str, part: UsagePart) -> Result<Statement, StoreError> {
     const UPSERT: &str = concat!(
         "INSERT INTO usage_parts (tenant, day, agent, model, turns, steps, input_tokens, \

@@ -1,4 +1,4 @@
-//! The closed sets of words in the columns.
+//! The enumerations in the columns.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use belljar_policy::Shown;
 pub struct UnknownWord {
     /// The word, escaped.
     found: String,
-    /// The words that there are.
+    /// The known words.
     known: String,
 }
 
@@ -30,7 +30,7 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// Reads the word; `None` for any other.
+            /// Parses a word; `None` = unknown.
             pub(crate) fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
@@ -99,7 +99,7 @@ words! {
         Completed = "completed",
         /// A budget ran out.
         Partial = "partial",
-        /// Something broke.
+        /// The turn failed.
         Failed = "failed",
         /// The turn was cancelled.
         Cancelled = "cancelled",
@@ -115,11 +115,11 @@ words! {
         Queued = "queued",
         /// The subagent runs.
         Running = "running",
-        /// Ended by itself.
+        /// The subagent ended by itself.
         Completed = "completed",
         /// A budget ran out.
         Partial = "partial",
-        /// Something broke.
+        /// The subagent failed.
         Failed = "failed",
         /// The subagent was cancelled.
         Cancelled = "cancelled",
@@ -129,9 +129,9 @@ words! {
 words! {
     /// The origin of a subagent's definition.
     SubagentSource {
-        /// An agent by its name.
+        /// A defined agent, by its name.
         Preset = "preset",
-        /// A copy of its parent.
+        /// A copy of its parent's conversation.
         Fork = "fork",
         /// A stage of a team.
         Team = "team",
@@ -151,13 +151,13 @@ words! {
         Child = "child",
         /// A model writes for a server, or has.
         Written = "written",
-        /// A person wants to be asked nothing more for a server.
+        /// A person refused all further questions of a server.
         Muted = "muted",
     }
 }
 
 words! {
-    /// The scope of an API key within its tenant. Each covers the later ones.
+    /// The scope of an API key within its tenant. Each scope includes the later ones.
     KeyScope {
         /// Everything: keys and the tenant's settings too.
         Admin = "admin",
@@ -169,7 +169,7 @@ words! {
 }
 
 impl KeyScope {
-    /// Returns whether a key of this scope may act where `needed` is required.
+    /// Returns whether a key of this scope may do what requires `needed`.
     pub fn covers(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,

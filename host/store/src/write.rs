@@ -1,4 +1,4 @@
-//! The writes that the writer takes, and the statements of each.
+//! The writes for the writer, and the statements of each.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::writer::Committed;
 /// One write. The writes of one [`Store::enqueue`] are stored together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// A new session. A taken id is [`StoreError::Taken`]; a missing tenant is [`StoreError::NotFound`].
+    /// A new session. An id in use is [`StoreError::Taken`]; a missing tenant is [`StoreError::NotFound`].
     CreateSession(StoredSession),
     /// The new kind of a session.
     SessionKind {
@@ -42,7 +42,7 @@ pub enum Write {
     AppendMessages {
         /// The session.
         session: String,
-        /// The messages, in their order.
+        /// The messages in their order.
         messages: Vec<NewMessage>,
     },
     /// Puts the result in the place of a placeholder, and deletes the journal of that message. A
@@ -124,7 +124,7 @@ pub enum Write {
     },
     /// One line of the audit log.
     Audit(AuditEntry),
-    /// Usage of an agent on a day, to be added to what is there.
+    /// Usage of an agent on a day, to be added to the stored usage.
     Usage(UsagePart),
 }
 

@@ -21,8 +21,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::StoreError;
 use crate::statement::{Failure, Statement};
 
-/// Most groups that wait. Far more than there are turns at work, each with a few groups; less
-/// than would take seconds to write.
+/// Most waiting groups. Far more than running turns need, with a few groups each, and few enough to be
+/// written in less than seconds.
 const MAX_PENDING_GROUPS: usize = 16_384;
 
 /// Most waiting bytes. A single larger group waits alone.
@@ -32,10 +32,10 @@ const MAX_PENDING_BYTES: usize = 256 << 20;
 /// not wait long for the last.
 const MAX_BATCH_GROUPS: usize = 256;
 
-/// Bytes after which a transaction takes no more groups.
+/// Bytes after which a transaction gets no more groups.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// The operation that failed where no statement has.
+/// The operation in an error without a failed statement.
 const WHAT: &str = "write";
 
 /// Resolves once the transaction that holds the writes is committed, or has failed.
@@ -99,7 +99,7 @@ struct Task {
     queue: mpsc::Receiver<Message>,
     options: SqliteConnectOptions,
     path: Arc<Path>,
-    /// `None` after it was lost; the next batch makes another.
+    /// `None` after the connection was lost; the next batch opens another one.
     db: Option<SqliteConnection>,
 }
 
@@ -168,7 +168,7 @@ impl Writer {
 }
 
 impl Share {
-    /// `None` where too much waits already.
+    /// Reserves a share; `None` = too much waits already.
     fn take(load: &Arc<Load>, bytes: usize) -> Option<Self> {
         let groups = load.groups.fetch_add(1, Ordering::Relaxed);
         let before = load.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -39,10 +39,10 @@ pub(crate) type Timer = Pin<Box<Sleep>>;
 /// Notes for the model, besides results, since its last answer.
 pub(crate) type Notes = Vec<String>;
 
-/// The effects of an agent. The next process can ask for all of them again, in the same order.
+/// The effects of an agent. After a restart, the loop requests all of them again, in the same order.
 #[async_trait]
 pub(crate) trait Effects: Send + Sync {
-    /// Says that the agent begins.
+    /// Announces the beginning of the agent.
     fn begin(&self, agent: &Agent<'_>, machine: &Loop);
 
     /// Runs the start hooks. Returns the hooks' text for the model.
@@ -83,7 +83,7 @@ pub(crate) trait Effects: Send + Sync {
         timer: &mut Timer,
     ) -> Result<Input, Ending>;
 
-    /// Takes the spawn index of a subagent; `None` = the run has its maximum of subagents.
+    /// Reserves the spawn index of a subagent; `None` = the run has its maximum of subagents.
     fn spawn_index(
         &self,
         agent: &CallExecutor<'_>,
@@ -123,12 +123,12 @@ pub(crate) trait Effects: Send + Sync {
         false
     }
 
-    /// Returns whether a person allowed it then.
+    /// Returns whether a person allowed the call before the process died.
     fn was_asked(&self, _: Call<'_>) -> bool {
         false
     }
 
-    /// The source of its times and random numbers.
+    /// The source of the call's times and random numbers.
     fn course(&self, _: Call<'_>) -> Option<LoggedCourse> {
         None
     }

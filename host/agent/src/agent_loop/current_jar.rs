@@ -25,7 +25,7 @@ const OPEN_OVERLAYS: WorkKind =
 
 /// The jar of an agent, for the layers that it works in.
 pub(crate) struct CurrentJar {
-    /// The components; none = there is no jar.
+    /// The components; empty = the agent needs no jar.
     tools: Vec<JarTool>,
     stop: CancellationToken,
     open: Mutex<Option<Arc<Jar>>>,
@@ -38,9 +38,9 @@ pub(crate) struct CurrentJar {
 #[derive(Debug, Clone)]
 pub(crate) struct Worktree {
     pub(crate) layers: Layers,
-    /// The name that conflicts stand under.
+    /// The name under which conflicts are reported.
     pub(crate) name: String,
-    /// How many subagents the agent had started in the background before it.
+    /// The number of background subagents that the agent had started before entering.
     pub(crate) before: usize,
     /// True if this process entered the worktree; false if the dead process entered, and perhaps left, the
     /// worktree.

@@ -73,7 +73,7 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         trace::agent_ended(&traced, &outcome);
         outcome
     };
-    // The lines' own outermost: in the other order it would stand between spans of the trace.
+    // The span of log lines is outermost, so that it is not between two spans of the trace.
     Box::pin(life.instrument(span).instrument(lines))
 }
 
@@ -445,7 +445,7 @@ impl Agent<'_> {
 
 /// A request without a whole answer.
 struct Unanswered {
-    /// The text that came.
+    /// The text received so far.
     partial: String,
     /// True if the answer had begun.
     begun: bool,
@@ -493,7 +493,7 @@ impl Job {
     }
 }
 
-/// Ends the remaining background subagents of an ended parent. Their work is kept.
+/// Cancels the remaining background subagents of an ended parent, and keeps their results.
 async fn part_with(background: &Background, job: &Job, ledger: &Ledger) {
     for (id, agent) in background.running() {
         let agent = belljar_policy::Shown::clipped(&agent, 64).to_string();

@@ -1,4 +1,4 @@
-//! Whether the images of a request may go to its model.
+//! The check of a request's images.
 
 use belljar_model::{ChatModel, ChatRequest, Image, Message};
 

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) workspace: PathBuf,
     pub(crate) spawned: SpawnCount,
-    /// The steps of the run from before its process died.
+    /// The journal of the run, from before its process died.
     pub(crate) replay: Arc<Replay>,
     /// The finished run to replay.
     pub(crate) rerun: Option<Arc<Rerun>>,
@@ -110,7 +110,7 @@ pub(crate) struct Job {
     pub(crate) shared: Arc<Shared>,
     /// The agent's name after its parent's path, for example `main/scout#0`.
     pub(crate) path: Arc<str>,
-    /// Its address in the journal of the run.
+    /// The agent's address in the journal of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
     /// The rights in this run: within the grants and the parent's rights.
@@ -122,7 +122,7 @@ pub(crate) struct Job {
     pub(crate) bills: Arc<Bills>,
     /// True if the layers are separate, to be merged at the end.
     pub(crate) isolated: bool,
-    /// True if a client makes its calls, and no model.
+    /// True if a client makes the calls instead of a model.
     pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
@@ -146,7 +146,7 @@ pub(crate) struct Job {
     pub(crate) instructions: Option<usize>,
     /// The block about the files that the agent's parent has read.
     pub(crate) known: Option<String>,
-    /// Warnings for a person before it starts.
+    /// Warnings for a person before the agent starts.
     pub(crate) notes: Vec<String>,
     /// The span of the request, for tracers.
     pub(crate) span: Span,
@@ -201,7 +201,7 @@ impl Job {
         self.shared.events.emit(&self.path, make);
     }
 
-    /// Tells a person, now and in the outcome.
+    /// Warns the person now, and in the outcome.
     pub(crate) fn warn(&self, ledger: &Ledger, message: String) {
         self.emit(|| EventKind::Warning { message: message.clone() });
         ledger.entries().warnings.push(message);

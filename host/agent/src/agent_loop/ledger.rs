@@ -10,7 +10,7 @@ use crate::tools::nested::reply::AnswerForm;
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Mutex<Entries>,
-    /// True if the forms of answers are kept for whoever makes the calls.
+    /// True if the forms of answers are kept, for a caller that reads the parts.
     keeps_forms: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Entries {
 }
 
 impl Ledger {
-    /// A ledger that also keeps the forms of answers, until taken.
+    /// A ledger that also keeps the forms of answers, until they are removed.
     pub(crate) fn keeping_forms() -> Self {
         Self { keeps_forms: true, ..Self::default() }
     }
@@ -43,7 +43,7 @@ impl Ledger {
         }
     }
 
-    /// Takes all that is known of a step.
+    /// Removes and returns the entries of a step.
     pub(crate) fn take_step(
         &self,
         step: u64,
@@ -56,7 +56,7 @@ impl Ledger {
         (receipts, files, entries.forms.remove(&step))
     }
 
-    /// Takes the tokens that were used since the last time.
+    /// Removes and returns the tokens used since the last call of this function.
     pub(crate) fn take_tokens(&self) -> Usage {
         let mut entries = self.entries();
         let used = &mut entries.usage;

@@ -19,7 +19,7 @@ use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::executor::CallExecutor;
 use crate::trace;
 
-/// Does it now.
+/// Performs every effect.
 pub(crate) struct Live;
 
 #[async_trait]

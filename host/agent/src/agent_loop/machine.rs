@@ -30,10 +30,10 @@ use crate::tools::dispatch::{Decision, Dispatcher};
 pub(crate) use self::counting::least_tokens;
 pub use self::counting::{Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes};
 
-/// An event that the loop takes.
+/// An event for the loop.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// Nothing yet.
+    /// The first event.
     Begin,
     /// The model answered.
     Replied(Reply),
@@ -45,7 +45,7 @@ pub(crate) enum Input {
     Interrupted {
         /// The text of an answer that did not end.
         partial: String,
-        /// The answers of the step's calls, as far as there are any.
+        /// The answers of the step's calls; `None` = the call has no answer yet.
         answers: Vec<Option<Answer>>,
         /// The agent's ending.
         ending: Ending,
@@ -78,7 +78,7 @@ pub(crate) enum NextStep {
 pub(crate) enum Effect {
     /// Send [`Loop::request`] to the model.
     AskModel {
-        /// True if it is the last step, without tools.
+        /// True for the last step, without tools.
         last: bool,
     },
     /// Hold texts of the answer against schemas of the caller's, then [`Input::Checked`]. It is work: not for
@@ -86,7 +86,7 @@ pub(crate) enum Effect {
     Check(Vec<Check>),
     /// Execute or answer the calls in [`Loop::calls`], one decision for each.
     Call(Vec<Decision>),
-    /// Tell a person.
+    /// Warn the person.
     Warn(String),
     /// The agent has ended.
     Finish(Ending),
@@ -104,7 +104,7 @@ pub(crate) struct Ending {
 pub(crate) struct Transcript {
     /// The last text of the model that is not blank.
     pub(crate) output: String,
-    /// The conversation, each call in it with a result.
+    /// The conversation, in which each call has a result.
     pub(crate) messages: Vec<Message>,
     /// The calls of the last step that the caller executes.
     pub(crate) calls: Vec<ToolCall>,
@@ -119,7 +119,7 @@ pub(crate) struct Loop {
     past: usize,
     dispatcher: Dispatcher,
     state: State,
-    /// Bytes of the whole prompt, kept up as it grows.
+    /// Bytes of the whole prompt, updated with each message.
     bytes: u64,
     ids: HashSet<String>,
     step: u64,
@@ -131,7 +131,7 @@ pub(crate) struct Loop {
     handed: Vec<ToolCall>,
     /// The required form of the answer.
     form: Option<Schema>,
-    /// The answer whose checks are being made.
+    /// The answer that is being checked.
     unchecked: Option<Reply>,
     /// The fault of the last answer, with the note to the model.
     unfit: Option<(String, String)>,
@@ -213,12 +213,12 @@ impl Loop {
         &self.request
     }
 
-    /// Bytes of the request, as far as a model reads them.
+    /// Bytes of the request that a model reads.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The calls of the present step, as the model made them.
+    /// The calls of the present step, under the model's names.
     pub(crate) fn asked(&self) -> &[ToolCall] {
         self.request.messages.last().map_or(&[], calls_of)
     }

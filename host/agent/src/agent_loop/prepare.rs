@@ -186,7 +186,7 @@ fn in_code(job: &Job, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<Tool
     ToolName::new(language.tool()).ok()
 }
 
-/// The callable tools, by the model's names for them.
+/// The callable tools, under the model's names.
 fn peers(
     specs: Vec<ToolSpec>,
     dispatcher: &Dispatcher,
@@ -206,7 +206,7 @@ fn peers(
     specs.into_iter().filter_map(peer).collect()
 }
 
-/// The agents open to delegation; nobody if the agent's depth forbids delegation.
+/// The agents open to delegation; empty if the agent's depth forbids delegation.
 fn delegates(job: &Job) -> Delegates {
     let granted = |tool: BuiltinTool| job.rights.has(tool.name());
     if !job.depth.supervises() || !BuiltinTool::ALL.into_iter().any(|t| t.delegates() && granted(t))

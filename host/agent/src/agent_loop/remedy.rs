@@ -1,4 +1,4 @@
-//! The setting that the operator can look at where a model gave no answer.
+//! The setting that the operator should check after a model's failure.
 
 use belljar_model::ModelError;
 use belljar_policy::Shown;

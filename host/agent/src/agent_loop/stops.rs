@@ -59,7 +59,7 @@ impl<'a> Stops<'a> {
         Some(std::mem::take(&mut self.held)).filter(|rest| !rest.is_empty())
     }
 
-    /// Cuts a whole answer. Calls come after the text, so a cut answer has none.
+    /// Cuts a whole answer at the first stop word. A cut answer has no calls, because calls follow the text.
     pub(crate) fn cut(&self, reply: &mut Reply) {
         let Some(at) = first(&reply.text, self.words) else { return };
         reply.text.truncate(at);

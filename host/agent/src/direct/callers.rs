@@ -46,7 +46,7 @@ impl Callers {
         Entered { callers: Arc::clone(self), id: id.to_owned() }
     }
 
-    /// Passes on what happens.
+    /// Passes progress to the client of the call, and notes the call of each question.
     pub(super) fn listen(&self, event: &Event) {
         match &event.kind {
             EventKind::ToolProgress { call_id, done, total, message, .. } => {

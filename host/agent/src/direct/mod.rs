@@ -83,7 +83,7 @@ pub struct DirectTools {
 pub struct DirectTool {
     /// The specification, as a model would read it.
     pub spec: ToolSpec,
-    /// The promises of the tool about its effects.
+    /// The tool's statements about its effects.
     pub hints: Hints,
 }
 
@@ -100,7 +100,7 @@ pub struct DirectCall {
     pub progress: Option<DirectProgress>,
     /// The person to ask if a grant or hook demands it; `None` = such calls are refused.
     pub asker: Option<Arc<dyn Asker>>,
-    /// Ends it at once.
+    /// Cancels the call at once.
     pub cancel: CancellationToken,
     /// True if the tool, with nested tools, finds no state of earlier calls and leaves none.
     pub fresh: bool,
@@ -113,11 +113,11 @@ pub struct DirectResult {
     pub outcome: Result<Vec<Part>, String>,
     /// The files handed over.
     pub attachments: Vec<Attachment>,
-    /// The call's receipt, followed by those of nested calls.
+    /// The call's receipt, followed by the receipts of nested calls.
     pub receipts: Vec<CallReceipt>,
     /// The tokens of models that wrote for MCP servers in the meantime.
     pub sampled: Usage,
-    /// True if the client ended it.
+    /// True if the client cancelled the call.
     pub cancelled: bool,
     /// True if no tool of this name was offered.
     pub unknown: bool,

@@ -1,4 +1,4 @@
-//! The model of an agent whose calls a client makes.
+//! The model of an agent whose calls a client makes: never called.
 
 use async_trait::async_trait;
 use belljar_model::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent};

@@ -1,4 +1,4 @@
-//! The words about the end of layers that were a copy.
+//! Texts about the end of copied layers.
 
 use belljar_policy::{GuestPath, ShownPath as _};
 use belljar_sandbox::{MergeConflict, Merged};

@@ -11,16 +11,16 @@ use crate::limits::{MAX_AGENTS_MD, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION};
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// An agent, as the parent's model sees it.
+/// An agent in the list for the parent's model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedAgent {
-    /// The name to call it by.
+    /// The name for calls.
     pub name: String,
     /// The author's advice when to use the agent. Foreign text.
     pub description: String,
     /// The tools that the agent may have.
     pub tools: Vec<String>,
-    /// Its time limit, in seconds.
+    /// The time limit in seconds.
     pub timeout_seconds: u64,
 }
 

@@ -9,11 +9,11 @@ use crate::limits::{MAX_FINDING_BYTES, MAX_FINDINGS};
 /// The language of the fenced block with findings.
 const LANGUAGE: &str = "findings";
 
-/// The findings of an agent, or why they cannot be read.
+/// The findings of an agent, or the fault of its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Findings {
-    /// The findings; none is a finding too.
+    /// The findings; may be empty.
     Valid {
         /// The findings in the agent's order.
         findings: Vec<Finding>,
@@ -35,7 +35,7 @@ pub struct Finding {
     pub detail: String,
     /// The severity.
     pub severity: FindingSeverity,
-    /// The file it is about.
+    /// The file with the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The line, from 1.

@@ -81,7 +81,7 @@ pub(crate) fn uncalled(choice: &ToolChoice) -> String {
     }
 }
 
-/// Says that to the model.
+/// The message to the model after such an answer.
 pub(crate) fn not_called(choice: &ToolChoice) -> String {
     let which = match choice {
         ToolChoice::Required => "one of the tools of your caller".to_owned(),
@@ -95,16 +95,16 @@ pub(crate) fn not_called(choice: &ToolChoice) -> String {
 /// The message to a model where the person wrote no text and no result waits for an answer.
 pub(crate) const GO_ON: &str = "Go on.";
 
-/// Stands for the agent's answer where a person stopped the turn before there was any.
+/// The agent's answer in a turn that the person stopped before any answer.
 pub const STOPPED: &str = "[no answer: the person stopped this turn]";
 
-/// Stands for the agent's answer where a limit was reached before there was any.
+/// The agent's answer in a turn that reached a limit before any answer.
 pub const LIMITED: &str = "[no answer: a limit was reached]";
 
-/// Stands for the agent's answer where something broke before there was any.
+/// The agent's answer in a turn that failed before any answer.
 pub const BROKEN: &str = "[no answer: something failed]";
 
-/// Stands for the answer of an interrupted turn.
+/// The agent's answer in an interrupted turn.
 pub const LOST: &str = "[no answer: the program ended during this turn; tool calls of it may \
 have taken effect, and what they returned is not known]";
 
@@ -130,7 +130,7 @@ pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
 }
 
-/// Characters of what a parent reads of a merge: some ten conflicts.
+/// Most characters about a merge for a parent: some ten conflicts.
 const MAX_MERGED: usize = 2_000;
 
 /// The tag of the frame around a child's conclusion.
@@ -255,7 +255,7 @@ pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
     text
 }
 
-/// The conclusion of a child whose parent's turn was lost, framed alike.
+/// The conclusion of a child whose parent's turn was lost, in the same frame.
 pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
     let text = escape_frame(cut(output, MAX_CONCLUSION_BYTES));
     format!("<{FRAME} agent=\"{}\" status=\"{status}\">\n{text}\n</{FRAME}>", attribute(agent))

@@ -14,7 +14,7 @@ use crate::prompt::frame::escape_frame;
 /// Characters of a path that is told. A longer one is left out: half a path leads nowhere.
 const MAX_PATH: usize = 200;
 
-/// Digits of a digest: enough to tell two contents apart.
+/// Digits of a digest: enough to distinguish two contents.
 const DIGITS: usize = 16;
 
 const HEAD: &str = "# Files that your parent has read\n\nThe agent that gave you the task has read these files, \

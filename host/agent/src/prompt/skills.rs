@@ -127,7 +127,7 @@ pub fn offered(
     skills.iter().filter(move |skill| caller.may_load(&skill.definition))
 }
 
-/// Returns whether the operator has made it theirs.
+/// Returns whether the skill is the operator's own.
 fn is_own(skill: &CatalogEntry<Skill>) -> bool {
     match skill.id.scope {
         Scope::Home => true,

@@ -212,7 +212,7 @@ fn kind(schema: &Value, depth: usize) -> Kind<'_> {
     }
 }
 
-/// The values of an enumeration, as both languages write them.
+/// The values of an enumeration, in the notation of both languages.
 fn words(schema: &Value) -> Option<Vec<String>> {
     let one = |value: &Value| match value {
         Value::String(text) => Some(quoted(text)),

@@ -10,7 +10,7 @@ use crate::clock::RunId;
 use crate::outcome::{ChildOrigin, ChildSummary};
 use crate::replay::log::StepEntry;
 
-/// Persists a run before it is over.
+/// The store of a running run.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Notes the subagents of one call that wait for a slot, in the order asked. `with` is stored in the same
@@ -42,7 +42,7 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// Returns whether it persists steps.
+    /// Returns whether the journal stores steps.
     fn persists_steps(&self) -> bool {
         false
     }
@@ -53,7 +53,7 @@ pub trait Journal: Send + Sync {
     }
 }
 
-/// Persists nothing.
+/// A journal that stores nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoJournal;
 
@@ -84,16 +84,16 @@ pub struct QueuedChild {
     pub parent_agent: String,
     /// The depth: 1 = the parent was started by a person.
     pub depth: u32,
-    /// Its identity.
+    /// The subagent's identity.
     pub agent: String,
-    /// Its origin.
+    /// The subagent's origin.
     pub origin: ChildOrigin,
     /// The number of earlier agents of the same name in the run.
     pub spawn_index: u32,
     /// The starting call.
     pub call_id: String,
-    /// Its task.
+    /// The subagent's task.
     pub task: String,
-    /// Its context beside the task.
+    /// The subagent's context beside the task.
     pub context: Option<String>,
 }

@@ -58,7 +58,7 @@ pub enum StepKind {
         /// The source of times and random numbers, for a repeatable call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         course: Option<LoggedCourse>,
-        /// True if a person had to allow it, and did.
+        /// True if a person was asked and allowed the call.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         asked: bool,
     },
@@ -73,7 +73,7 @@ pub enum StepKind {
     },
     /// A model is about to write a text for an MCP server, or has.
     Written(LoggedText),
-    /// A person wants to be asked nothing more for an MCP server.
+    /// A person refused all further questions of an MCP server.
     Muted {
         /// The server.
         server: String,
@@ -99,7 +99,8 @@ pub struct LoggedText {
 pub struct LoggedCourse {
     /// The start of the call, in milliseconds since 1970.
     pub(crate) began: u64,
-    /// A random number, the run and the place of the call in it: no other call has the same.
+    /// The seed of the call's times and random numbers, unique to the call: a random number, the run, and the
+    /// call's place.
     pub(crate) seed: String,
 }
 
@@ -113,7 +114,7 @@ pub struct LoggedResult {
     /// The receipt; absent for a call that started subagents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<CallReceipt>,
-    /// The files handed over. Their contents are stored separately.
+    /// The attachments of the result. Their contents are stored separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// The id of the subagent started in the background.
@@ -140,7 +141,7 @@ pub struct PlannedChild {
     pub place: usize,
     /// The agent's slug, for example `scout`, by which spawn indices are counted.
     pub slug: String,
-    /// Its spawn index.
+    /// The child's spawn index.
     pub spawn_index: u32,
     /// The call that started the background child, if a tool made the call: a tool that has ended does not
     /// repeat the call.
@@ -175,7 +176,7 @@ pub(crate) struct AgentPast {
     asked: HashSet<(u64, usize)>,
     results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
-    /// By step, the texts of models for servers.
+    /// The texts of models for servers, by step.
     written: BTreeMap<(u64, String, u64), Usage>,
 }
 
@@ -224,7 +225,7 @@ impl Replay {
         replay
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries
     }
@@ -359,7 +360,7 @@ impl AgentPast {
 }
 
 impl LoggedResult {
-    /// A result known only by the model's text, and its receipt.
+    /// A result of which only the model's text and the receipt are stored.
     pub fn read(content: String, is_error: bool, receipt: Option<CallReceipt>) -> Self {
         let (attachments, background, nested) = (Vec::new(), None, None);
         Self { content, is_error, receipt, attachments, background, nested }

@@ -51,7 +51,7 @@ impl Shared {
         self.host.journal.persists_steps()
     }
 
-    /// The run continues where something cannot be persisted, and says so.
+    /// Warns of a failed write; the run continues.
     fn warn_if_not_persisted(&self, done: io::Result<()>, agent: &str) {
         let Err(error) = done else { return };
         let message = format!("The outcome of an agent could not be kept: {error}");

@@ -111,7 +111,7 @@ impl Replaying {
         recording.replied(&cx, machine.request(), reply);
     }
 
-    /// The stored answer of a call. Its usage counts again.
+    /// The stored answer of a call, whose usage counts again.
     async fn answered(
         &self,
         agent: &CallExecutor<'_>,
@@ -124,7 +124,7 @@ impl Replaying {
         if let (Some(nested), Some(logged)) = (call.nested, &persisted.nested) {
             nested.outer.keep(call.position, logged.form.clone());
         }
-        // The state left by the call is gone with its process.
+        // The tool's state ended with its process.
         agent.jar.begins_anew(&call.call.name);
         if let Some(receipt) = &persisted.receipt {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
@@ -465,7 +465,7 @@ async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &L
 
 /// A recorded nested call whose background subagent has not ended.
 struct Started {
-    /// The journal with the call, and its address.
+    /// The journal that contains the call, and its address.
     past: Arc<AgentPast>,
     address: Arc<str>,
     step: u64,

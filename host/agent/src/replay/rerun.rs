@@ -35,7 +35,7 @@ pub struct Rerun {
     network: bool,
     recording: Option<Recording>,
     calls: Mutex<Vec<ReplayedCall>>,
-    /// The calls that have a stored result and were not come to yet.
+    /// The calls with a stored result that the replay has not reached yet.
     left: Mutex<BTreeMap<CallPlace, LeftCall>>,
     ended: Mutex<Vec<String>>,
 }
@@ -43,7 +43,7 @@ pub struct Rerun {
 /// The address of an agent, its step, the position of the call in there.
 type CallPlace = (Arc<str>, u64, usize);
 
-/// A call that was not come to.
+/// A call that the replay has not reached.
 #[derive(Debug)]
 struct LeftCall {
     agent: String,
@@ -59,7 +59,7 @@ pub struct ReplayedCall {
     pub agent: String,
     /// The step of the call, from 1.
     pub step: u64,
-    /// Its position in the step, from 0.
+    /// The call's position in the step, from 0.
     pub position: usize,
     /// The call's id in the conversation.
     pub call_id: String,
@@ -70,10 +70,10 @@ pub struct ReplayedCall {
     /// The reason, if the result alone does not show it. Foreign text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The stored result, where the two are not the same.
+    /// The stored result, if the two differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then: Option<CallText>,
-    /// The new result, where the two are not the same.
+    /// The new result, if the two differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<CallText>,
 }
@@ -101,7 +101,7 @@ pub enum Comparison {
 pub struct CallText {
     /// The text.
     pub content: String,
-    /// True if it is an error.
+    /// True if the result is an error.
     pub is_error: bool,
     /// The ending of the call; absent if the call started subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ impl Rerun {
         Self { network: true, ..self }
     }
 
-    /// Records the stored answers that are given again.
+    /// Records the returned answers in a transcript.
     #[must_use]
     pub fn recorded(self, recording: Recording) -> Self {
         Self { recording: Some(recording), ..self }
@@ -182,7 +182,7 @@ impl Rerun {
         calls
     }
 
-    /// The agents without further stored answers, although they had not concluded.
+    /// The agents whose stored answers ended before a conclusion.
     pub fn ended_early(&self) -> Vec<String> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -248,7 +248,7 @@ impl Rerun {
 }
 
 impl Comparison {
-    /// Returns whether the replay differs from the run by it.
+    /// Returns whether this comparison is a difference between the replay and the run.
     pub fn is_difference(self) -> bool {
         match self {
             Self::Differs | Self::Added | Self::Missing => true,

@@ -148,7 +148,7 @@ impl CallComparison<'_> {
         }
     }
 
-    /// Makes a call. A person does not have to allow what has no effect.
+    /// Makes a call. A call without an effect needs no permission of a person.
     async fn make(
         &self,
         agent: &CallExecutor<'_>,

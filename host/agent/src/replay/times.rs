@@ -43,7 +43,7 @@ fn is_time(word: &str) -> bool {
     (2..=3).contains(&parts.len()) && parts.iter().all(|part| part.len() == 2 && digits(part))
 }
 
-/// Seconds since 1970, with their parts.
+/// Returns whether a word is a number of seconds since 1970, perhaps with a fraction.
 fn is_epoch(word: &str) -> bool {
     let whole = word.split_once('.').filter(|(_, rest)| digits(rest)).map_or(word, |(it, _)| it);
     whole.len() == 10 && digits(whole) && whole.starts_with('1')

@@ -18,7 +18,7 @@ use crate::tools::builtin::tool::BuiltinTool;
 /// Characters of a target that are repeated.
 const MAX_SHOWN: usize = 200;
 
-/// An answer with the remedy, where there is one.
+/// An explanation with the remedy, if any.
 #[derive(Debug, Clone)]
 pub struct Advice {
     /// The decision, with the source of each part.
@@ -34,7 +34,7 @@ pub struct Advice {
 /// A question that has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unasked {
-    /// There is no such tool.
+    /// The tool is unknown.
     #[error("there is no such tool")]
     NoTool,
     /// The target is no path and no URL.

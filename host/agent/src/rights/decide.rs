@@ -16,9 +16,9 @@ use crate::tools::builtin::tool::{BuiltinTool, Depth};
 /// The sources of a decision's reason, beside the rights.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reasons {
-    /// Whose lines a refusal of the definition names.
+    /// The definition whose lines a refusal names.
     pub(crate) definition: Option<Arc<AgentDefinition>>,
-    /// The known tools; absent = whatever is named.
+    /// The known tools; `None` = every name counts as known.
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
     /// Present tools that are not offered to the agent, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
@@ -69,13 +69,13 @@ pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
 pub(crate) struct Means {
     /// The agent's depth in the run.
     pub(crate) depth: Depth,
-    /// True if there is an agent to hand work to.
+    /// True if the agent has an agent to delegate to.
     pub(crate) delegates: bool,
-    /// True if there is a skill to load.
+    /// True if the agent has a skill to load.
     pub(crate) skills: bool,
-    /// True if it sees a directory through an overlay.
+    /// True if the agent sees a directory through an overlay.
     pub(crate) overlays: bool,
-    /// True if its file asks for a worktree by name.
+    /// True if the agent's file names the worktree tool.
     pub(crate) names_worktree: bool,
 }
 

@@ -47,7 +47,8 @@ impl Listing {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
-            // The slug alone means the same agent everywhere, runnable or not; a namesake needs its whole id.
+            // A slug alone means the same agent everywhere, runnable or not. Another agent with the same slug
+            // needs its whole id.
             let meant = catalog.bare(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
             let name = match meant {
@@ -131,7 +132,7 @@ impl Delegates {
         }
     }
 
-    /// How many children may run at the same time.
+    /// The number of children that may run at the same time.
     pub(crate) fn max_concurrent(&self) -> usize {
         self.max_concurrent
     }

@@ -101,7 +101,7 @@ impl ResolvedAgent {
         Explanation { permission: Permission::Deny, decided_by: Some(source), ..called }
     }
 
-    /// The names of the agents for delegation: none without a delegating tool.
+    /// The names of the agents for delegation; empty without a delegating tool.
     pub fn hands_to(&self, host: &Host, workspace: &Path) -> Vec<String> {
         let spawns = self.may_call(host, workspace, BuiltinTool::Spawn.name());
         if spawns.permission == Permission::Deny {

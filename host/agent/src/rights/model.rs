@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::outcome::RunError;
 use crate::rights::resolve::ResolvedAgent;
 
-/// Model asked for where neither the caller nor the definition names one.
+/// The model if neither the caller nor the definition names one.
 const DEFAULT_MODEL: &str = "main";
 
 /// The meaning of no model in a subagent's definition.

@@ -28,7 +28,7 @@ pub struct ResolvedAgent {
     pub definition: Arc<AgentDefinition>,
     /// The operator's grants, defaults filled in.
     pub grants: Grants,
-    /// definition ∩ grants; a subagent's are narrowed once more by its parent's.
+    /// The intersection of definition and grants; a subagent's rights are also within its parent's.
     pub rights: Rights,
     /// The requests that are not granted.
     pub narrowed: Vec<Narrowing>,
@@ -197,7 +197,7 @@ pub fn absent_directories(rights: &Rights) -> Vec<String> {
         .collect()
 }
 
-/// The workspace as grants and mounts name it: absolute, without links.
+/// The workspace as an absolute path without links, which is the form in grants and mounts.
 pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
     let error = |why: String| ResolveError::Workspace { path: workspace.to_owned(), why };
     let path = workspace.canonicalize().map_err(|found| error(found.to_string()))?;
@@ -227,7 +227,7 @@ impl ResolvedAgent {
         }
     }
 
-    /// Returns whether `--partial` helps where it is blocked.
+    /// Returns whether `--partial` would start the agent although blocked.
     pub fn may_be_partial(&self) -> bool {
         !self.lacks_directory && !self.definition.has_lost_all_tools()
     }

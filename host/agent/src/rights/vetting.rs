@@ -21,7 +21,7 @@ const MAX_NAME: usize = 60;
 /// Characters of a host rule that is shown.
 const MAX_RULE: usize = 100;
 
-/// An installed library, as it is now.
+/// The present state of an installed library.
 #[derive(Debug, Clone)]
 pub struct Vetted {
     /// The name, for example `reviewers`.
@@ -142,7 +142,7 @@ impl ResolvedAgent {
         lacks
     }
 
-    /// The reasons of its status, in full.
+    /// The reasons of the agent's status, in full.
     pub fn reasons(&self) -> &[String] {
         match &self.status {
             AgentReadiness::Ready => &[],

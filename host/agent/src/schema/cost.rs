@@ -31,7 +31,7 @@ const ONE_PASS: u64 = 1 << 20;
 /// States that a `format` counts as: each is a small parser.
 const FORMAT_STATES: u64 = 50;
 
-/// Bytes of text that take as long as a step: comparing and counting characters.
+/// Bytes of text that cost one step: for comparing, and for counting characters.
 const BYTES_PER_STEP: u64 = 32;
 
 /// The keywords whose failure keeps an error for each alternative or name.
@@ -52,7 +52,7 @@ pub(crate) struct Cost {
     branches: u64,
     /// Steps that find the evaluated properties or items, and states.
     marking: (u64, u64),
-    /// Bytes when it is compiled.
+    /// Bytes of the compiled schema.
     pub(crate) memory: u64,
 }
 
@@ -60,13 +60,13 @@ pub(crate) struct Cost {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     nodes: u64,
-    /// Bytes of its texts and names.
+    /// Bytes of the texts and names.
     bytes: u64,
     /// The bytes of the longest text.
     longest: u64,
 }
 
-/// A pattern when it is compiled.
+/// The size of a compiled pattern.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pattern {
     states: u64,
@@ -330,7 +330,7 @@ fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
         (Err(true), _) | (_, Err(true)) => return Err(TooLarge),
         (Err(false), _) | (_, Err(false)) => return Ok(Pattern::default()),
     };
-    // Only a cached automaton reads backwards, and gives up if its cache is too small.
+    // Only a cached automaton searches backwards, and fails if its cache is too small.
     let states = len(forward.states().len());
     let groups = forward.group_info().explicit_slot_len() > 0;
     let one_pass = if groups { states.saturating_mul(ONE_PASS_STATE).min(ONE_PASS) } else { 0 };

@@ -19,7 +19,7 @@ pub struct Schemas(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     compiled: OnceLock<Arc<Compiled>>,
-    /// The held bytes of the schemas, dropped with them.
+    /// The reserved bytes of the schemas, freed with the schemas.
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -57,7 +57,7 @@ impl Schemas {
 }
 
 impl Compiled {
-    /// The schema, compiled; `None` = it is no schema of the request.
+    /// The compiled schema; `None` = the request has no such schema.
     pub(crate) fn get(&self, schema: &Value) -> Option<Schema> {
         self.0.iter().find(|(known, _)| known == schema).map(|(_, compiled)| compiled.clone())
     }
@@ -92,7 +92,7 @@ pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, Brou
     Ok(weighed.await??.iter().map(|cost| cost.memory).sum())
 }
 
-/// INV-400: weighs each schema, and all of them.
+/// INV-400: weighs each schema, and all schemas together.
 fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, BroughtError> {
     let mut sum = 0_u64;
     let mut costs: Vec<Cost> = Vec::with_capacity(schemas.len());

@@ -73,7 +73,7 @@ impl<'a> Watch<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The value, or nothing at all.
+    /// The value; null once the check is over.
     fn asked(&self) -> &'a Value {
         if is_over(self.watch, 1) { &Value::Null } else { self.value }
     }
@@ -169,7 +169,7 @@ pub(crate) struct Fields<'a> {
     watch: Option<&'a Watch<'a>>,
 }
 
-/// Gives members of an object, until the check is over.
+/// Iterates over an object's members, until the check is over.
 pub(crate) struct FieldsIter<'a> {
     left: map::Iter<'a>,
     watch: Option<&'a Watch<'a>>,
@@ -210,7 +210,7 @@ pub(crate) struct Items<'a> {
     watch: Option<&'a Watch<'a>>,
 }
 
-/// Gives items of a list, until the check is over.
+/// Iterates over a list's items, until the check is over.
 pub(crate) struct ItemsIter<'a> {
     left: slice::Iter<'a, Value>,
     watch: Option<&'a Watch<'a>>,

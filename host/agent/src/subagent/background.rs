@@ -36,7 +36,7 @@ struct Entry {
     /// Ends the task when this list is dropped, whatever happens to the owner.
     handle: Option<AbortOnDropHandle<()>>,
     done: Option<Ended>,
-    /// The parent's model knows of its end.
+    /// True if the parent's model knows of the end.
     announced: bool,
 }
 
@@ -136,7 +136,7 @@ impl Background {
         self.entries().iter().any(|entry| entry.id == id && entry.done.is_some())
     }
 
-    /// The standing of a subagent, whose end counts as announced from now on.
+    /// Returns the state of a subagent. An end counts as announced from now on.
     pub(crate) fn look(&self, id: &str) -> Standing {
         let mut entries = self.entries();
         let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) else {
@@ -164,7 +164,7 @@ impl Background {
         }
     }
 
-    /// Waits until none runs.
+    /// Waits until no subagent runs.
     pub(crate) async fn all(&self) {
         loop {
             let changed = self.changed.notified();
@@ -230,7 +230,7 @@ impl Background {
         if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     }
 
-    /// Ends every remaining task. The runs are over or given up.
+    /// Drops every remaining task. The runs have ended, or are not waited for.
     pub(crate) fn abandon(&self) {
         let handles: Vec<_> =
             self.entries().iter_mut().filter_map(|entry| entry.handle.take()).collect();

@@ -41,7 +41,7 @@ use crate::tools::executor::CallExecutor;
 /// The agent for a task that names no agent.
 const GENERAL_PURPOSE: &str = "general-purpose";
 
-/// The part of a fork's path that stands for a name.
+/// The name of a fork in its path.
 const FORK: &str = "fork";
 
 /// The name of a fork as an agent; no slug contains a `:`.
@@ -211,7 +211,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// Runs a child once there is a slot. Dropping the future ends the child.
+/// Runs a child once a slot is free. Dropping the future ends the child.
 pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batch>) -> Outcome {
     let (shared, agent, path) =
         (Arc::clone(&job.shared), Arc::clone(&job.agent), Arc::clone(&job.path));

@@ -12,11 +12,11 @@ use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::progress::Batch;
 use crate::tools::builtin::arguments::SpawnArguments;
 
-/// A planned child: nothing has started, and the spawn index is taken.
+/// A planned child: not started, with a reserved spawn index.
 pub(crate) struct Planned {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
-    /// Its address in the journal of the run.
+    /// The child's address in the journal of the run.
     pub(crate) address: Arc<str>,
     /// The place in the call, from 0.
     pub(crate) place: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Starting {
     pub(crate) planned: Planned,
     pub(crate) call_id: String,
     pub(crate) step: u64,
-    /// The position of its call in the step.
+    /// The position of the starting call in the step.
     pub(crate) position: usize,
     /// Bytes of the conclusion for the parent.
     pub(crate) limit: usize,

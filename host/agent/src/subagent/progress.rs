@@ -28,14 +28,14 @@ struct State {
 /// The head of a batch, announced at the start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heading<'a> {
-    /// The subject of its tasks, in the words of the parent.
+    /// The subject of the tasks, in the parent's text.
     pub(crate) title: Option<&'a str>,
     /// True if the parent does not wait for the batch.
     pub(crate) background: bool,
 }
 
 impl Batch {
-    /// Announces them to `parent`, all queued. `children`: path and task of each.
+    /// Announces a batch to `parent`, all children queued. `children` = path and task of each.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         parent: &Arc<str>,

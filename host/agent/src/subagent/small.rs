@@ -69,7 +69,7 @@ impl Small {
     }
 }
 
-/// The tokens of one subagent: a share of the context, where that is known.
+/// The tokens of one subagent: a share of the model's context, if known.
 fn tokens(context: Option<u64>) -> u64 {
     let share = |context: u64| context.saturating_mul(SMALL_CONTEXT_PERCENT) / 100;
     context.map_or(SMALL_TOKENS, |context| share(context).min(SMALL_TOKENS))

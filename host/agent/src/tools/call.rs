@@ -24,7 +24,7 @@ impl Call<'_> {
     }
 }
 
-/// The arguments to pass on: none at all means no arguments.
+/// The arguments to pass on. A blank text means an empty object.
 pub(crate) fn arguments(call: &ToolCall) -> &str {
     if call.arguments.trim().is_empty() { "{}" } else { &call.arguments }
 }

@@ -82,7 +82,7 @@ impl CallerTools {
         Self { tools: BTreeMap::from([(name.to_owned(), schema)]), several: false, named: None }
     }
 
-    /// Their names.
+    /// The names of the caller's tools.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
@@ -95,7 +95,7 @@ impl CallerTools {
         Some(Check { schema: schema.clone(), text: arguments(call).to_owned() })
     }
 
-    /// Decides on a call, given whether its arguments fit; `None` = not a caller's tool.
+    /// Decides about a call, with the verdict on its arguments; `None` = not a caller's tool.
     pub(crate) fn decide(
         &self,
         call: &ToolCall,

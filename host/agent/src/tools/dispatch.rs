@@ -26,7 +26,7 @@ use crate::tools::caller::CallerTools;
 pub(crate) enum Provider {
     /// A component in the jar.
     Jar,
-    /// The host itself.
+    /// The host provides the tool.
     Builtin(BuiltinTool),
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Refusal {
 pub(crate) enum Reason {
     /// A right is missing.
     Denied(Denied),
-    /// The call itself is malformed, or past a bound.
+    /// The call is malformed, or exceeds a bound.
     Malformed(String),
 }
 
@@ -116,7 +116,7 @@ impl Dispatcher {
         Self { in_code, ..self }
     }
 
-    /// Returns whether a tool may be called, and who decided.
+    /// Explains whether a tool may be called, with the source that decided.
     pub(crate) fn decision(&self, tool: &str) -> Explanation {
         let decision = self.reasons.decide(&self.rights, tool);
         match decision.permission {
@@ -157,7 +157,7 @@ impl Dispatcher {
             None if self.aliases.names(&call.name).is_empty() => Ok(None),
             Some(alias) => Err(self.not_allowed(self.decision(alias.tool).denied(alias.tool))),
             None => {
-                // The name is cut where it is shown.
+                // The name is cut when shown.
                 let facts = format!("tool `{}` is not offered by that name", call.name);
                 let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, facts);
                 Err(self.not_allowed(denied))
@@ -264,7 +264,7 @@ impl Refusal {
         format!("subagent `{agent}` was not started: {why}")
     }
 
-    /// The call is at fault; `text` says how.
+    /// The refusal of a malformed call; `text` = the fault.
     pub(crate) fn malformed(text: String) -> Self {
         Self { reason: Reason::Malformed(text.clone()), text }
     }

@@ -231,7 +231,7 @@ impl CallExecutor<'_> {
         let executed = match self.jar.get(self.job) {
             // The futures of calls in calls are as large as they are deep.
             Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, course, machine)).await,
-            // A tool was advertised, so there is a jar; if not, nothing happens.
+            // An advertised tool has a jar; without one the call has no effect.
             Ok(None) => result::of_abandoned(&call.call.name, arguments(call.call)),
             Err(error) => {
                 self.job.warn(self.ledger, error.to_string());

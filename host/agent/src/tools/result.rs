@@ -107,7 +107,7 @@ pub(crate) fn of_builtin(tool: &str, arguments: &str, answer: Answer) -> Execute
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// A call that had not ended when the run was given up.
+/// The result of a call that had not ended when its run ended.
 pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = Ending::Cancelled;

@@ -19,7 +19,7 @@ struct State {
     muted: HashSet<String>,
     /// The unanswered forms of each server since the last answered one.
     missed: HashMap<String, u32>,
-    /// The tokens of each, used or held, and its texts.
+    /// The tokens, used or held, and the number of texts of each server.
     written: HashMap<String, (u64, u64)>,
 }
 
@@ -83,7 +83,7 @@ impl Served {
         self.state().missed.get(server).is_some_and(|missed| *missed >= MAX_MISSED)
     }
 
-    /// Notes whether a person came to a form.
+    /// Notes whether a person answered a form.
     pub(crate) fn waited(&self, server: &str, came: bool) {
         let mut state = self.state();
         let missed = state.missed.entry(server.to_owned()).or_default();

@@ -37,7 +37,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Puts the proof where the issuer wants it.
+    /// Adds the client's secret in the place that the issuer wants.
     pub(super) fn prove(
         &self,
         secret: Option<&str>,

@@ -22,7 +22,7 @@ pub(super) struct Resource {
     /// The name of the server, as it is sent with every request for a token.
     pub(super) resource: String,
     pub(super) issuer: String,
-    /// The rights that there are.
+    /// The existing scopes.
     pub(super) scopes: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn issuers_own(asking: &Asking<'_>, issuer: &str) -> Result<Val
     Err(AuthError(format!("`{shown}` does not say where it gives out tokens")))
 }
 
-/// Refuses a document of an issuer with another name in it.
+/// Refuses an issuer's document with another issuer's name.
 fn is_its_own(issuer: &str, document: &Value) -> Result<(), AuthError> {
     let named = word(document, "issuer").unwrap_or_default();
     if named == issuer {
@@ -124,7 +124,7 @@ fn is_its_own(issuer: &str, document: &Value) -> Result<(), AuthError> {
     Err(AuthError(format!("`{}` says that it is `{}`", shown.0, shown.1)))
 }
 
-/// The place below the server's path first, then its host's root.
+/// The usual addresses of a document: below the server's path, then at the root of its host.
 fn usual(own: &Target, path: &str, name: &str) -> Vec<String> {
     let path = path.trim_end_matches('/');
     let root = format!("{own}{name}");

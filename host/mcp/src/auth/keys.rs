@@ -16,11 +16,11 @@ use super::reach::{is_here, refused, scope, target};
 use crate::call::CallSpec;
 use crate::server::Server;
 
-/// The key set of an issuer, as it is there now: foreign text.
+/// The present key set of an issuer: foreign text.
 ///
 /// # Errors
 ///
-/// When the issuer cannot be asked, is another than it was asked as, or names no keys.
+/// When the issuer cannot be reached, names itself otherwise, or names no keys.
 pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, AuthError> {
     let host = target(issuer)?.to_string().parse();
     let host = host.map_err(|_| refused(issuer, "is no host"))?;

@@ -33,11 +33,11 @@ pub struct LoginAsk<'a> {
     pub scopes: Vec<String>,
     /// The present token, whose scopes are requested again.
     pub before: Option<&'a Tokens>,
-    /// Unguessable bytes, used for nothing else.
+    /// Unpredictable bytes, used for nothing else.
     pub random: [u8; 64],
 }
 
-/// A login that a person has to say yes to.
+/// A login that needs a person's consent.
 pub struct Login {
     address: String,
     state: String,
@@ -143,7 +143,7 @@ impl Connection {
 }
 
 impl Login {
-    /// The address where a person says yes.
+    /// The address at which a person consents.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -207,7 +207,7 @@ impl Login {
     }
 }
 
-/// The value of a field that stands there once.
+/// The value of a field that occurs exactly once.
 fn one(query: &str, name: &str) -> Option<String> {
     let mut values = parse(query.as_bytes()).filter(|(key, _)| key == name);
     let value = values.next()?.1.into_owned();

@@ -26,7 +26,7 @@ pub use tokens::{KeepTokens, Tokens};
 pub(crate) use ask::Asking;
 pub(crate) use renewal::{Held, renew};
 
-/// The reason why there is no token, for the operator: a stranger's words in the text are escaped.
+/// The reason why there is no token, for the operator. Foreign text in the reason is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AuthError(pub(crate) String);

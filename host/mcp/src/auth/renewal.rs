@@ -81,7 +81,7 @@ impl Held {
 ///
 /// # Errors
 ///
-/// When a person has to log in, or the issuer gives out nothing.
+/// When a person must log in, or the issuer refuses.
 pub(crate) async fn renew(
     asking: &Asking<'_>,
     used: Option<&Arc<Tokens>>,

@@ -37,7 +37,7 @@ const SEND: &str = "Send it";
 const DECLINE: &str = "Decline";
 const MUTE: &str = "Decline, and ask me nothing more for it in this run";
 
-/// The person's word on a form, as the protocol has it.
+/// The person's answer to a form, in the protocol's terms.
 #[derive(Debug, PartialEq)]
 pub(super) enum Word {
     /// Yes; with the content of a form.
@@ -148,7 +148,7 @@ fn pieces(content: &Map<String, Value>, server: &str) -> Option<Vec<String>> {
     Some(pieces)
 }
 
-/// Shows a person an address that the server wants opened. Nothing is opened here.
+/// Shows the person an address that the server wants opened. Opens nothing.
 pub(super) async fn show(address: &Address, server: &str, person: &Respondent<'_>) -> Word {
     let text = format!(
         "the MCP server `{server}` asks you (it is not belljar, and not your agent) to open an address \

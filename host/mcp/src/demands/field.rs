@@ -9,7 +9,7 @@ const MAX_NAME: usize = 200;
 /// Bytes of a description.
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// Bytes of an answer in words.
+/// Most bytes of a text answer.
 const MAX_TEXT: usize = 4_000;
 
 /// Options of one field.
@@ -55,7 +55,7 @@ const SECRETS: [&str; 33] = [
 /// Words for secrets that count only as whole words, for example `pin`, which is a part of `shipping`.
 const SECRET_WORDS: [&str; 9] = ["pin", "otp", "totp", "pwd", "jwt", "cvc", "ssn", "mfa", "2fa"];
 
-/// A field of a form. Its texts are the server's.
+/// A field of a form. Foreign text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -67,7 +67,7 @@ pub(crate) struct Field {
     pub(crate) is_required: bool,
 }
 
-/// The values that a field takes.
+/// The values that a field accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Text { least: usize, most: usize, format: Option<Format> },
@@ -154,7 +154,7 @@ pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
         || words(text).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
 }
 
-/// The words of a text in small letters; `userPin` and `user_pin` are two.
+/// The words of a text in lower case. For example, `userPin` and `user_pin` have two words.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut after_small) = (vec![String::new()], false);
     for c in text.chars() {
@@ -257,7 +257,7 @@ impl Kind {
         self.fits(&value).then_some(value)
     }
 
-    /// The accepted values, in words.
+    /// A description of the accepted values.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Text { least, most, format } => {
@@ -368,7 +368,7 @@ impl Format {
     }
 }
 
-/// Digits, and signs between them, as in a pattern with `0` for each digit.
+/// Returns whether a text has the form of `pattern`, in which `0` stands for any digit.
 fn is_like(text: &str, pattern: &str) -> bool {
     text.len() == pattern.len()
         && text.bytes().zip(pattern.bytes()).all(|(byte, like)| match like {

@@ -14,13 +14,13 @@ const MAX_MESSAGE: usize = 4_000;
 /// A request of a server to a person.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Elicitation {
-    /// To fill in a form.
+    /// The server asks to fill in a form.
     Form(Form),
-    /// To open an address.
+    /// The server asks to open an address.
     Address(Address),
 }
 
-/// A form. Its texts are the server's.
+/// A form. Foreign text.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Form {
     pub(crate) message: String,

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 pub struct Granted {
     /// Forms, and addresses to open, are put to a person.
     pub elicitation: bool,
-    /// A model writes texts for it.
+    /// The grant for texts of a model; `None` = refused.
     pub sampling: Option<SamplingGrant>,
-    /// The directories that a server is told on request; `None` = refused.
+    /// The directories for a server that asks for its roots; `None` = refused.
     pub roots: Option<Vec<PathBuf>>,
 }
 

@@ -30,12 +30,12 @@ pub trait Answers: Send + Sync {
     /// Puts a question to the person.
     async fn question(&self, asked: &ServerQuestion<'_>) -> Heard;
 
-    /// Has a model write a text, within the server's grant and the agent's budget. The words are the
+    /// Lets a model write a text, within the server's grant and the agent's budget. The sample's text is the
     /// server's.
     ///
     /// # Errors
     ///
-    /// Why there is no text, for the operator.
+    /// The reason why there is no text, for the operator.
     async fn sample(
         &self,
         server: &str,
@@ -53,11 +53,11 @@ pub trait Answers: Send + Sync {
     /// this run.
     fn is_given_up(&self, server: &str) -> bool;
 
-    /// Notes whether a person came to a form or an address of the server.
+    /// Notes whether a person answered a form or an address of the server.
     fn waited(&self, server: &str, came: bool);
 }
 
-/// A question to the person. Its texts are escaped already.
+/// A question to the person, with escaped texts.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerQuestion<'a> {
     /// The text that the person reads.
@@ -72,7 +72,7 @@ pub struct ServerQuestion<'a> {
 /// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// Words, or one of the options.
+    /// A text, or one of the options.
     Words(String),
     /// The person left the field blank.
     Blank,

@@ -15,7 +15,7 @@ impl<'a> Respondent<'a> {
         Self { answers, gone: AtomicBool::default() }
     }
 
-    /// Asks the person, unless they were absent at an earlier question.
+    /// Asks the person, unless an earlier question went unanswered.
     pub(super) async fn question(&self, asked: &ServerQuestion<'_>) -> Heard {
         if self.is_gone() {
             return Heard::Nobody;

@@ -18,7 +18,7 @@ const MAX_TOKENS: u64 = 4_096;
 /// A server's request for a text. Its texts are the server's, escaped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// The messages for the model, each behind its claimed speaker.
+    /// The messages for the model, each after its claimed speaker.
     pub words: String,
     /// The most tokens of the text.
     pub max_tokens: u64,

@@ -141,7 +141,7 @@ impl<'a> Talk<'a> {
             return declined("the person wants to be asked nothing more for it");
         }
         if answers.is_given_up(name) {
-            // INV-361: each of them would be waited for as long as a person may take.
+            // INV-361: each further form would wait for as long as a person may need.
             let facts = "nobody came to its forms before: cancelled".to_owned();
             gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
             return Ok(Word::Cancelled.result());
@@ -156,7 +156,7 @@ impl<'a> Talk<'a> {
             Elicitation::Address(address) => show(address, name, person).await,
         };
         drop(waiting);
-        // A person who was gone before was not asked, so no absence is counted.
+        // If the person was absent before, the question was not asked, so no absence is counted.
         if !was_gone {
             answers.waited(name, !person.is_gone());
         }
@@ -213,7 +213,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// A directory as the protocol names it.
+/// A directory in the protocol's form.
 fn root(path: &Path) -> Option<Value> {
     let uri = url::Url::from_directory_path(path).ok()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -65,7 +65,7 @@ impl Drop for Wait<'_> {
 pub(crate) struct Clock<'a> {
     waits: &'a Waits,
     began: Instant,
-    /// The waiting before it began.
+    /// The waiting time before the call began.
     before: Duration,
     most: Duration,
 }

@@ -41,7 +41,7 @@ const MATERIAL_PERCENT: u64 = 70;
 /// Tokens of a summary: a tenth of the context, within these.
 const SUMMARY_TOKENS: std::ops::RangeInclusive<u64> = 256..=4_096;
 
-/// Bytes of a summary for each of them, at most.
+/// Most bytes of a summary for each token of its limit.
 const MAX_BYTES_PER_TOKEN: u64 = 5;
 
 /// The assumed context if unknown, when a person asks for a summary.
@@ -53,7 +53,7 @@ const MAX_CALLS: usize = 16;
 /// The time limit of one such call.
 const CALL_TIME: Duration = Duration::from_secs(120);
 
-/// By which name transcripts know the calls.
+/// The agent's name of these calls in transcripts.
 const CALLER: &str = "compaction";
 
 /// A conversation whose history may be summarised.
@@ -69,7 +69,7 @@ pub(crate) struct Work<'a> {
 /// The result of a compaction.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The history from now on; `None` = as it was.
+    /// The new history; `None` = unchanged.
     pub(crate) messages: Option<Vec<Message>>,
     /// The number of turns that the new summary covers and an earlier summary did not.
     pub(crate) turns: usize,
@@ -93,7 +93,7 @@ pub enum CompactProblem {
         /// The reason.
         source: ModelError,
     },
-    /// There is no model for it.
+    /// No model can make the summary.
     #[error("{0}")]
     NoModel(String),
     /// The model's answer is no summary.
@@ -108,7 +108,7 @@ pub enum CompactProblem {
     /// The session's tokens or steps are used up.
     #[error("the budget is used up")]
     Budget,
-    /// There is nothing to summarise.
+    /// No turn is left to summarise.
     #[error("no turn is left to summarise")]
     Nothing,
 }

@@ -1,5 +1,5 @@
-//! A turn whose request exceeds the model's context: a summary replaces the earlier turns, and the agent goes
-//! on from the request.
+//! A turn whose request exceeds the model's context: a summary replaces the earlier turns, and the agent
+//! continues from the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     Ran { outcome, used, before }
 }
 
-/// The earlier turns of a conversation, while a turn of it runs.
+/// The earlier turns of a conversation, while one of its turns runs.
 struct Fitting {
     host: Host,
     store: Store,
@@ -80,7 +80,7 @@ struct Fitting {
 struct State {
     /// The conversation as sent to the turn's model.
     conversation: Conversation,
-    /// The part that the turn's own conversation has to take over in the end.
+    /// The result that the turn's own conversation adopts at the end.
     done: Done,
 }
 

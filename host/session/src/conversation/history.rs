@@ -75,12 +75,12 @@ pub(crate) fn tokens(messages: &[Message]) -> u64 {
     tokens_of(messages.iter().map(message_bytes).sum())
 }
 
-/// Tokens of so many bytes.
+/// The number of tokens estimated for `bytes`.
 pub fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// The bytes of so many tokens.
+/// The number of bytes estimated for `tokens`.
 pub(crate) fn bytes_of(tokens: u64) -> u64 {
     tokens.saturating_mul(BYTES_PER_TOKEN)
 }

@@ -102,7 +102,7 @@ impl Conversation {
         self
     }
 
-    /// Limits of each turn, below those of the grants.
+    /// Sets limits of each turn, below the grants' limits.
     #[must_use]
     pub fn with_limits(mut self, limits: LimitsRequest) -> Self {
         self.limits = limits;
@@ -124,7 +124,7 @@ impl Conversation {
         self
     }
 
-    /// Resumes from earlier messages. Their usage counts against the budget.
+    /// Resumes from earlier messages, whose usage counts against the budget.
     #[must_use]
     pub fn resumed(mut self, messages: Vec<Message>, used: Usage) -> Self {
         for (meter, amount) in [
@@ -171,7 +171,7 @@ impl Conversation {
         self.messages = brought.after(std::mem::take(&mut self.messages));
     }
 
-    /// Takes over the result of summarising older messages.
+    /// Adopts the result of summarising older messages.
     pub(crate) fn take_over(&mut self, done: Done) {
         self.used += done.used;
         if let Some(messages) = done.messages {
@@ -200,7 +200,7 @@ impl Conversation {
         }
     }
 
-    /// Counts what a run beside the conversation used.
+    /// Adds the usage of a run beside the conversation.
     pub fn count(&mut self, outcome: &Outcome) {
         self.used += outcome.total;
     }
@@ -239,7 +239,7 @@ impl Conversation {
         outcome
     }
 
-    /// Runs a turn behind the messages so far, without changing them.
+    /// Runs a turn after the messages so far, without changing them.
     pub(crate) async fn run_behind(
         &self,
         host: &Host,
@@ -251,7 +251,7 @@ impl Conversation {
         run(host, spec, events, cancel).await
     }
 
-    /// Takes over the usage and the messages of a turn that ran.
+    /// Adopts the usage and the messages of a turn that ran.
     pub(crate) fn take_over_turn(&mut self, outcome: &Outcome) {
         self.count(outcome);
         self.take_over_run(outcome);
@@ -266,7 +266,7 @@ impl Conversation {
         added
     }
 
-    /// Takes over the messages of a turn.
+    /// Adopts the messages of a turn.
     fn take_over_run(&mut self, outcome: &Outcome) {
         // A run that did not start has no messages at all.
         let new = outcome.messages.strip_prefix(self.messages.as_slice()).unwrap_or_default();
@@ -279,7 +279,7 @@ impl Conversation {
     }
 }
 
-/// The stand-in for an answer.
+/// The message in place of a missing answer.
 fn unanswered(status: RunStatus) -> Message {
     let text = match status {
         RunStatus::Cancelled => frame::STOPPED,

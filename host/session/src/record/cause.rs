@@ -9,13 +9,13 @@ use serde_json::Value;
 /// The parent agent, which cancelled the subagent or needed no result any more.
 const PARENT: &str = "parent";
 
-/// A limit of the agent above it was used up.
+/// The cause of a subagent that was cancelled because a limit of an agent above was used up.
 const LIMIT: &str = "limit";
 
 /// The field of a subagent's result.
 const FIELD: &str = "cancelled_by";
 
-/// Notes who cancelled a subagent, unless noted before.
+/// Notes the canceller of a subagent, unless noted before.
 pub(crate) fn note(record: &mut SubagentRecord, by: Option<&str>) {
     let (Value::Object(result), Some(by)) = (&mut record.result, by) else { return };
     result.entry(FIELD).or_insert_with(|| Value::String(by.to_owned()));

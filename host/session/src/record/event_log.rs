@@ -51,7 +51,7 @@ struct State {
     publish: Option<mpsc::Sender<(Block, Committed)>>,
 }
 
-/// An event as it is stored and sent.
+/// An event in its stored form.
 #[derive(Serialize)]
 struct Wire<'a> {
     event_id: i64,
@@ -80,7 +80,7 @@ impl EventLog {
         Self { inner, pump: Mutex::new(Some(pump)) }
     }
 
-    /// A function that takes events.
+    /// A function that adds events to the log.
     pub(crate) fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let inner = Arc::clone(&self.inner);
         move |event| inner.push(event)

@@ -19,15 +19,14 @@ const PAGE: u32 = 500;
 /// One event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEvent {
-    /// Counts from 1 in its session, without gaps.
+    /// The event's number in its session, from 1, without gaps.
     pub id: i64,
     /// The agent's message of the event's turn.
     pub message: Arc<str>,
     /// The `type` of [`belljar_agent::events`].
     pub kind: Arc<str>,
-    /// The whole event as JSON; `event_id`, `at` (milliseconds
-    /// since 1970), `session` and `message` stand in it too. Foreign
-    /// text.
+    /// The whole event as JSON, with `event_id`, `at` (milliseconds since 1970), `session` and `message`.
+    /// Foreign text.
     pub json: Arc<str>,
 }
 
@@ -68,7 +67,7 @@ pub struct Watch {
     store: Store,
     session: Arc<str>,
     live: Option<broadcast::Receiver<Block>>,
-    /// The last id that was given.
+    /// The id of the last returned event.
     last: i64,
     ready: VecDeque<SessionEvent>,
     /// True if the store may have events that were not read yet.
@@ -76,7 +75,7 @@ pub struct Watch {
 }
 
 impl Hub {
-    /// Sends a block to whoever watches.
+    /// Sends a block to the watchers.
     pub(crate) fn publish(&self, session: &str, block: &Block) {
         if let Some(sender) = self.sessions().get(session) {
             // An error: the last one has just left.
@@ -102,7 +101,7 @@ impl Hub {
         Ok(watch)
     }
 
-    /// Watches a session from behind an event on.
+    /// Watches the events of a session after event `last`.
     pub(crate) fn watch_behind(self: &Arc<Self>, store: &Store, session: &str, last: i64) -> Watch {
         let session: Arc<str> = session.into();
         // Subscribed first, so that no event is missed between the read of the store and the subscription.
@@ -177,7 +176,7 @@ impl Watch {
         }
     }
 
-    /// The id of the last event that was given.
+    /// The id of the last returned event.
     pub fn last(&self) -> i64 {
         self.last
     }

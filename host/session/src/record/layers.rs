@@ -96,7 +96,7 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
     Ok(removed)
 }
 
-/// The directory of the store: no agent sees it through an overlay.
+/// The directory of the store, which no agent sees through an overlay.
 pub(crate) fn place(store: &Store) -> PathBuf {
     store.path().parent().unwrap_or(Path::new("")).to_owned()
 }

@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Attempts at a lock whose file is removed by another process at the same moment.
+/// Most attempts at a lock whose file another process removes at the same moment.
 const MAX_TRIES: u32 = 16;
 
 /// The right to resume a session. Dropping this value releases the session.
@@ -33,7 +33,7 @@ impl SessionLock {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // Whoever had it before may have removed the file between opening and locking.
+            // The former holder may have removed the file between opening and locking.
             if still_there(&file, &path) {
                 return Ok(Some(Self { path, _file: file }));
             }

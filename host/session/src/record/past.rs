@@ -22,7 +22,7 @@ pub struct Past {
     pub turns: Vec<Turn>,
     /// The summary of the older ones, if one was made.
     pub compaction: Option<Compaction>,
-    /// Their usage.
+    /// The usage of the turns.
     pub used: Usage,
     /// The interrupted turn, which is not in the other fields.
     pub unfinished: Option<Turn<Open>>,

@@ -23,8 +23,8 @@ use belljar_agent::{
 /// Turns that are read at once.
 const PAGE: u32 = 100;
 
-/// The newest runs, at most `most`, the newest first, without their receipts and subagents; and
-/// whether there are more.
+/// The newest runs, at most `most`, the newest first, without receipts and subagents; `true` = there are more
+/// runs.
 pub async fn newest_runs(store: &Store, most: usize) -> Result<(Vec<Turn>, bool), StoreError> {
     let mut runs = Vec::new();
     let mut before: Option<String> = None;
@@ -164,7 +164,7 @@ fn child_at<'a>(outcome: &'a mut Outcome, path: &str) -> Option<&'a mut Outcome>
     })
 }
 
-/// The subagents of a run, and the receipts that no agent has taken yet.
+/// The subagents of a run, and the receipts that are not assigned to an agent yet.
 struct Tree<'a> {
     store: &'a Store,
     run: &'a RunId,

@@ -72,7 +72,7 @@ struct OpenSession {
     kind: SessionKind,
     /// The id of its last event.
     last_event: i64,
-    /// True if it is in the store.
+    /// True if the session is in the store.
     saved: bool,
     _lock: SessionLock,
 }
@@ -90,7 +90,7 @@ pub(crate) struct SessionOf<'a> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
     pub(crate) text: String,
-    /// Facts beside it.
+    /// Facts beside the text.
     pub(crate) context: Option<String>,
     /// The caller's input besides text.
     pub(crate) brought: Brought,
@@ -115,7 +115,7 @@ pub enum SessionError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another process has it open.
+    /// Another process has the session open.
     #[error("session `{0}` is open in another process")]
     Locked(String),
     /// The session's lock cannot be used.
@@ -236,7 +236,7 @@ impl SavedSession {
         Ok(past)
     }
 
-    /// The session, once it has begun.
+    /// The id of the session; `None` before its first turn.
     pub fn id(&self) -> Option<&str> {
         self.open.as_ref().map(|open| open.session.as_str())
     }

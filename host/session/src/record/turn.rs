@@ -50,11 +50,11 @@ pub struct Turn<S = Recorded> {
 /// at which the process died.
 #[derive(Debug, Default)]
 pub struct Open {
-    /// Ends single subagents of it.
+    /// The means to cancel single subagents of the turn.
     pub control: Arc<Control>,
     /// The steps before the process died; `None` = a new turn.
     pub(crate) replay: Option<Replay>,
-    /// The number of its next event.
+    /// The number of the turn's next event.
     pub(crate) first_event: u64,
     /// The subagents at the time the process died.
     pub(crate) before: Vec<SubagentRecord>,
@@ -62,7 +62,7 @@ pub struct Open {
     pub(crate) receipts: HashSet<ReceiptKey>,
 }
 
-/// The state of a turn as the store has it.
+/// The state of a stored turn.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Its session.
@@ -83,7 +83,7 @@ impl<S> Turn<S> {
         &self.said.text
     }
 
-    /// The context beside it.
+    /// The context beside the text.
     pub fn context(&self) -> Option<&str> {
         self.said.context.as_deref()
     }
@@ -242,7 +242,7 @@ impl Turn {
         })
     }
 
-    /// The images of the turn, for restoring their bytes.
+    /// The images of the turn, mutable so that their bytes can be restored.
     pub(crate) fn images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
         let brought = self.begun.brought.iter_mut().flat_map(Brought::all_images_mut);
         brought.chain(self.state.outcome.messages.iter_mut().flat_map(Message::images_mut))
@@ -296,7 +296,7 @@ fn used(subagents: &[&SubagentRecord]) -> Usage {
     used
 }
 
-/// Restores the separately stored contents of files into their results.
+/// Adds the separately stored contents of files to their results.
 async fn with_files(
     store: &Store,
     session: &str,

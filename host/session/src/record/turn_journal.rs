@@ -21,7 +21,7 @@ use belljar_agent::{
     StepEntry, StepKind,
 };
 
-/// The reason why a subagent has no outcome although its turn is over.
+/// The error of a subagent that was still running when its turn ended.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
 
 /// Denials of one call in the audit log; the receipt has all.
@@ -159,7 +159,7 @@ impl TurnJournal {
         self.hand_over(vec![record], with)
     }
 
-    /// Hands subagents, the counts of their batches and a step to the store.
+    /// Enqueues subagents, the counts of their batches and a step for the store.
     fn hand_over(
         &self,
         records: Vec<SubagentRecord>,

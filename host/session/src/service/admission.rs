@@ -55,7 +55,7 @@ impl Admission {
         self.capacity - self.state().free
     }
 
-    /// How many there are.
+    /// The number of jars.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -96,7 +96,7 @@ impl Admission {
         waiting.await.map_err(|_| Full)
     }
 
-    /// Lets in whoever is next, as far as there is room.
+    /// Admits the next waiting turns, as long as there is room.
     fn next(self: &Arc<Self>) {
         loop {
             let (waiter, permit) = {

@@ -10,7 +10,7 @@ use belljar_agent::Host;
 use belljar_work::StopSignal;
 
 impl Inner {
-    /// Brings what the store holds of agents into the library of a version.
+    /// Adds the stored agents to the library of a version.
     pub(super) async fn bring_agents(&self, host: &Host) -> Result<(), ServiceError> {
         let sources = api_agents(&self.store).await?;
         let library = Arc::clone(&host.library);

@@ -44,7 +44,7 @@ const LIBRARY_AGE: Duration = Duration::from_secs(1);
 /// The way in which a turn waits for its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waits {
-    /// Behind others, unless too many wait already.
+    /// In the queue, unless the queue is full.
     InLine,
     /// However many wait.
     Surely,
@@ -65,7 +65,7 @@ impl Service {
         inner.check_not_draining()?;
         check(&request, inner.store.tenant()).await?;
         self.look(Look::IfChanged).await;
-        // Before anything waits: who is not known, or busy, is refused at once.
+        // Checked before any wait: an unknown or busy session is refused at once.
         let known = match &request.session {
             Some(id) => Some(inner.store.session(id).await?),
             None => None,
@@ -105,7 +105,7 @@ impl Service {
 }
 
 impl Inner {
-    /// Runs a turn in a task of its own.
+    /// Runs a turn in a separate task.
     pub(super) fn run(
         self: &Arc<Self>,
         mut claim: Claim,
@@ -306,7 +306,7 @@ fn jars_of(host: &Host, agent: &ResolvedAgent) -> usize {
     jars
 }
 
-/// The fewest tokens that the first step of a turn takes.
+/// The fewest tokens that the first step of a turn needs.
 async fn least_tokens(
     host: &Host,
     conversation: &Conversation,

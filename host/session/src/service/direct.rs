@@ -156,7 +156,7 @@ impl DirectSession {
         if self.scribe.is_full() {
             inner.allowance.room(&inner.store, 0).await?;
         }
-        // Held until the result is handed over: whoever closes the jar then finds it stored.
+        // Held until the result is enqueued, so that a caller that closes the jar finds the result stored.
         let jar = self.jar().await?;
         let id = call.id.clone();
         let mut result = jar.tools.call(call).await;

@@ -11,7 +11,7 @@ pub(crate) struct Forget {
 }
 
 impl Forget {
-    /// `delete` is called once, when it is time.
+    /// `delete` is called at most once.
     pub(crate) fn new(delete: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { ended: AtomicBool::new(false), delete: Box::new(delete) })
     }

@@ -81,7 +81,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When there is no such session, or the store cannot be read.
+    /// When the session is missing, or the store cannot be read.
     pub async fn began(&self, session: &str) -> Result<Option<String>, ServiceError> {
         let store = &self.0.store;
         let rows = store.messages(&store.session(session).await?.id).await?;

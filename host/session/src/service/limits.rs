@@ -83,7 +83,7 @@ impl Allowance {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place; an error where too many wait already.
+    /// Waits for a place; an error if too many turns wait already.
     pub(crate) async fn place(&self) -> Result<TurnSlot, ServiceError> {
         let full = |_| ServiceError::TenantFull { retry_after: RETRY_AFTER };
         let waits = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
@@ -103,7 +103,7 @@ impl Allowance {
         Ok(TurnSlot { _waits: waits, _runs: runs })
     }
 
-    /// INV-116: an error where the tenant would have more stored than it may, with `more` bytes.
+    /// INV-116: an error if `more` bytes would exceed the tenant's storage.
     pub(crate) async fn room(&self, store: &Store, more: usize) -> Result<(), ServiceError> {
         let Some(limit) = self.limits().storage_bytes else { return Ok(()) };
         let used = store.stored_bytes().await?;
@@ -140,8 +140,8 @@ impl Allowance {
         Ok(budget)
     }
 
-    /// INV-152: an error where too little is left of the day for a step that needs so many tokens.
-    /// `needed` is asked only where a limit is near enough for the answer to matter.
+    /// INV-152: an error if the day's limit leaves too little for a step of `needed` tokens. `needed` is
+    /// called only near a limit.
     pub(crate) async fn step(
         &self,
         store: &Store,
@@ -193,7 +193,7 @@ fn known(day: &mut Option<Day>, today: &str, most: (Option<u64>, Option<u64>)) -
 }
 
 impl Day {
-    /// Counts what turns below earlier limits have used since.
+    /// Counts the usage since the last count of turns below earlier limits.
     fn count(&mut self) {
         for before in &mut self.before {
             for (meter, counted) in METERED.into_iter().zip(&mut before.counted) {
@@ -232,7 +232,7 @@ fn sizes(limits: &ServiceLimits) -> (usize, usize) {
     (turns, turns.saturating_add(limits.queued_turns).min(Semaphore::MAX_PERMITS))
 }
 
-/// Makes a semaphore larger, or smaller as its permits come back.
+/// Changes the size of a semaphore. A smaller size is reached as permits return.
 fn resize(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
     if is >= was {
         return semaphore.add_permits(is - was);

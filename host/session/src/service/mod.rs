@@ -64,14 +64,14 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Simultaneous client sessions of one tenant, because each holds a jar with stores.
 const MAX_DIRECT: usize = 256;
 
-/// Counting what the overlays of a tenant hold.
+/// The work of counting a tenant's overlays.
 const COUNT_LAYERS: WorkKind =
     WorkKind { name: "counting the overlays of a tenant", time: Duration::from_secs(60) };
 
 /// How long cancelled turns may need to end before they are cancelled again.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often they are: 5 seconds.
+/// How often turns are cancelled again: for 5 seconds.
 const MAX_ABORTS: usize = 50;
 
 /// One tenant's sessions, shared by clones.
@@ -95,7 +95,7 @@ struct Inner {
     layers: OnceLock<TenantLayers>,
     /// The time of the last look for changed files of the library.
     library_seen: Mutex<Option<Instant>>,
-    /// Cancelled when no more turns are taken.
+    /// Cancelled when no more turns are accepted.
     draining: CancellationToken,
     /// The runtime of turns and of their writes.
     runtime: Handle,
@@ -218,11 +218,11 @@ impl Service {
         Ok(())
     }
 
-    /// Returns whether the tenant may store so many bytes more.
+    /// Checks that the tenant may store `more` further bytes.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::StorageFull`] where it may not.
+    /// [`ServiceError::StorageFull`] if the tenant's storage would be exceeded.
     pub async fn room(&self, more: usize) -> Result<(), ServiceError> {
         self.0.allowance.room(&self.0.store, more).await
     }
@@ -283,7 +283,7 @@ impl Service {
         &self.0.store
     }
 
-    /// The tenant's agents, grants, tools and models, as they are in force now.
+    /// The tenant's agents, grants, tools and models that are in force.
     pub fn host(&self) -> Arc<Host> {
         self.0.host()
     }
@@ -300,12 +300,12 @@ impl Service {
 }
 
 impl Inner {
-    /// Nothing begins once the service is about to stop.
+    /// Refuses work once the service is stopping.
     fn check_not_draining(&self) -> Result<(), ServiceError> {
         if self.draining.is_cancelled() { Err(ServiceError::Draining) } else { Ok(()) }
     }
 
-    /// The overlays of the tenant. The first time it reads directories.
+    /// The overlays of the tenant. The first call reads directories.
     fn layers(&self) -> &TenantLayers {
         self.layers.get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
     }

@@ -1,4 +1,4 @@
-//! The request to a model, without sending it.
+//! The first request to a model, without sending the request.
 
 use std::sync::Arc;
 

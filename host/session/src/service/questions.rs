@@ -14,7 +14,7 @@ use belljar_agent::{Approval, Asker, PrivateQuestion, Question, Reach, Said};
 pub struct OpenQuestion {
     /// The number in the turn, as in the event.
     pub id: u64,
-    /// The agent's message whose turn waits.
+    /// The id of the agent's message in the waiting turn.
     pub message: String,
     /// The asking agent's name; for a subagent, after the parent's name.
     pub agent: String,
@@ -31,7 +31,7 @@ pub enum QuestionKind {
     Permission {
         /// The tool.
         tool: String,
-        /// The arguments, as the model wrote them.
+        /// The arguments in the model's text.
         arguments: String,
         /// The means that the call would have.
         reach: Reach,
@@ -48,13 +48,13 @@ pub enum QuestionKind {
 /// The person's answer.
 #[derive(Debug, Clone)]
 pub enum PersonAnswer {
-    /// To [`QuestionKind::Permission`].
+    /// The answer to [`QuestionKind::Permission`].
     Permission(Approval),
-    /// To [`QuestionKind::Clarify`]; `None` = no answer.
+    /// The answer to [`QuestionKind::Clarify`]; `None` = blank.
     Text(Option<String>),
-    /// To [`QuestionKind::Clarify`]: the person declines.
+    /// The person declines to answer [`QuestionKind::Clarify`].
     Declined,
-    /// To both: the question was closed without a word, or could not be shown. No yes, no blank.
+    /// The question of either kind was closed without an answer, or could not be shown.
     Cancelled,
 }
 
@@ -62,7 +62,7 @@ pub enum PersonAnswer {
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     waiting: Mutex<BTreeMap<(String, u64), Waiting>>,
-    /// Told of each that is put.
+    /// Notified of each new question.
     put: Notify,
 }
 
@@ -73,7 +73,7 @@ struct Waiting {
     answer: oneshot::Sender<PersonAnswer>,
 }
 
-/// A question that was taken out to be answered.
+/// A question that was removed to be answered.
 pub(crate) struct Taken {
     pub(crate) question: OpenQuestion,
     /// INV-366: where the answer is the person's own, the part of the question that may be stored.
@@ -90,7 +90,7 @@ pub(crate) struct TurnQuestions {
     pub(crate) message: String,
 }
 
-/// Withdraws a question when nobody waits for the answer any more.
+/// Removes a question on drop, when its asker does not wait any more.
 struct Open<'a> {
     questions: &'a Questions,
     key: (String, u64),
@@ -117,7 +117,7 @@ impl Questions {
         }
     }
 
-    /// Removes the question if the answer is of its kind.
+    /// Removes the question, if the answer fits the question's kind.
     pub(crate) fn take(&self, session: &str, id: u64, answer: &PersonAnswer) -> Option<Taken> {
         let key = (session.to_owned(), id);
         let mut waiting = self.waiting();

@@ -68,7 +68,7 @@ impl Inner {
         Ok((claim, left.filter(|turn| !turn.session.kind.is_run())))
     }
 
-    /// Resumes a turn in a task of its own.
+    /// Resumes a turn in a separate task.
     fn resume_aside(self: &Arc<Self>, claim: Claim, left: StoredTurn) {
         let inner = Arc::clone(self);
         self.runtime.spawn(async move {

@@ -53,7 +53,7 @@ impl Service {
         self.0.versions.invalid.load(Ordering::Relaxed)
     }
 
-    /// Loads the stored agents; call it once at the start, and after each change.
+    /// Loads the stored agents. Must be called once at the start, and after each change.
     pub async fn reload_agents(&self) -> Result<(), ServiceError> {
         // A version that is being made would miss the change.
         let _looking = self.0.versions.looking.lock().await;
@@ -89,7 +89,7 @@ impl Inner {
         *self.versions.looked() = Some(now);
     }
 
-    /// Keeps the version in force, and says why, once.
+    /// Keeps the version in force, and logs the reason once.
     fn keep(&self, looking: &mut Looking, why: String) {
         self.versions.invalid.store(true, Ordering::Relaxed);
         if looking.said.as_ref() == Some(&why) {

@@ -58,13 +58,12 @@ impl Service {
         }
     }
 
-    /// Decides about the changes of a session; no turn begins there meanwhile.
-    /// INV-270: `seen` = the session's last event at the time of the person's look; if there was a later
-    /// event, nothing is done.
+    /// Decides about the changes of a session; no turn begins in the session meanwhile. INV-270: `seen` = the
+    /// session's last event at the time of the person's look; after a later event, nothing is done.
     ///
     /// # Errors
     ///
-    /// When a turn runs, [`ServiceError::GoneOn`], or as `work` says.
+    /// When a turn runs, [`ServiceError::GoneOn`] after a later event, or the error of `work`.
     pub async fn review<T: Send + 'static>(
         &self,
         session: &str,

@@ -23,12 +23,12 @@ pub(crate) struct Running {
     ended: Notify,
 }
 
-/// The purpose that a session is taken for.
+/// The purpose of a claim on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A running or waiting turn.
     Turn,
-    /// A decision about its changes, or another head: over in a moment.
+    /// A decision about the session's changes, or a change of its head: over in a moment.
     Review,
     /// A look at the changes, which ends when the session is taken for another purpose.
     Look,
@@ -59,13 +59,13 @@ impl CancelOutcome {
         if is_first { Self::Cancelled } else { Self::Before }
     }
 
-    /// Returns whether it ran, and ends.
+    /// Returns whether the turn ran, and ends.
     pub fn ends(self) -> bool {
         self != Self::NotRunning
     }
 }
 
-/// Whoever has a session.
+/// The holder of a session.
 pub(crate) struct Held {
     pub(crate) turn: Box<RunningTurn>,
     pub(crate) purpose: Purpose,
@@ -77,7 +77,7 @@ pub(crate) struct Claim {
     service: Arc<super::Inner>,
     turn: RunningTurn,
     pub(crate) cancel: CancellationToken,
-    /// Says how the turn ended.
+    /// Sends the outcome of the turn.
     pub(crate) end: watch::Sender<Option<Arc<Outcome>>>,
 }
 
@@ -97,7 +97,7 @@ pub struct RunningTurn {
     ended: watch::Receiver<Option<Arc<Outcome>>>,
     store: Store,
     hub: Arc<Hub>,
-    /// The id of the session's last event before it.
+    /// The id of the session's last event before the turn.
     after: i64,
     /// Deletes the session after the last clone, if not to be kept.
     forget: Option<Arc<Forget>>,
@@ -243,14 +243,14 @@ impl Running {
         Some(entry.turn.clone())
     }
 
-    /// Ends all of them.
+    /// Cancels all looks and decisions.
     pub(crate) fn end_reviews(&self) {
         let turns = self.turns();
         let reviews = turns.values().filter(|entry| entry.purpose != Purpose::Turn);
         reviews.for_each(|entry| entry.cancel.cancel());
     }
 
-    /// Waits until none runs.
+    /// Waits until no claim is left.
     pub(crate) async fn all_ended(&self) {
         loop {
             let ended = self.ended.notified();
@@ -263,7 +263,7 @@ impl Running {
         }
     }
 
-    /// Stops all where they are.
+    /// Stops all turns, looks and decisions at once.
     pub(crate) fn abort(&self) {
         for entry in self.turns().values() {
             match (&entry.task, entry.purpose) {
@@ -331,7 +331,7 @@ impl Claim {
         self.turn.clone()
     }
 
-    /// Deletes the session, in a task of its own.
+    /// The deletion of the session, in a separate task.
     fn forgets(&self) -> Arc<Forget> {
         let (service, session) = (Arc::clone(&self.service), self.turn.session.clone());
         Forget::new(move || {
@@ -349,7 +349,7 @@ impl Claim {
         })
     }
 
-    /// Its turn has ended and is stored.
+    /// Notes that the turn has ended and is stored.
     pub(crate) fn turn_ended(&self) {
         if let Some(forget) = &self.turn.forget {
             forget.turn_ended();

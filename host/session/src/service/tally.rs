@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use belljar_agent::events::{EventKind, EventSink};
 use belljar_agent::{Outcome, RunStatus, Usage};
 
-/// Counts of a tenant's turns, their subagents included.
+/// Counts of a tenant's turns, including their subagents.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<Tallied>);
 
@@ -23,7 +23,7 @@ pub struct Tallied {
     pub cancelled: u64,
     /// Input tokens of turns that have ended, cached ones included.
     pub input_tokens: u64,
-    /// Output tokens of the same.
+    /// Output tokens of the turns.
     pub output_tokens: u64,
     /// Calls of tools that have ended, refused ones included.
     pub tool_calls: u64,
@@ -53,7 +53,7 @@ impl std::ops::Add for Tallied {
 }
 
 impl Tally {
-    /// Counts what happens in a turn.
+    /// Counts the events of a turn.
     pub(crate) fn listening(self: &Arc<Self>) -> EventSink {
         let tally = Arc::clone(self);
         EventSink::to(move |event| match &event.kind {

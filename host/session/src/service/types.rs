@@ -29,7 +29,7 @@ pub struct ServiceLimits {
     pub queued_turns: usize,
     /// Tokens of all turns of a day, in UTC; `None` = no limit.
     pub tokens_per_day: Option<u64>,
-    /// Fuel of the same.
+    /// The limit of fuel in a day.
     pub fuel_per_day: Option<u64>,
     /// Bytes that the tenant may have stored when a turn begins or an agent is stored
     /// ([`belljar_store::Store::stored_bytes`]); `None` = no limit. Running turns are stored to their end.
@@ -62,7 +62,7 @@ pub struct TurnRequest {
     pub kept: Staying,
     /// Limits of this turn, below the grants' limits.
     pub limits: LimitsRequest,
-    /// How much of the session's past it is sent.
+    /// The part of the session's past that is sent.
     pub history: History,
     /// The sender, for the audit log: `key:<id>` or `local`.
     pub actor: String,
@@ -88,7 +88,7 @@ pub struct StoredTurnOf {
     pub is_last: bool,
 }
 
-/// The reason why something cannot be done.
+/// The error of a request to the service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// The session is missing or is another tenant's.
@@ -100,7 +100,7 @@ pub enum ServiceError {
     /// The name belongs to no agent of the tenant, or to several.
     #[error("no agent, or more than one, is called `{}`", .0.name)]
     NoAgent(NotFound),
-    /// The agent may not be run as it is.
+    /// The agent is blocked.
     #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
     Blocked {
         /// Its identity.
@@ -114,7 +114,7 @@ pub enum ServiceError {
     /// The agent cannot be set up: its model is not known, or a tool cannot be used.
     #[error("{0}")]
     Agent(String),
-    /// An input of the caller is beyond its bounds.
+    /// An input of the caller exceeds its bounds.
     #[error(transparent)]
     Unfit(Unfit),
     /// An input of the caller does not fit the agent, for example a tool with the name of the agent's.
@@ -123,28 +123,28 @@ pub enum ServiceError {
     /// Images that the caller brings do not fit the agent's model.
     #[error("{0}")]
     Images(String),
-    /// Another turn came after the expected last turn.
+    /// The expected last turn is not the last turn any more.
     #[error("session `{0}` has gone on since")]
     GoneOn(String),
-    /// Calls wait for their results.
+    /// The last turn's calls wait for results that the request lacks.
     #[error("no result for the calls {}", .0.join(", "))]
     Unanswered(Vec<String>),
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),
-    /// The tenant has as many turns as it may have.
+    /// The tenant has its maximum of turns.
     #[error("too many turns at a time; try again later")]
     TenantFull {
         /// The time after which another attempt may succeed.
         retry_after: Duration,
     },
-    /// The host has as many turns as it can have.
+    /// The host has its maximum of turns.
     #[error("the host is busy; try again later")]
     HostFull {
         /// The time after which another attempt may succeed.
         retry_after: Duration,
     },
-    /// The tenant has stored as much as it may.
+    /// The tenant has its maximum of stored bytes.
     #[error("{used} of {limit} bytes are stored; delete sessions or agents first")]
     StorageFull {
         /// Bytes that are stored.
@@ -155,11 +155,11 @@ pub enum ServiceError {
     /// The tenant's limit of a day is used up, or the rest is too small for one step.
     #[error("`{limit}` is {most}, and {left} of it is left until {resets}; a step needs {needed}")]
     DayUsed {
-        /// The setting that says how much: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
+        /// The setting of the limit: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
         limit: &'static str,
         /// How much that is.
         most: u64,
-        /// The rest of it.
+        /// The rest of the limit.
         left: u64,
         /// The least that the turn would need.
         needed: u64,

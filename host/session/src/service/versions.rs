@@ -74,7 +74,7 @@ pub(crate) struct Versions {
 
 #[derive(Default)]
 pub(super) struct Looking {
-    /// A version that could not be taken over yet: the store did not answer.
+    /// A version that is not in force yet, because the store did not answer.
     pub(super) next: Option<Box<Version>>,
     /// The reason why the present files are invalid, as logged.
     pub(super) said: Option<String>,

@@ -10,7 +10,7 @@ use crate::page::{Page, and_one, more};
 use crate::session::MAX_LISTED;
 use crate::statement::Arg;
 
-/// The name of it in an error.
+/// The operation's name in an error.
 const WHAT: &str = "read the receipts";
 
 /// Packed rows fetched together. The last row only shows how far the others are complete.
@@ -254,7 +254,7 @@ impl Store {
 }
 
 impl Found {
-    /// Returns whether enough receipts come before the first unread place, `next`.
+    /// Returns whether enough receipts precede the first unread place, `next`.
     fn is_enough(&self, next: &Place, asked: Asked<'_>) -> bool {
         let sure = self.receipts.iter().filter(|(receipt, _)| place(receipt) > borrowed(next));
         let (many, bytes) = sure.fold((0_u32, 0_usize), |(many, bytes), (_, more)| {
@@ -270,7 +270,7 @@ impl Found {
         self.down_to = last.map(owned);
     }
 
-    /// Both, down to where either of them is known.
+    /// Joins two results, down to the place up to which both are complete.
     fn and(mut self, other: Self) -> Self {
         self.receipts.extend(other.receipts);
         self.sort();

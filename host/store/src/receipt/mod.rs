@@ -27,7 +27,7 @@ pub struct ReceiptRow<B = Value> {
     pub call_id: String,
     /// The tool.
     pub tool: String,
-    /// True if it succeeded.
+    /// True if the call succeeded.
     pub ok: bool,
     /// The ending of the call, in a word.
     pub ending: String,
@@ -52,7 +52,7 @@ pub struct JsonText(Box<RawValue>);
 /// A receipt as stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredReceipt {
-    /// The placeholder of its turn.
+    /// The id of the placeholder of the receipt's turn.
     pub message: String,
     /// The receipt.
     #[serde(flatten)]

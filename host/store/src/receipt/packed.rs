@@ -19,10 +19,10 @@ const MAX_PACKED: usize = 128;
 /// A receipt with larger contents becomes a plain row.
 const MAX_SMALL: usize = 16 << 10;
 
-/// Bytes of contents after which a row takes no more receipts.
+/// Bytes of contents after which a row gets no more receipts.
 const MAX_CONTENTS: usize = 512 << 10;
 
-/// Most unpacked bytes of a row: the contents, and the fields beside them.
+/// Most unpacked bytes of a row: the contents and the other fields.
 const MAX_UNPACKED: usize = 4 << 20;
 
 /// Bytes that a row counts for besides its contents, as in the table of receipts.

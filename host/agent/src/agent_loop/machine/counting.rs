@@ -32,7 +32,7 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Counts what an event holds.
+    /// Counts the text of an event.
     pub fn on_event(&mut self, event: &StreamEvent) {
         if let StreamEvent::Retrying { .. } = event {
             if self.begun {
@@ -74,7 +74,7 @@ pub fn hold_tokens(budget: &Budget, prompt: u64, billed: u64) -> Result<Hold, Ex
     budget.hold(Meter::Tokens, least_tokens(prompt), likely)
 }
 
-/// Bytes of a prompt, as far as a model reads them.
+/// Bytes of a prompt that a model reads.
 pub fn prompt_bytes(request: &ChatRequest) -> u64 {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
@@ -82,7 +82,7 @@ pub fn prompt_bytes(request: &ChatRequest) -> u64 {
     messages.saturating_add(len(system)).saturating_add(len(tools))
 }
 
-/// Bytes of a message, as far as a model reads them.
+/// Bytes of a message that a model reads.
 pub fn message_bytes(message: &Message) -> u64 {
     let images = len(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
     images.saturating_add(len(match message {

@@ -14,7 +14,7 @@ impl Loop {
         Self { past, ..self }
     }
 
-    /// Puts other messages in the place of those of earlier turns.
+    /// Replaces the messages of earlier turns.
     pub(crate) fn replace_past(&mut self, messages: Vec<Message>) {
         let request = Arc::make_mut(&mut self.request);
         let before = self.past.min(request.messages.len());

@@ -37,15 +37,15 @@ pub struct TeamOutcome {
 /// The outcome of one stage.
 #[derive(Debug, Clone, Serialize)]
 pub struct StageOutcome {
-    /// Its number, from 1.
+    /// The stage's number, from 1.
     pub stage: usize,
-    /// True if its agents ran side by side.
+    /// True if the stage's agents ran side by side.
     pub parallel: bool,
     /// `partial` also when a member of a stage with `join: any` failed.
     pub status: RunStatus,
-    /// Its output; of several agents, each under a heading, in the order written.
+    /// The stage's output; of several agents, each under a heading, in the order of the file.
     pub output: String,
-    /// Its agents, in the order written.
+    /// The stage's agents, in the order of the file.
     pub agents: Vec<MemberOutcome>,
 }
 
@@ -71,7 +71,7 @@ impl TeamOutcome {
         self.stages.iter().flat_map(|stage| &stage.agents)
     }
 
-    /// The agents, to note where their files were put.
+    /// The agents, mutable so that the places of their saved files can be noted.
     pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut MemberOutcome> {
         self.stages.iter_mut().flat_map(|stage| &mut stage.agents)
     }
@@ -137,7 +137,7 @@ impl MemberOutcome {
     }
 }
 
-/// The stand-in for the call that started a stage's agents.
+/// The id in place of a call's id, for the agents of a stage.
 pub(crate) fn stage_id(stage: usize) -> String {
     format!("stage-{stage}")
 }

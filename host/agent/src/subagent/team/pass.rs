@@ -1,4 +1,4 @@
-//! The output of a stage, as the next stage and a person read it.
+//! The text of a stage's output for the next stage and for a person.
 
 use belljar_definition::{Join, Member};
 

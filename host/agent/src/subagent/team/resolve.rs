@@ -19,7 +19,7 @@ pub struct ResolvedTeam {
     pub id: AgentId,
     /// The definition.
     pub definition: Arc<TeamDefinition>,
-    /// The agents of each stage, in the order written; fewer where there are problems.
+    /// The agents of each stage, in the order of the file, without unknown ones.
     pub(crate) stages: Vec<Vec<Arc<ResolvedAgent>>>,
     /// The reason why the team cannot run: unknown or blocked agents. Each problem names the line and, if
     /// known, the remedy.

@@ -35,9 +35,9 @@ use crate::tools::approval::pause::Pause;
 pub struct TeamSpec {
     /// The team with its agents.
     pub team: Arc<ResolvedTeam>,
-    /// The task. The first stage gets it byte for byte.
+    /// The task, which the first stage gets byte for byte.
     pub task: String,
-    /// The model of all agents, by name or alias; `None` = each its own.
+    /// The model of all agents, by name or alias; `None` = each agent's own.
     pub model: Option<String>,
     /// The workspace.
     pub workspace: PathBuf,
@@ -50,7 +50,7 @@ pub struct TeamSpec {
     pub layers: Option<Layers>,
 }
 
-/// Runs a team to its end. There is always an outcome.
+/// Runs a team to its end. Always returns an outcome.
 ///
 /// `cancel` ends the run: once `run_team` returns, no model call, guest effect or receipt follows.
 pub async fn run_team(
@@ -117,7 +117,7 @@ type Ending = (RunStatus, Option<RunError>);
 struct Start {
     stage: usize,
     spec: RunSpec,
-    /// Absent where the run has had all the agents it may have.
+    /// `None` = the run has its maximum of agents.
     index: Option<u32>,
     path: Arc<str>,
 }
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
                 layers: self.spec.layers.clone(),
                 ..RunSpec::new(Arc::clone(agent), task, self.spec.workspace.clone())
             };
-            // Indices are given here, in the order written, so they do not depend on timing.
+            // Indices are assigned here, in the order of the file, so that they do not depend on timing.
             let index = self.shared.spawned.next(agent.id.slug.as_str());
             let path = format!("{}/{}#{}", self.path, agent.id.slug, index.unwrap_or(0));
             let shown = pass::task_shown(member, number, &self.spec.task);

@@ -14,7 +14,7 @@ pub struct Question<'a> {
     pub agent: &'a str,
     /// The tool.
     pub tool: &'a ToolName,
-    /// The arguments, as the model wrote them.
+    /// The arguments in the model's text.
     pub arguments: &'a str,
     /// The means that the call would have.
     pub reach: &'a Reach,
@@ -96,7 +96,7 @@ impl Approval {
     }
 }
 
-/// The person's answer to a question in words.
+/// The person's answer in free text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// The person answered with this text.
@@ -118,7 +118,7 @@ impl Said {
     }
 }
 
-/// A person who can be asked.
+/// The way to ask a person.
 #[async_trait]
 pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.

@@ -1,4 +1,4 @@
-//! Questions to a person, and the clocks that stand still meanwhile.
+//! Questions to a person, with clocks that stop meanwhile.
 
 pub(crate) mod asker;
 pub(crate) mod consent;

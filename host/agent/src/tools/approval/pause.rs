@@ -19,7 +19,7 @@ pub(crate) struct Pause {
 struct State {
     /// Questions that are open.
     open: u32,
-    /// Since when there is one.
+    /// The beginning of the present wait; `None` = no wait.
     since: Option<Instant>,
     /// The duration of earlier waits; simultaneous waits count once.
     total: Duration,

@@ -23,7 +23,7 @@ use super::consent::said_yes;
 /// The facts of a call that a person did not allow.
 pub(crate) const SAID_NO: &str = "the person who was asked said no";
 
-/// The facts of a call where the question about it was closed.
+/// The facts of a call whose question the person closed.
 const CANCELLED: &str = "the question was cancelled where it was shown, without a yes or a no";
 
 impl CallExecutor<'_> {
@@ -70,7 +70,7 @@ impl CallExecutor<'_> {
         Err(Refusal { text: code.to_string(), reason: Reason::Denied(denied) })
     }
 
-    /// The person's word; `None` = the run was cancelled meanwhile.
+    /// Asks for permission. `None` = the run was cancelled meanwhile.
     async fn ask_permission(&self, call: Call<'_>, permit: &ToolPermit) -> Option<Approval> {
         if is_alone(call) {
             return Some(Approval::Nobody);
@@ -197,7 +197,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// The result of a question to which there are no words, with the reason.
+/// The result of an unanswered question, with the reason.
 fn unanswered(why: &str) -> Answer {
     let content = format!("{why}; go on with the likeliest reading and say which");
     Answer { content, is_error: true }

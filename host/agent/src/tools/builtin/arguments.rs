@@ -31,7 +31,7 @@ pub(crate) enum BuiltinCall {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SpawnArguments {
-    /// Absent = the general-purpose agent; a fork has none.
+    /// The name of the agent. Absent = the general-purpose agent; a fork needs no name.
     #[serde(default)]
     pub(crate) agent: Option<String>,
     pub(crate) task: String,
@@ -48,7 +48,7 @@ pub(crate) struct SpawnArguments {
 /// A well-formed request for several subagents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BatchArguments {
-    /// The subject of the tasks, for the person who watches; never blank.
+    /// The subject of the tasks, for a person who watches; never blank.
     pub(crate) title: Option<String>,
     pub(crate) tasks: Vec<SpawnArguments>,
 }
@@ -78,7 +78,7 @@ pub(crate) enum Mode {
     /// An empty history.
     #[default]
     Fresh,
-    /// Its parent's conversation.
+    /// The parent's conversation.
     Fork,
 }
 
@@ -133,13 +133,13 @@ pub(crate) enum WorktreeCall {
     },
     /// Merges the changes into the original layers.
     Keep {
-        /// Meant for the other ending; nothing is discarded here.
+        /// Ignored: an argument of the other ending.
         #[serde(default, rename = "discard_changes")]
         _discard_changes: bool,
     },
     /// Drops the changes there.
     Remove {
-        /// Also where something was.
+        /// True to discard the changes, even if there are some.
         #[serde(default)]
         discard_changes: bool,
     },
@@ -228,7 +228,7 @@ enum NewStatus {
     Deleted,
 }
 
-/// Models write it as a text and as a number.
+/// An id, which models write as a text or as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Id {
@@ -286,7 +286,7 @@ impl BuiltinCall {
         }
     }
 
-    /// Returns whether it starts subagents.
+    /// Returns whether the call starts subagents.
     pub(crate) fn spawns(&self) -> bool {
         matches!(self, Self::Spawn(_) | Self::Parallel(_))
     }

@@ -27,7 +27,7 @@ pub fn builtin_tool_specs() -> Vec<ToolSpec> {
     BuiltinTool::ALL.into_iter().map(spec).collect()
 }
 
-/// The tool as it is advertised.
+/// The specification of a built-in tool.
 pub(crate) fn spec(tool: BuiltinTool) -> ToolSpec {
     let (description, properties, required) = match tool {
         BuiltinTool::Spawn => spawn(),

@@ -13,7 +13,7 @@ use crate::tools::builtin::arguments::{BuiltinCall, Todo, TodoCall, TodoChange};
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::dispatch::Dispatcher;
 
-/// The list, as calls have made it.
+/// The list, as changed by the calls so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TodoList {
     items: Vec<Item>,
@@ -66,7 +66,7 @@ impl TodoList {
         }
     }
 
-    /// The list for whoever watches.
+    /// The list for watchers.
     pub(crate) fn items(&self) -> Vec<TodoItem> {
         let item = |item: &Item| TodoItem { content: item.content.clone(), status: item.status };
         self.items.iter().map(item).collect()

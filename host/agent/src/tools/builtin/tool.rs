@@ -23,7 +23,7 @@ pub(crate) enum BuiltinTool {
 pub(crate) struct Depth {
     /// The number of agents above; 0 = started by a person.
     pub(crate) level: u32,
-    /// The deepest that a subagent may stand.
+    /// The deepest allowed level of a subagent.
     pub(crate) max_depth: u32,
     /// Continues a copy of the parent's conversation.
     pub(crate) forked: bool,
@@ -88,17 +88,17 @@ impl Depth {
         Self { max_depth: self.max_depth.min(deepest), ..self }
     }
 
-    /// Returns whether another agent started it.
+    /// Returns whether another agent started the agent.
     pub(crate) fn is_child(self) -> bool {
         self.level > 0
     }
 
-    /// Returns whether it may hand work on.
+    /// Returns whether the agent may start subagents.
     pub(crate) fn supervises(self) -> bool {
         self.level < self.max_depth
     }
 
-    /// Returns whether an agent here is offered the tool, if it is granted.
+    /// Returns whether an agent at this depth is offered the tool, if granted.
     pub(crate) fn offers(self, tool: BuiltinTool) -> bool {
         match tool {
             BuiltinTool::Clarify => !self.is_child(),

@@ -23,7 +23,7 @@ use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
 use crate::tools::executor::CallExecutor;
 
-/// The text for a model where a required hook gave no answer.
+/// The text for a model if a required hook did not answer.
 const NO_ANSWER: &str = "the hook gave no answer";
 
 /// The combined result of the hooks of one call.
@@ -224,8 +224,7 @@ impl CallExecutor<'_> {
         Some(Ending::partial(RunError::Hook { reason }))
     }
 
-    /// Asks one hook, tells everybody, and turns a missing answer into a refusal where the
-    /// event has not happened yet.
+    /// Asks one hook, and announces its judgement. Before an event, a missing answer becomes a refusal.
     async fn consult(&self, hook: &Hook, input: &HookInput, tool: Option<&str>) -> Judgement {
         let job = self.job;
         let begun = Instant::now();
@@ -272,7 +271,7 @@ impl CallExecutor<'_> {
         [&self.job.agent.definition.name, self.job.agent.id.slug.as_str()]
     }
 
-    /// The work's result, unless the agent's time is up or it is cancelled before.
+    /// The result of work; `None` = the agent's time was up, or the agent was cancelled.
     async fn in_time<T>(&self, timer: &mut Timer, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

@@ -72,7 +72,7 @@ fn unfit(wasm: &Wasm) -> Option<String> {
     }
 }
 
-/// The program of a simple command; `None` where only a shell could tell.
+/// The program of a simple command; `None` = only a shell could find the program.
 fn program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+".contains(&b);

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::{MAX_HOOK_STDERR, MAX_HOOK_STDOUT};
 
-/// How long output is read after the command's end: its own output is in the pipe by then, but a process left
-/// behind may hold the pipe open.
+/// How long output is read after the command's end. Short, because the command's own output is in the pipe by
+/// then, and a process left behind may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 
 /// How long the host waits for a killed command to disappear.
@@ -27,11 +27,11 @@ pub(crate) struct Ran {
     pub(crate) stdout: Vec<u8>,
     /// True if stdout went past the bound.
     pub(crate) cut: bool,
-    /// The first of it.
+    /// The beginning of stderr.
     pub(crate) stderr: String,
 }
 
-/// Starts `command` in the workspace: by the broker where there is one, else from here.
+/// Starts `command` in the workspace, through the broker if there is one.
 pub(crate) async fn start(
     command: &str,
     workspace: &Path,

@@ -42,7 +42,7 @@ impl HookInput {
         input
     }
 
-    /// With what the call returned, up to a bound.
+    /// Adds the result of the call, cut at a bound.
     pub(crate) fn with_response(mut self, content: &str) -> Self {
         let kept = cut(content, MAX_HOOK_RESPONSE);
         let response = json!({ "content": kept, "truncated": kept.len() < content.len() });

@@ -55,7 +55,7 @@ impl Hook {
 }
 
 impl Component {
-    /// The component, read once. A failure is not kept: the file may come.
+    /// The component, read once. A failure is not stored, because the file may be added later.
     async fn wasm(&self) -> Result<&Wasm, String> {
         self.wasm.get_or_try_init(|| self.read()).await
     }

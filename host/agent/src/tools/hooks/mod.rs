@@ -56,7 +56,7 @@ enum Action {
     Component(Component),
 }
 
-/// A hook component, read when it is first needed and kept.
+/// A hook component, read on first use.
 #[derive(Debug)]
 struct Component {
     path: PathBuf,

@@ -1,11 +1,11 @@
-//! The meaning of a command's exit and output, as Claude Code's users know it. Pure.
+//! The meaning of a command's exit status and output, compatible with Claude Code's hooks. Pure.
 //!
 //! | exit | meaning |
 //! | --- | --- |
-//! | 0 | stdout is read, if it is a JSON object; other text means nothing, unless a decision stands in it: a decision that cannot be read whole, or that stands where none is read, is a denial |
-//! | 2 | no: stderr says why. Before a call it is not made; after one the model reads it; an agent that wants to stop goes on; a subagent's start cannot be kept back |
+//! | 0 | stdout is parsed if it is a JSON object. Other text means nothing, unless the text has a decision: a malformed decision, or a decision in a wrong place, is a denial |
+//! | 2 | no, with the reason in stderr. Before a call: the call is not made. After a call: the model reads the reason. At an agent's end: the agent continues. At a subagent's start: no effect |
 //! | 126, 127, 128 and more, a signal | the command did not run to its end: an error |
-//! | other | something went wrong that stops nothing, unless a decision stands in stdout; the person reads stderr |
+//! | other | a fault without effect, unless stdout has a decision; the person reads stderr |
 
 use belljar_definition::HookEvent;
 use serde::Deserialize;
@@ -180,7 +180,7 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     Ok(judgement)
 }
 
-/// Returns whether there is a model that reads on after the event.
+/// Returns whether a model reads further text after the event.
 fn takes_context(event: HookEvent) -> bool {
     match event {
         HookEvent::PreToolUse | HookEvent::PostToolUse | HookEvent::SubagentStart => true,

@@ -15,13 +15,13 @@ use crate::tools::nested::room::Room;
 pub(crate) struct Outer {
     /// The id, which begins the ids of nested calls.
     id: String,
-    /// The address of those in the journal.
+    /// The address of the nested calls in the journal.
     address: Arc<str>,
-    /// Their journal from before the process died.
+    /// The journal of the nested calls, from before the process died.
     past: Option<Arc<AgentPast>>,
-    /// How many there are.
+    /// The number of nested calls so far.
     made: AtomicUsize,
-    /// The forms of their answers, until returned.
+    /// The forms of the answers to nested calls, until returned.
     forms: Mutex<HashMap<usize, AnswerForm>>,
     /// The places of nested calls that match the record, or have none.
     followed: Mutex<HashSet<usize>>,
@@ -42,12 +42,12 @@ pub(crate) struct Nested<'a> {
     pub(crate) within: Option<&'a Within>,
     /// The name as called, perhaps an alias, for example `Read`.
     pub(crate) asked: &'a str,
-    /// The digest of the call as it was made, before any hook.
+    /// The digest of the call before any hook.
     pub(crate) called: &'a str,
 }
 
 impl Outer {
-    /// `nested`: the call's own place, if a tool made it.
+    /// Creates the record of a call. `nested` = the call's own place, if a tool made the call.
     pub(crate) fn new(
         id: &str,
         address: Arc<str>,
@@ -80,7 +80,7 @@ impl Outer {
         self.past.as_ref()
     }
 
-    /// The place of the first of so many more calls.
+    /// Reserves places for `calls` further calls; returns the first place.
     pub(crate) fn take(&self, calls: usize) -> usize {
         self.made.fetch_add(calls, Ordering::Relaxed)
     }
@@ -101,7 +101,7 @@ impl Outer {
         forms.get(&place).cloned().unwrap_or_default()
     }
 
-    /// The form of an answer that is told now.
+    /// Removes and returns the form of an answer.
     pub(crate) fn told(&self, place: usize) -> AnswerForm {
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         forms.remove(&place).unwrap_or_default()

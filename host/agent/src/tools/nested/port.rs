@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub(crate) reply: oneshot::Sender<Vec<PeerResult>>,
 }
 
-/// A tool's end of it.
+/// A tool's end of the port.
 pub(crate) struct PeersPort {
     tools: Arc<[PeerTool]>,
     requests: mpsc::Sender<Request>,

@@ -19,7 +19,7 @@ pub(crate) struct AnswerForm {
 /// One part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece {
-    /// True if it is JSON.
+    /// True for JSON, false for text.
     pub(crate) json: bool,
     /// The length of the part in bytes. A line feed separates two parts.
     pub(crate) bytes: usize,

@@ -9,7 +9,7 @@ use belljar_sandbox::Receipt;
 /// receipt.
 const MAX_KEPT: u64 = 1 << 20;
 
-/// The rest of it.
+/// The bytes left for records of nested calls.
 #[derive(Debug)]
 pub(crate) struct Room(AtomicU64);
 
@@ -44,7 +44,7 @@ impl Room {
     }
 }
 
-/// Bytes of the lists and texts whose length is the guest's choice.
+/// Bytes of the lists and texts whose length a guest chooses.
 fn size(receipt: &Receipt) -> u64 {
     let Receipt { denials, paths_read, paths_written, hosts, logs, stdout, stderr, .. } = receipt;
     let denials = denials.iter().map(|denial| denial.facts.len() + denial.what.len());

@@ -23,8 +23,8 @@ pub(crate) struct PersonContent {
     pub(crate) context: Option<String>,
 }
 
-/// The metadata of a person's message: what the turn began with. Empty where a run beside the
-/// conversation was remembered.
+/// The metadata of a person's message: the settings of the turn. Empty for a message about a run beside the
+/// conversation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PersonMetadata {
@@ -110,14 +110,14 @@ pub(crate) struct Batch {
     /// The calling subagent; `None` = the top agent.
     parent_subagent_id: Option<String>,
     counts: Counts,
-    /// The ids of their records.
+    /// The ids of the subagents' records.
     children: Vec<String>,
 }
 
 /// An attachment with the place in which it was saved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PutFile {
-    /// The path of the agent; empty for the one at the top.
+    /// The path of the agent; empty = the agent at the top.
     pub(crate) agent: String,
     pub(crate) call_id: String,
     pub(crate) name: String,

@@ -137,7 +137,7 @@ pub(crate) fn receipt_row(
     id: String,
     now: i64,
 ) -> NewReceipt {
-    /// The receipt with its place.
+    /// A receipt with the position of its call.
     #[derive(Serialize)]
     struct Placed<'a> {
         #[serde(flatten)]

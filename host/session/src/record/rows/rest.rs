@@ -1,10 +1,10 @@
-//! The parts of an outcome without a column of their own.
+//! The parts of an outcome that have no separate column.
 
 use belljar_agent::{Attachment, Outcome, RunError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The parts of an outcome without a column of their own.
+/// The parts of an outcome that have no separate column.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Rest {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::rest::Rest;
 use super::{column, present, value};
 
-/// Characters of a subagent's conclusion in its summary.
+/// Characters of a conclusion in a subagent's summary.
 const MAX_SUMMARY: usize = 400;
 
-/// The `result` of a subagent: all but the first two once it has ended.
+/// The `result` of a subagent. Before the end, only the first two fields are present.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChildResult {
@@ -25,7 +25,7 @@ pub(crate) struct ChildResult {
     pub(crate) usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<Usage>,
-    /// `Some(None)`: it concluded without any.
+    /// `Some(None)` = the subagent concluded without findings.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub(crate) findings: Option<Option<Findings>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ pub(crate) fn queued_record(
     }
 }
 
-/// Puts the outcome of a subagent into its record.
+/// Writes the outcome of a subagent into the subagent's record.
 pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
     let outcome = &child.outcome;
     record.tool_names = outcome.receipts.iter().map(|receipt| receipt.tool.clone()).collect();

@@ -70,8 +70,8 @@ impl Handed {
 }
 
 impl Note {
-    /// `ids` = ids of the result's files, in order. Each call serializes its own rows, because a whole batch
-    /// at once would take a processor from later calls.
+    /// Serializes a result. `ids` = ids of the result's files, in order. Done in each call, because
+    /// serializing a whole batch at once would delay later calls.
     fn of(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
         let mut note = Self { used: result.sampled, ..Self::default() };
         for receipt in &result.receipts {
@@ -197,7 +197,7 @@ impl Scribe {
         Self { place: of_session, sender, now, full }
     }
 
-    /// Hands over a result, with the ids of its files; waits where too many wait.
+    /// Enqueues a result, with the ids of its files; waits while the queue is full.
     pub(super) async fn note(&self, result: &DirectResult, files: &[String]) {
         let note = Note::of(&self.place, result, files);
         if self.sender.capacity() <= MAX_WAITING - MAX_BATCH {
@@ -273,7 +273,7 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
     ]
 }
 
-/// The agent as sessions and usage name it.
+/// The agent's identity in sessions and usage.
 fn identity(agent: &str) -> String {
     format!("home/{agent}")
 }
