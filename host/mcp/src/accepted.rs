@@ -19,7 +19,7 @@ pub struct Accepted {
     /// The protocol revision at the acceptance.
     #[serde(default)]
     pub revision: Revision,
-    /// Its tools.
+    /// The tools.
     pub tools: Vec<ListedTool>,
 }
 

@@ -28,7 +28,7 @@ impl Revision {
     /// Every one, the newest first.
     pub const ALL: [Self; 2] = [Self::Stateless, Self::Sessions];
 
-    /// Its dated name.
+    /// The dated name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sessions => "2025-11-25",
@@ -41,7 +41,7 @@ impl Revision {
         Self::ALL.into_iter().find(|revision| revision.as_str() == name)
     }
 
-    /// Its name in a header.
+    /// The name in a header.
     pub(crate) fn header(self) -> HeaderValue {
         HeaderValue::from_static(self.as_str())
     }

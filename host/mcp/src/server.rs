@@ -175,7 +175,7 @@ impl Server {
         self.program.as_ref()
     }
 
-    /// Its name in `belljar.toml`.
+    /// The name in `belljar.toml`.
     pub fn name(&self) -> &str {
         &self.name
     }

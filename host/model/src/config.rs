@@ -102,7 +102,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Its name in a configuration and in model ids.
+    /// The name in a configuration and in model ids.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()

@@ -111,13 +111,13 @@ impl Image {
         Self::new(Bytes::from(data), said)
     }
 
-    /// Its media type.
+    /// The media type.
     #[must_use]
     pub fn media_type(&self) -> &'static str {
         self.media_type.media_type()
     }
 
-    /// Its bytes, counted.
+    /// The bytes, counted.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size

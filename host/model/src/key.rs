@@ -44,7 +44,7 @@ pub enum KeyError {
     /// The variable is not set, or empty.
     #[error("the environment variable `{name}` is not set; it should hold the key")]
     EnvUnset {
-        /// Its name.
+        /// The name.
         name: String,
     },
     /// The file cannot be read.

@@ -95,7 +95,7 @@ pub enum ModelResolveError {
     /// The configured model cannot be used.
     #[error("model `{name}` cannot be used: {source}")]
     Config {
-        /// Its name; escaped.
+        /// The name; escaped.
         name: String,
         /// The reason.
         source: ConfigError,

@@ -21,7 +21,7 @@ impl ModelRole {
     pub const ALL: [Self; 5] =
         [Self::Main, Self::Fast, Self::Strong, Self::Compaction, Self::Fallback];
 
-    /// Its name in the `[roles]` table.
+    /// The name in the `[roles]` table.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()

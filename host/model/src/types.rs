@@ -150,7 +150,7 @@ impl Message {
         Self::Assistant { text: text.into(), calls: Vec::new(), reasoning: None }
     }
 
-    /// Its images.
+    /// The images.
     #[must_use]
     pub fn images(&self) -> &[Image] {
         match self {

@@ -12,7 +12,7 @@ use crate::openai;
 pub struct Route {
     /// The operation.
     pub op: Op,
-    /// Its method.
+    /// The method.
     pub verb: Verb,
     /// The path; `{name}` is a parameter, for example `/v1/sessions/{id}`.
     pub path: &'static str,
@@ -361,7 +361,7 @@ impl Op {
         ROUTES.iter().find(|route| route.op == self).map_or(Needs::Operator, |route| route.needs)
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         self.into()
     }

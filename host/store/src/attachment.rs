@@ -19,9 +19,9 @@ pub struct NewAttachment {
     pub id: String,
     /// The call that attached the file; `None` = a person did.
     pub call_id: Option<String>,
-    /// Its name. Foreign text.
+    /// The name. Foreign text.
     pub name: String,
-    /// Its media type, as stated. Foreign text.
+    /// The media type, as stated. Foreign text.
     pub media_type: String,
     /// The content, at most [`MAX_ATTACHMENT_BYTES`].
     pub data: Vec<u8>,
@@ -32,17 +32,17 @@ pub struct NewAttachment {
 /// A stored file without its content.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredAttachment {
-    /// Its id.
+    /// The id.
     pub id: String,
     /// The message with the file.
     pub message: String,
     /// The call that attached the file; `None` = a person did.
     pub call_id: Option<String>,
-    /// Its name. Foreign text.
+    /// The name. Foreign text.
     pub name: String,
-    /// Its media type, as stated. Foreign text.
+    /// The media type, as stated. Foreign text.
     pub media_type: String,
-    /// Its bytes.
+    /// The bytes.
     pub size: i64,
     /// The time of attaching, in milliseconds since 1970.
     pub created: i64,

@@ -79,7 +79,7 @@ pub enum StoreError {
     NotFound {
         /// The kind of thing that was looked for.
         what: &'static str,
-        /// Its id, escaped.
+        /// The id, escaped.
         id: String,
     },
     /// Several fit.
@@ -127,7 +127,7 @@ pub enum StoreError {
     Conflict {
         /// The message that was to be changed.
         what: &'static str,
-        /// Its id, escaped.
+        /// The id, escaped.
         id: String,
     },
     /// The tenant has its maximum of such objects.

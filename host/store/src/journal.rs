@@ -16,11 +16,11 @@ use crate::words::{JournalKind, SessionKind};
 pub struct JournalEntry {
     /// The address of the agent within the turn.
     pub agent: String,
-    /// Its step.
+    /// The step.
     pub step: i64,
     /// The place within the step.
     pub position: i64,
-    /// Its kind.
+    /// The kind.
     pub kind: JournalKind,
     /// The content, in the caller's form.
     pub body: Value,

@@ -29,7 +29,7 @@ pub struct NewLogin {
 pub struct StoredLogin {
     /// The id for look-up; not secret.
     pub id: String,
-    /// Its tenant.
+    /// The tenant.
     pub tenant: String,
     /// [`crate::Tenant::id`] of its tenant.
     #[serde(skip)]

@@ -33,9 +33,9 @@ pub struct NewMessage {
 pub struct Finished {
     /// The status at the end.
     pub status: MessageStatus,
-    /// Its content.
+    /// The content.
     pub content: Value,
-    /// Its metadata.
+    /// The metadata.
     pub metadata: Value,
     /// The time of the change, in milliseconds since 1970.
     pub updated: i64,
@@ -44,17 +44,17 @@ pub struct Finished {
 /// A message as stored.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct StoredMessage {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its place in the session, from 1.
+    /// The place in the session, from 1.
     pub sort_order: i64,
     /// The sender.
     pub role: Role,
     /// The status.
     pub status: MessageStatus,
-    /// Its content.
+    /// The content.
     pub content: Value,
-    /// Its metadata.
+    /// The metadata.
     pub metadata: Value,
     /// The time of appending, in milliseconds since 1970.
     pub created: i64,

@@ -28,7 +28,7 @@ pub struct Registry {
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Tenant {
-    /// Its name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
+    /// The name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
     pub name: String,
     /// The permanent id: the name of the directory below the data root. Random and unique, even against a
     /// deleted tenant of the same name. For tenants made by an older program, the name.
@@ -44,11 +44,11 @@ pub struct Tenant {
 pub struct NewKey {
     /// The id for look-up; not secret.
     pub id: String,
-    /// Its tenant.
+    /// The tenant.
     pub tenant: String,
-    /// Its title for a person. Foreign text.
+    /// The title for a person. Foreign text.
     pub label: String,
-    /// Its scopes.
+    /// The scopes.
     pub scope: KeyScope,
     /// The digest of the secret; the secret itself is not stored.
     pub secret_hash: String,
@@ -61,16 +61,16 @@ pub struct NewKey {
 pub struct StoredKey {
     /// The id for look-up; not secret.
     pub id: String,
-    /// Its tenant.
+    /// The tenant.
     pub tenant: String,
     /// [`Tenant::id`] of its tenant.
     #[serde(skip)]
     pub tenant_id: String,
     /// True if the tenant is disabled: the key is invalid then.
     pub tenant_disabled: bool,
-    /// Its title for a person. Foreign text.
+    /// The title for a person. Foreign text.
     pub label: String,
-    /// Its scopes.
+    /// The scopes.
     pub scope: KeyScope,
     /// The digest of its secret. To be compared in constant time.
     #[serde(skip)]

@@ -18,9 +18,9 @@ const MAX_NAMED: usize = 5;
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredSession {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its title for a person. Foreign text.
+    /// The title for a person. Foreign text.
     pub title: String,
     /// The agent's identity.
     pub agent: String,
@@ -28,7 +28,7 @@ pub struct StoredSession {
     pub workspace: String,
     /// The model, by name or alias; empty = the agent's own choice.
     pub model: String,
-    /// Its kind.
+    /// The kind.
     pub kind: SessionKind,
     /// The time of the beginning, in milliseconds since 1970.
     pub created: i64,
@@ -39,7 +39,7 @@ pub struct StoredSession {
 /// The part of a session that may become another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionHead {
-    /// Its title for a person. Foreign text.
+    /// The title for a person. Foreign text.
     pub title: String,
     /// The agent's identity.
     pub agent: String,

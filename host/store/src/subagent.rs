@@ -30,21 +30,21 @@ pub struct SubagentRecord {
     pub chain_id: String,
     /// The origin of the definition.
     pub source: SubagentSource,
-    /// Its identity: scope and slug.
+    /// The identity: scope and slug.
     pub agent: String,
     /// The title for a person.
     pub display_name: String,
-    /// Its task.
+    /// The task.
     pub goal: String,
-    /// Its context beside the task.
+    /// The context beside the task.
     pub context: Option<String>,
     /// The status.
     pub status: SubagentStatus,
-    /// Its model.
+    /// The model.
     pub model: String,
     /// The called tools, each once.
     pub tool_names: Vec<String>,
-    /// Its conclusion, in short.
+    /// The conclusion, in short.
     pub summary: String,
     /// The result, in the caller's form.
     pub result: Value,

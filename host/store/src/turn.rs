@@ -21,7 +21,7 @@ const LAST: &str = "\u{7f}";
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTurn {
-    /// Its session.
+    /// The session.
     pub session: StoredSession,
     /// The person's message; `None` = no message precedes the answer.
     pub asked: Option<StoredMessage>,

@@ -27,7 +27,7 @@ pub enum Write {
     SessionKind {
         /// The session.
         session: String,
-        /// Its kind.
+        /// The kind.
         kind: SessionKind,
     },
     /// Another title, agent and model of a session.
@@ -61,7 +61,7 @@ pub enum Write {
         session: String,
         /// The message.
         message: String,
-        /// Its metadata.
+        /// The metadata.
         metadata: Value,
         /// The time of the change, in milliseconds since 1970.
         updated: i64,

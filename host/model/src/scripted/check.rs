@@ -20,7 +20,7 @@ pub struct ScriptMismatch {
     pub origin: PathBuf,
     /// The name of the calling agent.
     pub agent: String,
-    /// Its spawn index.
+    /// The spawn index.
     pub spawn: u32,
     /// Number of the turn, from 1.
     pub turn: usize,

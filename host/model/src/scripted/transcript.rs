@@ -79,7 +79,7 @@ pub enum ScriptError {
     TooLarge {
         /// The file of the text.
         origin: PathBuf,
-        /// Its size.
+        /// The size.
         bytes: usize,
     },
     /// The text is not YAML, or has an unknown or missing field.

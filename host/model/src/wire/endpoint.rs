@@ -53,7 +53,7 @@ pub enum EndpointError {
     /// A header cannot be sent.
     #[error("header `{name}` {reason}")]
     Header {
-        /// Its name; escaped.
+        /// The name; escaped.
         name: String,
         /// The fault. Never shows the value.
         reason: &'static str,

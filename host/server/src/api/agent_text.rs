@@ -24,7 +24,7 @@ pub(crate) struct AgentText {
     pub(crate) slug: Option<Slug>,
     /// The definition, with the rights that it would get.
     pub(crate) definition: Option<DefinitionBody>,
-    /// Its system prompt.
+    /// The system prompt.
     pub(crate) body: Option<String>,
     pub(crate) diagnostics: Vec<DiagnosticBody>,
     /// The agent that the text would be, if stored.

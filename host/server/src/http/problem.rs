@@ -60,7 +60,7 @@ pub(crate) struct KindRow {
     pub(crate) kind: Kind,
     /// The last part of its type, `/problems/NAME`.
     pub(crate) name: &'static str,
-    /// Its status.
+    /// The status.
     pub(crate) status: u16,
     /// The kind in general.
     pub(crate) title: &'static str,
@@ -153,7 +153,7 @@ impl ProblemBody {
 }
 
 impl Kind {
-    /// Its row.
+    /// The row.
     pub(crate) fn row(self) -> &'static KindRow {
         // A test checks that the table has every kind.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
@@ -223,7 +223,7 @@ impl Problem {
         }
     }
 
-    /// Its kind.
+    /// The kind.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

@@ -35,7 +35,7 @@ pub(crate) struct ToBegin {
 pub(crate) struct Begun {
     pub(crate) ctx: Ctx,
     pub(crate) turn: RunningTurn,
-    /// Its caller.
+    /// The caller.
     pub(crate) awaited: Awaited,
 }
 

@@ -13,7 +13,7 @@ const TEXT: [&str; 5] = ["text", "input_text", "output_text", "refusal", "summar
 /// The texts and the images of a content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Content {
-    /// Its texts, joined by line feeds.
+    /// The texts, joined by line feeds.
     pub(crate) text: String,
     pub(crate) images: Vec<Image>,
 }

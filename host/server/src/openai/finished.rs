@@ -30,7 +30,7 @@ pub(crate) struct Finished {
     pub(crate) standing: Standing,
     /// The texts of the steps, without blank ones.
     pub(crate) texts: Vec<String>,
-    /// Its calls of the caller's tools.
+    /// The calls of the caller's tools.
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) error: Option<RunError>,
     pub(crate) usage: Usage,

@@ -18,11 +18,11 @@ type Named = fn(&mut crate::openapi::document::Schemas) -> String;
 pub(crate) struct Doc {
     /// The effect of it, in a line.
     pub(crate) summary: &'static str,
-    /// Its group.
+    /// The group.
     pub(crate) tag: &'static str,
     /// The body, if any.
     pub(crate) body: Option<Named>,
-    /// Its answer.
+    /// The answer.
     pub(crate) gives: Gives,
     /// The parameters behind the `?`.
     pub(crate) query: &'static [Query],

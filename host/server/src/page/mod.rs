@@ -21,7 +21,7 @@ use crate::http::respond::accepts;
 
 /// A file of the page.
 pub(crate) struct File {
-    /// Its path below `dist`.
+    /// The path below `dist`.
     name: &'static str,
     media_type: &'static str,
     bytes: &'static [u8],

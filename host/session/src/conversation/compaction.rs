@@ -73,7 +73,7 @@ pub(crate) struct Done {
     pub(crate) messages: Option<Vec<Message>>,
     /// The number of turns that the new summary covers and an earlier summary did not.
     pub(crate) turns: usize,
-    /// Its usage, also where there is no summary.
+    /// The usage, also where there is no summary.
     pub(crate) used: Usage,
     /// The reason why no summary was made.
     pub(crate) problem: Option<CompactProblem>,

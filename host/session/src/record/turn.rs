@@ -38,7 +38,7 @@ pub struct Turn<S = Recorded> {
     pub asked: String,
     /// The agent's message, to which the turn's rows belong: a placeholder until the turn ends.
     pub message: String,
-    /// Its run.
+    /// The run.
     pub run: RunId,
     /// The state: stored with an outcome, or open.
     pub state: S,
@@ -65,7 +65,7 @@ pub struct Open {
 /// The state of a stored turn.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Its session.
+    /// The session.
     pub session: Arc<StoredSession>,
     /// The status: `in_flight` while a process runs the turn, `interrupted` when the process has died;
     /// otherwise the turn's ending.

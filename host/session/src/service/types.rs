@@ -71,7 +71,7 @@ pub struct TurnRequest {
 /// The parts of a session to change; `None` = unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
-    /// Its title.
+    /// The title.
     pub title: Option<String>,
     /// The agent, by name.
     pub agent: Option<String>,
@@ -103,7 +103,7 @@ pub enum ServiceError {
     /// The agent is blocked.
     #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
     Blocked {
-        /// Its identity.
+        /// The identity.
         agent: String,
         /// The reason.
         reasons: Vec<String>,

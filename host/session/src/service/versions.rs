@@ -21,9 +21,9 @@ use super::types::ServiceLimits;
 /// One version of settings, grants and tools for a tenant's turns.
 #[derive(Debug)]
 pub struct Version {
-    /// Its agents, grants, tools and models.
+    /// The agents, grants, tools and models.
     pub host: Host,
-    /// Its limits at a time and in a day.
+    /// The limits at a time and in a day.
     pub limits: ServiceLimits,
 }
 

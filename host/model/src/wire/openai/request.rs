@@ -141,7 +141,7 @@ struct WireCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: WireFunction<'a>,
-    /// Its signature.
+    /// The signature.
     #[serde(flatten)]
     signed: Option<&'a Map<String, Value>>,
 }
