@@ -3,13 +3,13 @@
 mod blocking;
 mod commands;
 mod edges;
+mod glossary;
 mod guide;
 mod invariants;
 mod public;
 mod rings;
 mod source;
 mod walks;
-mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(invariants::breaches(&files));
     breaches.extend(public::breaches(&files));
     breaches.extend(rings::breaches(&files));
-    breaches.extend(words::breaches(&files));
+    breaches.extend(glossary::breaches(&files));
     breaches.extend(guide::breaches(root, &files));
     breaches.extend(walks::breaches(&files));
     breaches.extend(crate::prose::breaches(&files));
