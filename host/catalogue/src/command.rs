@@ -1,4 +1,4 @@
-//! Commands as tools: the form that a manifest states, given to the component.
+//! Gives components the form of a command that their manifest states.
 
 use belljar_definition::ToolManifest;
 use belljar_sandbox::{CommandForm, Wasm};

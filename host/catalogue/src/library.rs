@@ -28,7 +28,7 @@ pub type SkillLibrary = Library<Skill>;
 /// One directory of agent, team or skill files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// The scope of the files.
+    /// The scope of the files, for example the home.
     pub scope: Scope,
     /// The directory; it may be missing.
     pub dir: PathBuf,
@@ -173,7 +173,7 @@ impl Root {
 }
 
 impl Library {
-    /// Reads all agent files below the roots; see [`Library::of`].
+    /// Reads all agent files below the roots like [`Library::of`], without stock entries.
     pub fn open(
         roots: Vec<Root>,
         context: impl Into<AgentContext>,
@@ -245,8 +245,8 @@ impl<D: Filed + PartialEq> Library<D> {
         all
     }
 
-    /// Checks the files and reads those whose size, times or inode changed. Returns the changes; a removal
-    /// through a broken edit is also logged as a warning.
+    /// Scans the files, and reads those whose size, times or inode changed. Returns the changes; a removal by
+    /// a broken edit is also logged as a warning.
     pub fn refresh(&self) -> Vec<LibraryChange> {
         self.refresh_until(&StopSignal::never()).unwrap_or_default()
     }

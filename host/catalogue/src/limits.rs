@@ -20,5 +20,5 @@ pub const MAX_MANIFEST_BYTES: u64 = 256 << 10;
 /// Most bytes of a component in `tools/NAME/`; a Python tool has 18 MB.
 pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
-/// Most tool directories below `tools/`.
+/// Most tool directories below `tools/`; further ones are not read.
 pub const MAX_TOOL_DIRS: usize = 256;

@@ -17,10 +17,10 @@ use belljar_policy::{ShownPath as _, ToolName};
 
 use crate::tool_files::{ReadError, read_bounded};
 
-/// The beginning of every tool's name of a server, for example `mcp__work__calendar_list`.
+/// The prefix of every server's tool names, for example `mcp__work__calendar_list`.
 const OF_SERVERS: &str = "mcp__";
 
-/// The configured servers, and whose each tool is.
+/// The configured servers, with the index of their tools.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
     servers: Vec<Arc<Server>>,
@@ -29,7 +29,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// The servers of these settings; `directory` has a file for each with accepted tools.
+    /// Reads the servers of these settings; `directory` has a file for each with its accepted tools.
     pub(crate) fn of(directory: &Path, settings: &Settings) -> Self {
         let mut all = Self::default();
         for (name, setting) in &settings.mcp {
@@ -143,11 +143,12 @@ impl Servers {
     }
 }
 
-/// A server for a client, without accepted tools.
+///
+/// The client's description of a server, without accepted tools.
 ///
 /// # Errors
 ///
-/// When the address is invalid.
+/// The address is invalid.
 pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     let timeout = setting.timeout_seconds.map(Duration::from_secs);
     let (host, secrets) = (setting.host.clone(), setting.secrets.clone());
@@ -166,7 +167,7 @@ pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     }))
 }
 
-/// The file locked during changes to its neighbours. No server can have such a name.
+/// The file that is locked during changes to the other files. No server can have such a name.
 const LOCK: &str = ".lock";
 
 /// The files of tokens in a directory, one for each server.
@@ -198,11 +199,12 @@ impl KeepTokens for TokenFiles {
 }
 
 impl TokenFiles {
-    /// Removes the tokens of a server; whether there were some.
+    ///
+    /// Removes the tokens of a server; returns whether any existed.
     ///
     /// # Errors
     ///
-    /// When they cannot be removed.
+    /// The tokens cannot be removed.
     pub fn forget(&self, server: &str) -> Result<bool, String> {
         let path = self.0.join(Tokens::file(server));
         if !path.exists() {
@@ -231,7 +233,7 @@ impl TokenFiles {
         Ok(file)
     }
 
-    /// Writes beside the file and renames: a renewal must not be lost halfway.
+    /// Writes to a temporary file and renames it, so that a crash loses neither the old nor the new tokens.
     fn put(&self, server: &str, tokens: &Tokens) -> Result<(), String> {
         let text = tokens.text().map_err(|why| why.to_string())?;
         let path = self.0.join(Tokens::file(server));
@@ -243,7 +245,7 @@ impl TokenFiles {
     }
 }
 
-/// A program's server for a client, with its accepted tools.
+/// The client's description of a program's server, with its accepted tools.
 fn of_program(
     name: &str,
     setting: &McpProgram,
@@ -268,7 +270,7 @@ fn granted(grants: &McpGrants, directories: Vec<PathBuf>) -> Granted {
     Granted { elicitation: grants.elicitation, sampling, roots }
 }
 
-/// The address of a program's server: a reserved name that leads nowhere.
+/// The address of a program's server: a reserved name that resolves to no address.
 const NOWHERE: &str = "https://command.invalid";
 
 /// The description of a server's program for the broker.
@@ -286,7 +288,7 @@ pub fn program(name: &str, setting: &McpProgram) -> Program {
     }
 }
 
-/// A tool of a server as a model is shown it.
+/// The description of a server's tool for a model.
 pub(crate) fn spec(name: &ToolName, tool: &ListedTool) -> ToolSpec {
     ToolSpec {
         name: name.as_str().to_owned(),

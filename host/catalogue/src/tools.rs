@@ -151,8 +151,8 @@ impl ToolCatalogue {
         catalogue
     }
 
-    /// Adds the tools installed in `dir` (`~/.belljar/tools`). Reads and describes them in parallel; a faulty
-    /// tool does not stop others from loading.
+    /// Adds the tools installed in `dir` (`~/.belljar/tools`). Reads and describes them concurrently; a
+    /// faulty tool does not stop others from loading.
     #[must_use]
     pub async fn with_home(mut self, dir: &Path, settings: &Settings, sandbox: &Sandbox) -> Self {
         let (installed, problems) = tool_files::scan(dir, |name| self.reserved(name)).await;
@@ -198,7 +198,7 @@ impl ToolCatalogue {
         self
     }
 
-    /// The names that agent files and grants may use.
+    /// The names of tools that agent files and grants may use.
     pub fn known(&self) -> KnownTools {
         let host = BUILTIN_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
         let owned = self.owners.keys().chain(self.held.keys()).cloned();

@@ -158,7 +158,7 @@ impl FileChange {
 /// A text before and after; `None` = no file on that side.
 type Sides = (Option<String>, Option<String>);
 
-/// The changes of an overlay, sorted by path; a directory comes before its content.
+/// The changes of an overlay, sorted by path, with each directory before its content.
 #[derive(Clone)]
 pub struct Changes {
     pub(crate) files: Vec<FileChange>,
@@ -282,7 +282,7 @@ impl Changes {
         Ok(())
     }
 
-    /// The number of changes left out of a patch: those below `.git`, which `git apply` refuses.
+    /// The number of changes that a patch leaves out: those below `.git`, which `git apply` refuses.
     pub fn not_in_patch(&self) -> usize {
         self.files.iter().filter(|file| is_gits(&file.path)).count()
     }

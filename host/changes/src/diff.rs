@@ -23,13 +23,13 @@ pub(crate) const MAX_LINES: usize = 1 << 18;
 /// Steps of one comparison: a step compares two lines, or visits a point of the search.
 pub(crate) const MAX_STEPS: u64 = 1 << 25;
 
-/// Edits of one search before it accepts a partial result, because memory grows with the square.
+/// The most edits of one search step, because its memory grows with the square of this number.
 const MAX_EDITS: usize = 512;
 
 /// Steps between two checks of the signal.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// Lines of the first text that are replaced by lines of the second.
+/// Lines of the first text, and the lines of the second text that replace them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hunk {
     pub(crate) before: Range<u32>,

@@ -74,7 +74,7 @@ impl From<Stop> for ChangesError {
     }
 }
 
-/// Executes steps of one apply in one workspace.
+/// Executes the steps of one apply in one workspace.
 pub(crate) struct Executor<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) entry: &'a Entry,

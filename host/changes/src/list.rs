@@ -28,7 +28,7 @@ const DEEPEST: usize = 256;
 pub(crate) enum Depth {
     /// Only their names; no file is read.
     Names,
-    /// Also whether they can be applied.
+    /// Also their conflicts.
     Conflicts,
 }
 
@@ -173,7 +173,7 @@ impl Lister<'_> {
         }
     }
 
-    /// The present place in the workspace of a path in the agent's view.
+    /// The present path in the workspace of a path in the agent's view.
     fn place(&self, path: &Path) -> PathBuf {
         let above = path.ancestors().skip(1).find_map(|above| Some((above, self.dirs.get(above)?)));
         match above {

@@ -93,7 +93,7 @@ fn put(
     hunks: &[u8],
     out: &mut impl Write,
 ) -> io::Result<()> {
-    // Below a directory that was renamed, each file is.
+    // Each file below a renamed directory is renamed too.
     let from = match &file.kind {
         FileDifference::Renamed { from, .. } => from,
         FileDifference::Added => &file.path,
@@ -139,7 +139,7 @@ fn put(
             if hunks.is_empty() {
                 return Ok(());
             }
-            // A name with a space ends where the tab is.
+            // A tab marks the end of a name with a space.
             let tab =
                 |path: &Path| if path.as_os_str().as_bytes().contains(&b' ') { "\t" } else { "" };
             let (a_tab, b_tab) = (tab(from), tab(path));
@@ -186,7 +186,7 @@ fn quoted(before: &str, path: &Path) -> String {
             b'\r' => out.push_str("\\r"),
             byte if plain(byte) => out.push(char::from(*byte)),
             byte => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\\{byte:03o}");
             }
         }
@@ -194,7 +194,7 @@ fn quoted(before: &str, path: &Path) -> String {
     out + "\""
 }
 
-/// The name of a content in git's store.
+/// The id of a content in git's object store.
 fn id(side: &Side) -> io::Result<String> {
     let sum = match side {
         Side::Nothing => return Ok("0".repeat(40)),
@@ -269,7 +269,7 @@ impl<W: Write> Lines<'_, W> {
     fn put(&mut self) -> io::Result<()> {
         let len = self.line.len();
         let mut text = Vec::with_capacity(LINE * 5 / 4 + 2);
-        // 1 to 26 are capitals, 27 to 52 small letters.
+        // The length of a line as a letter: 1 to 26 are capitals, 27 to 52 small letters.
         let count = u8::try_from(len).unwrap_or(0);
         text.push(if count <= 26 { b'A' + count - 1 } else { b'a' + count - 27 });
         for part in self.line.chunks(4) {

@@ -1,4 +1,4 @@
-//! Paths in JSON: text, or bytes if not UTF-8.
+//! Paths in JSON: as text, or as bytes if not UTF-8.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -31,8 +31,7 @@ impl Form {
     }
 }
 
-/// Paths with fast look-ups of ancestors and descendants: a set may have as many paths as changes, and each
-/// change is looked up.
+/// A set of paths with fast look-ups of ancestors and descendants, because each of many changes is looked up.
 #[derive(Debug, Default)]
 pub(crate) struct PathSet<'a>(BTreeSet<&'a Path>);
 

@@ -28,7 +28,7 @@ pub struct Review {
     stop: StopSignal,
 }
 
-/// The end of an interrupted apply or undo.
+/// How opening a review ended an interrupted apply or undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recovered {
     /// All changes were applied; the overlay now shows the workspace's files.
@@ -365,7 +365,8 @@ impl Review {
             }
             Step::Put { .. } | Step::MakeDir { .. } | Step::Place { .. } => None,
         });
-        // A file that differed from the agent's original before the apply still differs now.
+        // Files that differed from the agent's original before the apply still differ, so they are
+        // left out.
         let befores = record.befores_by_place();
         let stays: HashSet<&PathBuf> = left.iter().collect();
         let same = |place: &Path| befores.get(place).is_none_or(|(_, was)| was.same);

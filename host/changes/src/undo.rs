@@ -1,4 +1,4 @@
-//! Undoing an apply: only while all its files are unchanged.
+//! Undoes an apply, provided that all its files are unchanged.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

@@ -56,7 +56,7 @@ pub struct CatalogEntry<D = AgentDefinition> {
     pub id: AgentId,
     /// The definition in its file.
     pub definition: D,
-    /// Warnings and notes about its file.
+    /// Warnings and notes about the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -71,7 +71,7 @@ pub struct Skipped {
     pub reason: SkipReason,
 }
 
-/// Why a file is not used.
+/// Why a file is unused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipReason {
     /// The file is invalid.
@@ -150,7 +150,7 @@ impl<D> Default for Catalog<D> {
 }
 
 impl Catalog {
-    /// The agents of these files; see [`Catalog::of`].
+    /// Builds the catalogue of agents from these files; see [`Catalog::of`].
     pub fn build(
         files: Vec<SourceFile>,
         context: impl Into<AgentContext>,
@@ -159,7 +159,7 @@ impl Catalog {
         Self::of(files, &context.into(), project_override)
     }
 
-    /// The agents that are in use.
+    /// The used agents.
     pub fn agents(&self) -> &[CatalogEntry] {
         &self.entries
     }

@@ -1,4 +1,4 @@
-//! Faults of a file: the fault, the place, and the remedy.
+//! Findings about a file: the fault, the place, and the remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ pub const MAX_DIAGNOSTICS: usize = 50;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// Information; nothing is wrong.
     Note,
-    /// The file is used, but perhaps not as its author expects.
+    /// The file is used, but perhaps not as its author intended.
     Warning,
-    /// The file is not used.
+    /// The file is unused.
     Error,
 }
 
@@ -34,15 +34,15 @@ pub struct Diagnostic {
     pub column: u32,
     /// The severity.
     pub severity: Severity,
-    /// A stable word for programs, for example `unknown-field`.
+    /// A stable code for programs, for example `unknown-field`.
     pub code: &'static str,
     /// The fault: lower case, no final period.
     pub message: String,
-    /// The remedy that is open to the reader.
+    /// Advice for the reader.
     pub hint: Option<String>,
 }
 
-/// A place in a file: line and column from 1, 0 = none.
+/// A position in a file: line and column from 1, 0 = none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) line: u32,
@@ -59,14 +59,14 @@ pub(crate) struct Findings<'a> {
 }
 
 impl Diagnostic {
-    /// An error that concerns the file as a whole.
+    /// An error about the file as a whole.
     pub fn of_file(path: &Path, code: &'static str, message: String) -> Self {
         let (line, column, severity) = (0, 0, Severity::Error);
         Self { path: path.to_path_buf(), line, column, severity, code, message, hint: None }
     }
 
-    /// The affected lines of `source`, the file's text, for a person; `None` = the finding is about no line,
-    /// or `source` lacks it.
+    /// The affected lines of `source`, the file's text, for a person; `None` = the finding has no line, or
+    /// `source` does not have it.
     pub fn snippet(&self, source: &str) -> Option<Snippet> {
         Snippet::new(source, self.severity, self.line, self.column)
     }
@@ -150,7 +150,7 @@ impl<'a> Findings<'a> {
         self.list.len() >= MAX_DIAGNOSTICS
     }
 
-    /// Counts a finding that is not kept, because [`Findings::is_full`].
+    /// Counts a finding that is dropped because [`Findings::is_full`].
     pub(crate) fn drop_one(&mut self, severity: Severity) {
         self.worst = self.worst.max(Some(severity));
         self.dropped += 1;
@@ -160,7 +160,7 @@ impl<'a> Findings<'a> {
         self.worst == Some(Severity::Error)
     }
 
-    /// The findings in the order of the file.
+    /// The findings, ordered by position.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|found| (found.line, found.column));
         if self.dropped > 0 {
@@ -178,7 +178,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The place of a byte offset in a text.
+/// The position of a byte offset in a text.
 pub(crate) fn place_of(text: &str, offset: usize) -> Position {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.bytes().filter(|b| *b == b'\n').count();

@@ -95,8 +95,8 @@ impl Dialect {
     pub const WITH_TOOLS: [Self; 5] =
         [Self::ClaudeCode, Self::OpenCode, Self::Copilot, Self::GeminiCli, Self::Pi];
 
-    /// Detects the dialect by the file's name and fields. Only the first rule is a promise; the others decide
-    /// which tool names are tried first.
+    /// Detects the dialect by the file's name and fields. Only the first rule is guaranteed; the others
+    /// decide which tool names are tried first.
     pub(crate) fn detect(path: &Path, fields: &[(Key, Node)]) -> Self {
         let get = |name: &str| fields.iter().find(|(key, _)| key.text == name).map(|(_, n)| n);
         let has = |names: &[&str]| names.iter().any(|name| get(name).is_some());

@@ -1,8 +1,10 @@
-//! Text to validated types: agents, teams, skills, tool manifests, settings and grants.
 //!
-//! Pure: no I/O, no environment, no clock; never panics. Every file of a stranger is bounded
-//! by named constants before parsing, and an unintelligible part becomes a [`Diagnostic`] with path, line,
-//! reason and hint, never a right.
+//! Parses text into validated types: agents, teams, skills, tool manifests, settings and grants. For example,
+//! `parse_agent` turns a markdown file into an agent, or into diagnostics.
+//!
+//! Pure: no I/O, no environment, no clock; never panics. Every file of a stranger is bounded by named
+//! constants before parsing, and an unparsable part becomes a [`Diagnostic`] with path, line, reason and
+//! hint, never a right.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -35,7 +35,7 @@ const COMMAND_KEYS: &[&str] = &["args", "env", "schema", "workspace_at"];
 /// The manifest beside a tool component. A missing key requests nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolManifest {
-    /// The purpose of the tool, in a line.
+    /// The purpose of the tool, in one line.
     pub description: String,
     /// The requested rights.
     pub ask: ToolAsk,

@@ -21,7 +21,7 @@ use crate::{NotAnAgent, Slug, suggest};
 /// The longest skill file, in bytes; the longest public ones have some 60 kB.
 pub const MAX_SKILL: usize = 256 << 10;
 
-/// Characters of a first line that serves as a description.
+/// The longest first line that becomes a description, in characters.
 const MAX_FIRST_LINE: usize = 1_024;
 
 /// The most triggers of one skill.

@@ -19,7 +19,7 @@ const MAX_BEFORE: usize = 40;
 const SECRET_WORDS: &[&str] =
     &["key", "secret", "token", "password", "authorization", "bearer", "sk-", "header"];
 
-/// The affected line, with the line before, as a miette diagnostic with labels and source, but no text. The
+/// The affected line and the one before, as a miette diagnostic with labels and source, but no text. The
 /// source is escaped and clipped.
 #[derive(Debug)]
 pub struct Snippet {
@@ -31,7 +31,7 @@ pub struct Snippet {
     label: (usize, usize),
 }
 
-/// One line, escaped and clipped, with the label's position in bytes.
+/// A line, escaped and clipped, with the label's position in bytes.
 struct Line {
     text: String,
     label: (usize, usize),

@@ -17,14 +17,14 @@ use crate::suggest;
 /// of it.
 pub const MAX_TOML: usize = 1 << 20;
 
-/// The most entries in one list.
+/// The most entries of one list.
 const MAX_LIST: usize = 1_000;
 
-/// The longest file whose syntax errors are all collected, in bytes. Each error is a separate text, and a
-/// file can have one for every two bytes; for a longer file only the first error is reported.
+/// The longest file whose syntax errors are all collected, in bytes, because each error is a separate text,
+/// and a file can have one for every two bytes. For a longer file only the first error is reported.
 const MAX_ALL_ERRORS: usize = 64 << 10;
 
-/// Bytes between two entries of [`Columns`].
+/// Bytes between two stored counts of [`Columns`].
 const COLUMN_BLOCK: usize = 256;
 
 /// A value with its position.
@@ -153,7 +153,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         None
     }
 
-    /// Reports an unsuitable value of the right kind. The value is not quoted either.
+    /// Reports an unsuitable value of the right kind, also without quoting it.
     pub(crate) fn unfit<T>(&mut self, name: &str, item: &Item<'_>, wants: &str) -> Option<T> {
         let message = format!("`{}` must be {wants}", Shown::clipped(name, 60));
         self.findings.error(self.at(item.span()), "bad-value", message);
@@ -208,7 +208,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         }
     }
 
-    /// The entries of a list.
+    /// Reads the entries of a list.
     pub(crate) fn list<'a>(&mut self, name: &str, item: &'a Item<'t>) -> Option<&'a [Item<'t>]> {
         match item.get_ref().as_array() {
             Some(list) if list.len() <= MAX_LIST => Some(list),
@@ -216,7 +216,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         }
     }
 
-    /// A list of parsed texts. An invalid one is reported and left out.
+    /// Reads a list of parsed texts. An invalid one is reported and left out.
     pub(crate) fn parsed<T>(&mut self, name: &str, item: &Item<'t>) -> Option<Vec<T>>
     where
         T: FromStr,
@@ -235,7 +235,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         Some(parsed)
     }
 
-    /// A list of names: tools or secrets.
+    /// Reads a list of names: tools or secrets.
     pub(crate) fn names<T, E>(&mut self, name: &str, item: &Item<'t>) -> Option<BTreeSet<T>>
     where
         T: TryFrom<String, Error = E> + Ord,
@@ -256,7 +256,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         Some(names)
     }
 
-    /// A table of limits.
+    /// Reads a table of limits.
     pub(crate) fn limits(&mut self, name: &str, item: &Item<'t>) -> LimitsRequest {
         let mut limits = LimitsRequest::default();
         let Some(table) = self.table(name, item) else { return limits };

@@ -10,7 +10,7 @@ pub enum ToolsAs {
     /// All tools are functions of the code-running tool, the only callable one: `run_python`, or without it
     /// `run_javascript`. Without both, like [`ToolsAs::Calls`].
     Code,
-    /// Both: each tool is callable, and the code-running tool describes them as functions.
+    /// Each tool is callable, and the code-running tool describes them as functions.
     Both,
 }
 

@@ -1,10 +1,10 @@
-//! Who may see an agent.
+//! The callers for whom an agent is meant.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The users of an agent. Decides the agent's defaults.
+/// The callers for whom an agent is meant, which decides the agent's default rights.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -18,10 +18,10 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// Both, in the order of the docs.
+    /// Both values, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::UserFacing, Self::Internal];
 
-    /// The word, as files and `[defaults.*]` spell it.
+    /// The name in files and in `[defaults.*]`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UserFacing => "user-facing",
@@ -29,7 +29,7 @@ impl Visibility {
         }
     }
 
-    /// Reads the word; hyphens, underscores, spaces and letter case do not matter.
+    /// Parses the name; hyphens, underscores, spaces and letter case are ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let plain: String =
             text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).take(32).collect();

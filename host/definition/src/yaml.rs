@@ -103,8 +103,8 @@ impl Node {
     }
 }
 
-/// Parses one YAML document. `first_line` is the line of `yaml`'s beginning in the file; positions are the
-/// file's.
+/// Parses one YAML document. `first_line` is the line of the file at which `yaml` begins; positions are those
+/// in the file.
 pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
     if let Some(at) = lone_return(yaml) {
         let line = first_line.saturating_add(at.line).saturating_sub(1);
@@ -251,8 +251,8 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
         let kind = YamlErrorKind::Duplicate;
         return YamlError { at, message, hint: Some("keep one of them".to_owned()), kind };
     }
-    // The first line of the rendering is the message; the parser appends its own position, counted in the
-    // fragment.
+    // The first line of the rendering is the message. The parser appends its own position within
+    // `yaml`, which is cut off.
     let message = error.render();
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or(message);

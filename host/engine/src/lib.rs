@@ -26,8 +26,8 @@ pub fn config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
-        // Each call runs alone in its store: the machinery of concurrent component tasks
-        // costs a microsecond a call and is surface without use.
+        // The support for concurrent component tasks costs a microsecond a call and is attack
+        // surface, but each call runs alone in its store.
         .concurrency_support(false)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(FIBER_STACK)

@@ -56,8 +56,8 @@ pub fn conceal() {
     }
 }
 
-/// Variables that the dynamic loader and the allocator may have kept pointers to. Such variables hold no
-/// keys.
+/// Prefixes of variables to which the dynamic loader and the allocator may have kept pointers. Such variables
+/// hold no keys.
 #[cfg(target_os = "linux")]
 const LOADERS: [&str; 3] = ["LD_", "GLIBC_", "MALLOC_"];
 

@@ -10,13 +10,13 @@ use crate::certificates;
 /// The permitted use of a path and everything below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allowed {
-    /// Empty directories below it may be removed.
+    /// Empty directories below the path may be removed.
     Empty,
     /// Directories may be listed.
     List,
     /// Look and read.
     Read,
-    /// Also start the programs there.
+    /// Also start programs below the path.
     Run,
     /// Also create, change, move and remove files and directories. Never special files, devices, or links
     /// with a target.

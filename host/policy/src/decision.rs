@@ -36,7 +36,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The operator's answer about one tool.
+/// The operator's setting for one tool.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
 )]

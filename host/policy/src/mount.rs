@@ -29,7 +29,7 @@ pub enum Access {
     /// Also create, change and remove, in a layer beside the directory; the directory itself is only read.
     /// The code that makes a jar provides the layer.
     Overlay,
-    /// Also create, change and remove.
+    /// Also create, change and remove in the directory itself.
     ReadWrite,
 }
 

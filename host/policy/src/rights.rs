@@ -77,7 +77,7 @@ pub struct ToolAsk {
     pub hosts: Vec<HostRule>,
     /// Secrets.
     pub secrets: BTreeSet<SecretName>,
-    /// Limits: these only narrow.
+    /// Limits, which can only narrow.
     pub limits: LimitsRequest,
     /// Other tools of the agent that this tool may call.
     #[serde(default)]
@@ -162,7 +162,7 @@ pub struct Narrowing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wanted {
-    /// To call a tool.
+    /// A tool, by its name.
     Tool(ToolName),
     /// A mount, with this access.
     Mount(MountAsk),
@@ -265,7 +265,7 @@ impl Grants {
 }
 
 impl Rights {
-    /// No tool, no mount, no host, no secret.
+    /// Rights without any tool, mount, host or secret.
     pub fn none() -> Self {
         Self {
             tools: BTreeMap::new(),

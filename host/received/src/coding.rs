@@ -15,7 +15,7 @@ pub const MAX_LAYERS: usize = 3;
 /// Bytes passed from one layer to the next in one step.
 const STEP: usize = 16 << 10;
 
-/// Bytes of a coding's name that an error repeats.
+/// Bytes of a coding's name in an error.
 const MAX_NAME: usize = 40;
 
 /// A coding that can be decoded.

@@ -311,7 +311,7 @@ fn begins_low(bytes: &[u8]) -> bool {
         && behind.get(1).is_none_or(|byte| (0xb0..=0xbf).contains(byte))
 }
 
-/// The meaning of a backslash.
+/// The meaning of a backslash and the bytes after it.
 enum Escape {
     /// A UTF-16 code unit.
     Unit(u16),

@@ -13,7 +13,7 @@ use crate::component::wasm::Wasm;
 use crate::error::SandboxError;
 use crate::imports::http::HttpOptions;
 
-/// The time after which a compilation is reported, because a person begins to wonder.
+/// The time after which a compilation is reported: a second, because a person then begins to wonder.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// The configuration that a [`crate::Sandbox`] is made from.
@@ -30,12 +30,12 @@ pub struct SandboxConfig {
     pub http: HttpOptions,
     /// The bounds of `describe` and of its answer.
     pub describe: DescribeLimits,
-    /// The listener for a component that takes over a second to compile. Default: the log, at `info`.
+    /// The listener for compilations of over a second. Default: the log, at `info`.
     pub slow: SlowCompile,
 }
 
-/// Called once, with the component, for each compilation that takes over a second. Must not block, because
-/// the compilation waits for the call.
+/// A function that is called once for each compilation of over a second, with the component. It must not
+/// block, because the compilation waits for it.
 #[derive(Clone, Default)]
 pub struct SlowCompile(Option<Arc<Tell>>);
 
@@ -80,7 +80,7 @@ pub enum Compiler {
     /// A child process: `program args...`, which must call [`crate::compile_child`]. The child gets the
     /// component on stdin and lowers its own priority and limits.
     Child {
-        /// The program; usually the running one.
+        /// The program, usually the running one.
         program: PathBuf,
         /// The arguments of the program.
         args: Vec<OsString>,
@@ -116,8 +116,8 @@ impl SandboxConfig {
 }
 
 impl Default for SandboxConfig {
-    /// No cache on disk, compiling in this process, without bounds: for tests. For strangers' components use
-    /// [`SandboxConfig::compiling_in_child`].
+    /// The default: no cache on disk, compiling in this process without bounds, for tests. For strangers'
+    /// components use [`SandboxConfig::compiling_in_child`].
     fn default() -> Self {
         Self {
             cache_dir: None,

@@ -45,7 +45,7 @@ pub enum LoadError {
         "a core module, not a component: build it for `wasm32-wasip2`; `belljar tools add` adapts a command of WASI preview 1"
     )]
     CoreModule,
-    /// Larger than any real tool.
+    /// Larger than any real component.
     #[error("{size} bytes, and at most {limit} are accepted")]
     TooLarge {
         /// The size in bytes.

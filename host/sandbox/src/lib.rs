@@ -47,7 +47,7 @@ mod overlay;
 mod receipt;
 mod sandbox;
 
-/// Types of the jar builder, so that a program needs no other crate.
+/// The types of the jar builder, so that a program needs no other crate.
 pub use belljar_policy::{Access, Limits, SecretName};
 pub use component::adapt::adapt as adapt_here;
 pub use component::artifact::StockCode;

@@ -162,7 +162,7 @@ impl Outgoing {
         accept(wit::Output { parts: parts.collect() }, &self.budget)
     }
 
-    /// A sink that drops reports with a secret of the run.
+    /// A sink that gets each report with a secret of the run replaced.
     #[must_use]
     pub fn progress(&self, sink: ProgressSink) -> ProgressSink {
         withheld::progress(self.gate.secrets.watch(), sink)

@@ -58,7 +58,7 @@ pub const MAX_WAITING_PER_OWNER: usize = 256;
 pub const MAX_RUNNING: usize = 64;
 
 /// The owner of work that the operator caused: the start of a server, a command line, loading tools. The
-/// operator's jobs start no further jobs, so a job of another owner that waits for one always gets a thread.
+/// operator's jobs start no further jobs, so another owner's job can wait for one without a deadlock.
 pub const OPERATOR: &str = "";
 
 /// One kind of host work.

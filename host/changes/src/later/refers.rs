@@ -16,15 +16,15 @@ use super::{folded_names, walk};
 use crate::workspace::Workspace;
 use crate::{FileChange, FileDifference, Node};
 
-/// Bytes read of one file.
+/// The most bytes read of one file.
 const MAX_TEXT: u64 = 256 << 10;
-/// Bytes read of all files.
+/// The most bytes read of all files.
 const MAX_TEXTS: u64 = 4 << 20;
 /// The most files that are opened because another file names them.
 const MAX_NAMED: usize = 512;
 /// The deepest chain of files that name other files.
 const MAX_DEPTH: usize = 4;
-/// Bytes of a word that may be a path, for example `scripts/test.sh`.
+/// The longest word that may be a path, in bytes, for example `scripts/test.sh`.
 const MAX_WORD: usize = 512;
 /// The most directories in which the commands of one file may run.
 const MAX_BASES: usize = 8;

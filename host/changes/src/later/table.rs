@@ -22,7 +22,7 @@ pub(super) const FILES: &[(&str, &str)] = &[
 const SHADOWS: &str = include_str!("shadows.toml");
 const WORDS: &str = include_str!("words.toml");
 
-/// A program, and the files that it runs or reads by itself.
+/// A program, with the files that it runs or reads by itself.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -226,7 +226,7 @@ impl Table {
         self.rows.get(*row)
     }
 
-    /// Every pattern as written, one for each alternative, with its row.
+    /// Every pattern, one for each alternative, with its row.
     #[cfg(test)]
     pub(super) fn written(&self) -> impl Iterator<Item = (String, &Row)> {
         let names = self.rows.iter().flat_map(|row| row.names.iter().map(move |name| (name, row)));

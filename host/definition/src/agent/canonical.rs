@@ -40,8 +40,8 @@ pub enum NoCanonicalForm {
     Differs(&'static str),
 }
 
-/// Writes an agent in belljar's own form: tools under belljar's names, the body byte for byte.
-/// Never adds a right that the file does not request.
+/// Writes an agent in belljar's own format: tools under belljar's names, the body byte for byte. Never adds a
+/// right that the file does not request.
 pub fn canonical_form(
     agent: &AgentDefinition,
     known: &KnownTools,

@@ -111,13 +111,13 @@ pub struct AgentDefinition {
 pub struct SubagentsAsk {
     /// Whether the agent may delegate at all; absent = as granted.
     pub enabled: Option<bool>,
-    /// The number of levels of children below the agent; 0 = no delegation.
+    /// The levels of subagents below the agent; 0 = no delegation.
     pub max_depth: Option<u32>,
     /// The number of subagents that may run concurrently.
     pub max_concurrent: Option<u32>,
-    /// The agents it may delegate to, as written; absent = all.
+    /// The possible subagents, as written; absent = all.
     pub allowed_agents: Option<Vec<String>>,
-    /// The tools its children may use, under belljar's names; absent = as granted.
+    /// The possible tools of subagents, under belljar's names; absent = as granted.
     pub allowed_tools: Option<Vec<ToolName>>,
 }
 
@@ -128,7 +128,7 @@ pub struct Translated {
     pub written: String,
     /// Belljar's tools for it.
     pub tools: Vec<ToolName>,
-    /// The difference between belljar's tools and the author's tool.
+    /// The difference between belljar's tools and the author's tool; `None` = no difference.
     pub limits: Option<&'static str>,
 }
 

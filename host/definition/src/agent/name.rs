@@ -8,7 +8,7 @@ use crate::fields::Fields;
 use crate::slug::is_refused;
 use crate::{Dialect, Slug};
 
-/// The longest name for people, in characters.
+/// The longest name of an agent, in characters.
 const MAX_NAME: usize = 100;
 
 /// Reads `name`, or else derives it from the file's name. A name may have any letters; look-ups use its slug.
@@ -65,7 +65,7 @@ pub(crate) fn unfit(name: &str) -> bool {
     name.chars().count() > MAX_NAME || name.chars().any(is_refused)
 }
 
-/// The message about such a name.
+/// The message about an unfit name.
 pub(crate) fn unfit_message() -> String {
     format!(
         "`name` has more than {MAX_NAME} characters, or control characters or others that are not seen"

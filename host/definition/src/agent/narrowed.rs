@@ -28,7 +28,7 @@ const DELEGATING: [&str; 5] =
 pub struct Decider {
     /// The field.
     pub field: String,
-    /// Its line in the file, from 1.
+    /// The line of the field in the file, from 1.
     pub line: u32,
     /// The highest permissions of the named tools.
     pub named: BTreeMap<ToolName, Permission>,
@@ -39,9 +39,9 @@ pub struct Decider {
 /// A line with an unknown field or value that mentions a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotKept {
-    /// Its line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: u32,
-    /// The field and its value, safe to show.
+    /// The field and its value, escaped and clipped.
     pub text: String,
     pub(super) at: Position,
 }

@@ -132,7 +132,7 @@ fn opens_with_fence(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().starts_with(b"---")
 }
 
-/// Reports a file that is meant to have frontmatter and is written in UTF-16.
+/// Reports a file with frontmatter in UTF-16.
 pub(crate) fn say_utf16(findings: &mut Findings<'_>) {
     findings.error_hint(
         Position { line: 1, column: 1 },

@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 /// Whether an agent can run, with the reasons if it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentReadiness {
-    /// All requests are granted.
+    /// Every request is granted.
     Ready,
     /// The agent runs, but not exactly as its author meant.
     ReadyWithWarnings {
@@ -33,7 +33,7 @@ impl AgentReadiness {
         }
     }
 
-    /// One or two words for a list.
+    /// A short name for a list.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Ready => "ready",

@@ -31,7 +31,7 @@ pub const READING_TOOLS: [&str; 7] = [
     "web_search",
 ];
 
-/// Tools that run a program of the model's.
+/// Tools that run a program written by the model.
 const RUNNING_TOOLS: [&str; 3] = ["shell", "run_python", "run_javascript"];
 
 /// Tools that reach a host, for example `web_fetch`.

@@ -33,7 +33,7 @@ pub(super) enum States {
     Millis,
     Seconds,
     Minutes,
-    /// A time with its unit.
+    /// A time with a unit.
     Time,
     Tokens,
     /// A map of such fields.

@@ -58,7 +58,7 @@ pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
         || tables.takes_joined.iter().any(joined)
 }
 
-/// Whether one of the words is in a table.
+/// Whether any word is in a table.
 pub(super) fn any(words: &[String], of: &BTreeSet<String>) -> bool {
     words.iter().any(|word| of.contains(word))
 }

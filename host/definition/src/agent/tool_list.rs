@@ -28,7 +28,7 @@ pub(super) const MAX_TOOLS: usize = 500;
 /// that match the whole of the largest catalogue. A file with more matches only serves to cost time.
 const MAX_MEANT: usize = 100_000;
 
-/// The file's words about tools.
+/// The file's statements about tools.
 #[derive(Debug, Default)]
 pub(super) struct ToolList {
     /// The tools that remain; `None` = all granted tools.
@@ -157,7 +157,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                     Some(Some(BTreeSet::new()))
                 }
                 Value::Map(entries) => Some(self.switches(entries)),
-                // `enable_tools: true`; `tools` itself is a list.
+                // `enable_tools: true` is valid, but `tools` must be a list.
                 Value::Bool(on) if name != "tools" => Some((!on).then(BTreeSet::new)),
                 _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
             };
@@ -235,7 +235,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                 return None;
             }
             match Says::of(node) {
-                // `Write: always` may be a scope as well as a switch.
+                // `Write: always` may be a scope or a switch.
                 Says::Yes | Says::Nothing => {}
                 Says::No => entries.push(Entry { text: format!("!{text}"), at }),
                 _ if tools_behind(&text, self.known).is_known => {
@@ -373,7 +373,7 @@ impl ToolListReader<'_, '_, '_, '_> {
     /// Denies the tools that a list names.
     pub(super) fn deny_all_of(&mut self, name: &str, key: &Key, node: &Node) {
         match Says::of(node) {
-            // `disallowedTools: none`, `no_tools: false`.
+            // For example `disallowedTools: none` or `no_tools: false`.
             Says::No => return,
             Says::Yes => {
                 return self.take_away(&Entry { text: "*".to_owned(), at: key.at });
@@ -417,7 +417,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
         let sides = split_marks(&entry.text, at);
         let is_known = |part: &Entry| tools_behind(&part.text, self.known).is_known;
-        // `Bash/Write`; `edit/editFiles` is one name.
+        // `Bash/Write` is two names, but `edit/editFiles` is one.
         let of_program = || program_tool(&entry.text);
         if (2..=MAX_TOOLS).contains(&sides.len()) && sides.iter().all(is_known) && !of_program() {
             return sides;
@@ -457,7 +457,7 @@ impl ToolListReader<'_, '_, '_, '_> {
             return;
         }
         let found = tools_behind(&entry.text, self.known);
-        // A name that only another program's table has denies all tools of that row.
+        // A name that only other programs' tables have matches only tools in `beside`.
         let taken = if found.tools.is_empty() { &found.beside } else { &found.tools };
         let tools: Vec<String> = taken.iter().map(|tool| format!("`{tool}`")).collect();
         if !tools.is_empty() {

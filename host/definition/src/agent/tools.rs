@@ -18,7 +18,7 @@ pub struct KnownTools {
     spoken: BTreeMap<String, BTreeSet<ToolName>>,
     /// The tools by their names in lower case without joining characters, for example `filewrite`.
     flat: BTreeMap<String, BTreeSet<ToolName>>,
-    /// The tools of each MCP server by `mcp__SERVER`, in lower case.
+    /// The tools of each MCP server, by `mcp__SERVER` in lower case.
     servers: BTreeMap<String, BTreeSet<ToolName>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Meaning {
     Unknown,
 }
 
-/// A tool name as written, apart from its scope: `Bash(git:*)` is `Bash` with `git:*`.
+/// A tool name split from its scope: `Bash(git:*)` is `Bash` with `git:*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Written<'a> {
     pub(crate) name: &'a str,

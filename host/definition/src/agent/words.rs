@@ -13,7 +13,7 @@ use serde::Deserialize;
 /// The longest text that is split without blanks or capitals, for example `skiptools`.
 const MAX_JOINED: usize = 40;
 
-/// Words of the tables.
+/// A set of words of one table.
 type Words = BTreeSet<String>;
 
 /// The tables.

@@ -60,7 +60,7 @@ const QUESTIONS: &[Argument] = &[
         .becomes(Becomes::Nothing("the person may answer in words of their own")),
 ];
 
-/// An option is its label here.
+/// An option, which here is only its label.
 const OPTIONS: &[Argument] = &[
     argument("label", Text, super::SELF, "The answer.").required(),
     argument("description", Text, "", "What it means.")

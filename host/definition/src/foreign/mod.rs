@@ -142,8 +142,8 @@ impl ForeignTool {
     }
 }
 
-/// The name of an object's only member that replaces the object: a list of such objects becomes a list of the
-/// member's values.
+/// The target of an object's only member when the member's value replaces the object: a list of such objects
+/// becomes a list of the values.
 pub const SELF: &str = ".";
 
 /// The description of the shell tool in every dialect.

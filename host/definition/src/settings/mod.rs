@@ -83,11 +83,11 @@ pub struct Settings {
     pub secrets: BTreeMap<SecretName, SecretSetting>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<ToolName, ToolSetting>,
-    /// `[mcp.NAME]`. Only the home file has any.
+    /// `[mcp.NAME]`. Only the home file may have these sections.
     pub mcp: BTreeMap<String, McpSetting>,
-    /// `[mcp.NAME]` with a `command`. Only the home file has any.
+    /// `[mcp.NAME]` with a `command`. Only the home file may have these sections.
     pub mcp_programs: BTreeMap<String, McpProgram>,
-    /// `[[hooks]]`, in the order of the file. Only the home file has any.
+    /// `[[hooks]]`, in the order of the file. Only the home file may have them.
     pub hooks: Vec<HookSetting>,
     /// `[subagents]`.
     pub subagents: SubagentPolicy,
@@ -113,7 +113,7 @@ pub enum Profile {
 /// Whether agents get an overlay of the workspace, and the shared limits of all overlays of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlaySetting {
-    /// Whether an agent without a grant for writing writes to an overlay. Default: yes.
+    /// Whether an agent without a writable mount of the workspace writes to an overlay. Default: yes.
     pub by_default: bool,
     /// Most bytes of all overlays of this home, summed; absent = the sandbox's default.
     pub bytes: Option<u64>,
@@ -153,8 +153,8 @@ pub struct ModelSetting {
     pub allow_insecure: bool,
     /// More headers to send. A header that usually carries a key is refused.
     pub headers: BTreeMap<String, String>,
-    /// The field that carries the output limit on an `openai` wire: `max_tokens` or
-    /// `max_completion_tokens`. Absent = the newer one for OpenAI's own API, else the older.
+    /// The field with the output limit on an `openai` wire: `max_tokens` or `max_completion_tokens`. Absent =
+    /// the newer one for OpenAI's own API, else the older.
     pub max_tokens_field: Option<String>,
     /// Whether `stream_options` asks a stream for its usage; `None` = yes, until the server refuses the
     /// option.
@@ -214,11 +214,11 @@ pub struct ToolSetting {
 struct Layer {
     defaults: BTreeMap<Visibility, GrantSpec>,
     grants: BTreeMap<Grantee, GrantSpec>,
-    /// `workspace/NAME` in a workspace's own file.
+    /// The grants for a workspace's own agents: `workspace/NAME` in the workspace's file.
     own: BTreeMap<Slug, GrantSpec>,
 }
 
-/// A tool that a grant names, for [`Settings::check_tools`].
+/// A tool in a grant, for [`Settings::check_tools`].
 #[derive(Debug, Clone, PartialEq)]
 struct NamedTool {
     tool: ToolName,

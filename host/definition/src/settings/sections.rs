@@ -1,4 +1,4 @@
-//! The sections that only the home file may hold, but for the models: roles, secrets, tools.
+//! Reads the sections that only the home file may have, except the models: roles, secrets, tools.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const SECRET_KEYS: &[&str] = &["host", "header", "prefix", "env", "file"];
 const TOOL_KEYS: &[&str] = &["config", "digest"];
 
 impl<'t> Loader<'_, 't, '_> {
-    /// `[agents]`: how agent files are read, and which agents run.
+    /// Reads `[agents]`: how agent files are parsed, and which agents run.
     pub(super) fn agents(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("agents") else { return };
         let Some(agents) = self.reader.table("agents", item) else { return };
@@ -43,7 +43,7 @@ impl<'t> Loader<'_, 't, '_> {
         self.settings.profile = self.profile(agents);
     }
 
-    /// `profile` of `[agents]` or of a role.
+    /// Reads `profile` of `[agents]` or of a role.
     fn profile(&mut self, table: &DeTable<'t>) -> Profile {
         let Some(item) = table.get("profile") else { return Profile::Whole };
         match item.get_ref().as_str() {
@@ -60,7 +60,7 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// The model of a role: a name, or a table with the name and a profile.
+    /// Reads the model of a role: a name, or a table with the name and a profile.
     fn role(&mut self, role: &str, item: &Item<'t>) -> Option<String> {
         let Some(table) = item.get_ref().as_table() else {
             return self.reader.text_of(role, item).map(str::to_owned);

@@ -45,25 +45,25 @@ pub struct ServerSetting {
     pub host_names: Vec<String>,
     /// Origins whose pages may call the server, beside its own.
     pub origins: Vec<String>,
-    /// Concurrent jars of turns, of all tenants.
+    /// The most concurrent jars of turns, all tenants together.
     pub jars: Option<u32>,
-    /// Waiting turns, of all tenants.
+    /// The most waiting turns, all tenants together.
     pub queue: Option<u32>,
-    /// Concurrent turns of one tenant.
+    /// The most concurrent turns of one tenant.
     pub tenant_turns: Option<u32>,
-    /// Waiting turns of one tenant.
+    /// The most waiting turns of one tenant.
     pub tenant_queue: Option<u32>,
-    /// Tokens of one tenant a day, in UTC.
+    /// The most tokens of one tenant a day, in UTC.
     pub tenant_tokens_per_day: Option<u64>,
-    /// Fuel of one tenant a day, in UTC.
+    /// The most fuel of one tenant a day, in UTC.
     pub tenant_fuel_per_day: Option<u64>,
-    /// Storage of one tenant, in MiB.
+    /// The most storage of one tenant, in MiB.
     pub tenant_storage_mib: Option<u32>,
-    /// Requests of one key per second.
+    /// The most requests of one key per second.
     pub requests_per_second: Option<u32>,
-    /// Concurrent connections of one address.
+    /// The most concurrent connections of one address.
     pub connections_per_address: Option<u32>,
-    /// Invalid keys of one address per minute.
+    /// The most invalid keys of one address per minute.
     pub failed_keys_per_minute: Option<u32>,
     /// Days after which lines of the audit log are deleted.
     pub audit_days: Option<u32>,

@@ -161,7 +161,7 @@ impl Filed for TeamDefinition {
     }
 }
 
-/// Reports where a file stops being UTF-8.
+/// Reports the position where a file stops being UTF-8.
 pub(crate) fn say_not_utf8(at: Position, findings: &mut Findings<'_>) {
     let message = "the file is not UTF-8 from here on";
     findings.error_hint(at, "not-utf8", message, "save it as UTF-8");

@@ -92,7 +92,7 @@ fn stages(fields: &mut Fields<'_, '_>) -> Option<Vec<Stage>> {
     Some(stages)
 }
 
-/// A list item as fields.
+/// Reads a list item as fields.
 fn item<'f, 'p>(
     node: Node,
     what: &'static str,

@@ -26,11 +26,11 @@ const MAX_REQUEST: usize = 128;
 /// Most bytes of an answer, because the largest contains a compiler's escaped message.
 pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
-/// Most bytes of the broker's first message: the hook commands and programs of a `belljar.toml`, as JSON (a
-/// mebibyte at most), and the programs' secrets.
+/// Most bytes of the broker's first message: the hook commands and programs of a `belljar.toml`, as JSON (at
+/// most a mebibyte), and the programs' secrets.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
-/// The programs that the broker may start and the place of compiled components; sent once.
+/// The programs that the broker may start, and the paths of its files; sent once.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duties {

@@ -122,8 +122,8 @@ impl Broker {
             .envs(kept)
             .env(PROJECT_DIR, &workspace)
             .current_dir("/")
-            // The list of startable programs arrives by stdin, requests by stdout: both exist before the
-            // broker does.
+            // The list of programs arrives by stdin, requests by stdout: both exist before the
+            // broker starts.
             .stdin(in_memory(&serde_json::to_vec(&duties)?)?)
             .stdout(theirs)
             .stderr(Stdio::null())
@@ -227,12 +227,13 @@ impl Broker {
         text.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
+    ///
     /// Starts a program behind a separate wall. Dropping `Running` ends the program and its descendants.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::PermissionDenied`] = the program's digest differs, so nothing was started. Also when
-    /// the program is not in the broker's list, or the broker is gone or cannot start the program.
+    /// [`io::ErrorKind::PermissionDenied`] = the program's digest differs, so it was not started. Other
+    /// errors: the program is not in the broker's list, or the broker is gone or cannot start the program.
     pub async fn program(&self, program: &Program, digest: &str) -> io::Result<Running> {
         let request = Request::Program(self.place(program)?, digest.to_owned());
         Running::asked(IDENTIFY_WAIT, |files| self.send(&request, &files)).await

@@ -47,8 +47,8 @@ pub trait BrokerVault: Sync {
     /// Opens the store; called once, before every other method. `None` = no file outlives the process.
     fn open(&self, directory: Option<&Path>);
 
-    /// The stored bytes for the component with this digest, if genuine. The digest is the process's unchecked
-    /// text.
+    /// The stored bytes for the component with this digest, if genuine. The digest is unchecked text of the
+    /// requesting process.
     fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>>;
 
     /// Makes a file from a component, in a child process that ends when the future is dropped, and stores the

@@ -1,5 +1,4 @@
-//! Commands of WASI preview 1: core modules become components, with the adapter of the engine's
-//! own line.
+//! Converts commands of WASI preview 1 from core modules to components, with the engine's own adapter.
 
 mod exit;
 
@@ -13,7 +12,7 @@ use wit_component::ComponentEncoder;
 /// The function that a command's module exports.
 const START: &str = "_start";
 
-/// Bytes of the encoder's words that an error shows.
+/// Bytes of the encoder's message in an error.
 const MAX_SHOWN: usize = 500;
 
 /// Whether these bytes are a core module, and not a component.

@@ -8,7 +8,7 @@ wasmtime::component::bindgen!({
     require_store_data_send: true,
 });
 
-/// The contract of hooks, a package of its own.
+/// The contract of hooks, a separate package.
 pub(crate) mod hook {
     wasmtime::component::bindgen!({
         path: "../../guest-sdk/wit-hook",

@@ -23,7 +23,7 @@ const MAX_VALUE: usize = 4 << 10;
 /// The root of programs built for `--dir .::/`.
 const ROOT: &str = "/";
 
-/// Bytes of a name that a refusal repeats.
+/// Bytes of a name in a refusal.
 const MAX_SHOWN: usize = 64;
 
 /// The names of the arguments that every command may have.

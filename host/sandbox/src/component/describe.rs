@@ -38,14 +38,14 @@ pub(crate) struct Describer {
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 
-/// Checking a component's description of its tools.
+/// The check of a component's description of its tools.
 const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of a component", time: Duration::from_secs(20) };
 
 type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
 type Entry = OnceCell<Result<Described, DescribeError>>;
 
-/// The description of a digest.
+/// The stored description of the component with a digest.
 #[derive(Debug, Clone)]
 enum Described {
     /// The tools of the component, the same for every caller.

@@ -18,7 +18,7 @@ const MAX_NAME: usize = 64;
 /// The limits of `describe` and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribeLimits {
-    /// Fuel. Default: 10 G, because a Python runtime needs several for its start.
+    /// Fuel. Default: 10 G, enough for the start of a Python runtime.
     pub fuel: u64,
     /// Linear memory and tables, in bytes. Default: 256 MiB, one pool slot.
     pub memory_bytes: u64,

@@ -16,7 +16,7 @@ pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
 /// The most imports and exports of one component; all of WASI 0.2 has about 50.
 const MAX_NAMES: usize = 1_000;
 
-/// Bytes of a name that an error shows.
+/// Bytes of a name in an error.
 const MAX_SHOWN: usize = 128;
 
 /// The parts of a component that decide how it can be used.
@@ -41,7 +41,7 @@ pub struct Inspection {
 /// One import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// In the component's spelling, for example `wasi:filesystem/types@0.2.3`.
+    /// The name in the component's spelling, for example `wasi:filesystem/types@0.2.3`.
     pub name: String,
     /// The condition for the import to work.
     pub need: Need,

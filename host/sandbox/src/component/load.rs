@@ -43,21 +43,21 @@ pub(crate) struct Loader {
 
 type Entry = OnceCell<Result<Arc<Loaded>, LoadError>>;
 
-/// A component in one engine or both.
+/// A component, loaded in one engine or both.
 pub(crate) struct Loaded {
     pub(crate) wasm: Wasm,
-    /// In the pool's engine, unless the pool is missing or too small.
+    /// The component in the pool's engine; `None` = the pool is missing or too small.
     pooled: Option<Linked>,
     /// Pool slots that one store uses.
     slots: u32,
     http: bool,
     /// The kind of component.
     pub(crate) kind: ComponentKind,
-    /// In the other engine, loaded when first needed.
+    /// The component in the other engine, loaded when first needed.
     on_demand: OnceCell<Result<Linked, LoadError>>,
 }
 
-/// A component in one engine, with its imports bound for each granted set.
+/// A component in one engine, with its imports bound for each set of granted interfaces.
 struct Linked {
     component: Component,
     bound: [OnceLock<Result<Bound, LoadError>>; Granted::SETS],
@@ -221,8 +221,8 @@ impl Loader {
         belljar_work::run(&LOAD, OPERATOR, move |_| Artifact::stock(code)).await.map_err(crashed)
     }
 
-    /// The name of the component's machine code in the cache, and the code if present. With a broker, only
-    /// the broker knows the name.
+    /// The cache name of the component's machine code, and the code if present. With a broker, only the
+    /// broker knows the name.
     async fn cached(&self, wasm: &Wasm) -> Result<(String, Option<Artifact>), LoadError> {
         if let Some(broker) = &self.broker {
             let found = broker.find(Made::Code, &wasm.digest().to_string()).await;

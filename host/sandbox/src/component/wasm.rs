@@ -29,7 +29,7 @@ struct Inner {
 
 enum Bytes {
     Here(Cow<'static, [u8]>),
-    /// Packed in the program, and unpacked on first use.
+    /// Packed in the program, unpacked at the first use.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
     /// In a file that is missing.
     Missing(&'static str),
@@ -97,8 +97,8 @@ impl Wasm {
         Self::of(Bytes::Here(Cow::Borrowed(bytes)), OnceLock::new())
     }
 
-    /// Bytes packed in the program, the function that unpacks them, and the digest from build time: a process
-    /// with machine code needs no unpacking.
+    /// Bytes packed in the program, with the function that unpacks them, and the digest from build time, so
+    /// that a process with machine code never unpacks them.
     pub fn packed(
         bytes: &'static [u8],
         unpack: fn(&[u8]) -> Option<Vec<u8>>,

@@ -153,7 +153,7 @@ fn unknown(import: &str) -> LoadError {
 /// Adds the interfaces that every store gets, without content: no environment, no arguments, stdio into
 /// bounded buffers.
 fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    // io, clocks, random, stdin, stdout, stderr.
+    // This adds io, clocks, random, stdin, stdout and stderr.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     cli::environment::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     cli::terminal_input::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;

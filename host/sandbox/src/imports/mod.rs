@@ -1,4 +1,4 @@
-//! Imports of a guest, and the checks of each of their calls.
+//! The imports of a guest, and the checks of each call.
 
 pub(crate) mod clocks;
 pub(crate) mod files;

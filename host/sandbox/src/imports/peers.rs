@@ -63,7 +63,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     )
 }
 
-/// INV-230: puts refusals in the place of `peers`, for a store that was not granted any.
+/// INV-230: defines refusals in place of `peers`, for a store without that grant.
 pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result<()> {
     let mut peers = linker.instance(import)?;
     peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| {
@@ -81,7 +81,7 @@ pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result
     )
 }
 
-/// INV-257: the list is paid for by the byte, as a guest may ask for it again and again.
+/// INV-257: returns the list and bills each byte, because a guest may request it repeatedly.
 fn list(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Definition>> {
     let guest = cx.data_mut();
     guest.record.host_call();
@@ -157,7 +157,7 @@ fn noted(count: usize) -> std::ops::Range<usize> {
     0..count.min(MAX_AT_ONCE)
 }
 
-/// INV-257: one answer for each of many refused calls, paid for by the byte.
+/// INV-257: returns the same answer for each of many refused calls, and bills each byte.
 fn the_same(
     cx: &mut StoreContextMut<'_, Guest>,
     count: usize,

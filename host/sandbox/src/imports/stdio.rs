@@ -16,7 +16,7 @@ use crate::receipt::record::Record;
 /// The largest write, because the host allocates as much for `write-zeroes`.
 const MAX_WRITE: usize = 64 << 10;
 
-/// One of the two streams of a store.
+/// The stdout or the stderr of a store.
 #[derive(Clone)]
 pub(crate) struct Stdio {
     limit: usize,

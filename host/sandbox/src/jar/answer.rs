@@ -148,7 +148,7 @@ fn clean_name(name: &str) -> String {
     }
 }
 
-/// `type/subtype` with parameters, unchanged if harmless.
+/// The media type `type/subtype` with parameters, unchanged if harmless.
 fn media_type(text: &str) -> Result<String, CallError> {
     let fits = text.len() <= MAX_MEDIA_TYPE
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))

@@ -180,8 +180,8 @@ impl JarBuilder {
         self.mount(belljar_policy::WORKSPACE, directory, Access::ReadWrite)
     }
 
-    /// Shows the tools a directory as `/workspace`, with writes as for [`Self::read_write`] into the
-    /// overlay's layer; the directory does not change. Jars with clones of one overlay see the same files.
+    /// Mounts a directory as `/workspace`, with writes as for [`Self::read_write`] into the overlay's layer;
+    /// the directory does not change. Jars with clones of one overlay see the same files.
     pub fn overlay(mut self, overlay: &Overlay) -> Self {
         self.overlays.insert(GuestPath::workspace(), overlay.clone());
         self.mount(belljar_policy::WORKSPACE, overlay.path(), Access::Overlay)

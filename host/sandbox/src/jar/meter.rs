@@ -41,7 +41,7 @@ pub(crate) enum Stop {
     Cancelled,
 }
 
-/// The budgets of one call.
+/// The budgets that pay for one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Purse<'a> {
     /// The call's own budget, whose ancestors include the agent's.

@@ -162,7 +162,7 @@ struct Work<'a> {
     shared: bool,
     with: CallWith<'a>,
     asked: Instant,
-    /// The caller's time limit, if less than the tool's.
+    /// The time limit in the call's arguments, if less than the tool's.
     time: Option<Duration>,
 }
 
@@ -472,7 +472,7 @@ impl Jar {
         }
     }
 
-    /// The slot's store, or a fresh one.
+    /// The slot's store, or a new one.
     async fn open_store<'a>(
         &self,
         slot: &Slot,

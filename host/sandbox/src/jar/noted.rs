@@ -1,11 +1,11 @@
-//! The doings of a call, written into its receipt.
+//! Records the effects of a call in its receipt.
 
 use std::time::Duration;
 
 use crate::jar::store::{OpenStore, Ran};
 use crate::receipt::Receipt;
 
-/// The call's doings, into its receipt.
+/// Records the effects of a call in its receipt.
 pub(super) fn note(
     receipt: &mut Receipt,
     store: &mut OpenStore,
@@ -40,7 +40,7 @@ pub(super) fn note(
     times.waiting = micros(elapsed.saturating_sub(other));
 }
 
-/// Microseconds, as receipts count.
+/// The time in microseconds, the unit of receipts.
 pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Numbers of a call's arguments.
+//! Converts numbers in a call's arguments.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use belljar_policy::ToolName;
 use crate::jar::Jar;
 
 impl Jar {
-    /// INV-500: the arguments with integers where the tool's schema expects them. The component is described
-    /// already, so there is no wait.
+    /// INV-500: converts whole numbers to integers where the tool's schema requires them. The component is
+    /// described already, so the call does not wait.
     pub(super) async fn with_whole_numbers<'t>(
         &self,
         slot: usize,
@@ -24,7 +24,7 @@ impl Jar {
                 Some(tool) => belljar_received::whole::by_schema(arguments, &tool.schema),
                 None => Cow::Borrowed(arguments),
             },
-            // A call would fail too, with the reason.
+            // The call itself fails with the reason.
             Err(_) => Cow::Borrowed(arguments),
         }
     }

@@ -87,8 +87,8 @@ pub enum ToolErrorKind {
 }
 
 impl Output {
-    /// Text and JSON parts, one below the other, without attachments. Foreign text: escape it before showing
-    /// it to a person.
+    /// The text and JSON parts, one below the other, without attachments. Foreign text: escape it before
+    /// showing it to a person.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) | Part::Json(text) => Some(text.as_str()),
@@ -116,7 +116,7 @@ impl Part {
 }
 
 impl ToolErrorKind {
-    /// The kind as the contract spells it.
+    /// The name of the kind in the contract.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidArguments => "invalid-arguments",

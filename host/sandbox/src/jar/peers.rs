@@ -27,7 +27,7 @@ pub trait Peers: Send + Sync {
     fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>>;
 }
 
-/// A tool that can be called.
+/// A callable tool.
 #[derive(Debug, Clone)]
 pub struct PeerTool {
     /// The name by which a guest calls the tool.
@@ -36,7 +36,7 @@ pub struct PeerTool {
     pub tool: ToolName,
     /// Its description.
     pub description: String,
-    /// A JSON Schema of its arguments, as text.
+    /// A JSON Schema of the arguments, as text.
     pub schema: String,
     /// Hints about the tool's effects, as the tool declares them.
     pub hints: Hints,
@@ -72,7 +72,7 @@ pub struct Within {
 }
 
 impl Within {
-    /// The nesting depth of calls made here: 1 = directly below a model's call.
+    /// The nesting depth of these calls: 1 = directly below a model's call.
     pub fn depth(&self) -> u64 {
         self.nest.depth
     }

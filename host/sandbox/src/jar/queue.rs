@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-/// Waiting calls of one jar. A model's step makes a few dozen.
+/// The most waiting calls of one jar; a model's step makes a few dozen.
 const MAX_WAITING: usize = 1_024;
 
 /// The running and the waiting calls.
@@ -44,7 +44,7 @@ pub(crate) struct Ticket<'a> {
     id: u64,
 }
 
-/// Too many calls wait already.
+/// The queue already has the most waiting calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
@@ -121,7 +121,7 @@ impl State {
         self.running.iter().all(|other| entry.may_overlap(other))
     }
 
-    /// Starts what may start, without overtaking.
+    /// Starts the waiting calls that may run, without overtaking.
     fn advance(&mut self) {
         let mut passed: Vec<Entry> = Vec::new();
         let mut waiting = VecDeque::with_capacity(self.waiting.len());

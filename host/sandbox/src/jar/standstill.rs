@@ -19,7 +19,7 @@ struct State {
 pub(crate) struct Standing(Arc<Standstill>);
 
 impl Standstill {
-    /// Stops the clock. A guest waits for one thing at a time.
+    /// Stops the clock. A guest has at most one pending wait.
     pub(crate) fn begin(self: &Arc<Self>) -> Standing {
         self.state().since.get_or_insert_with(Instant::now);
         Standing(Arc::clone(self))

@@ -47,14 +47,14 @@ pub(crate) struct Guest {
     pub(crate) nested_fuel: u64,
 }
 
-/// The values that `wasi:config` answers from. Values of secrets are not here.
+/// The values for `wasi:config`. Values of secrets are not among them.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
     pub(crate) secrets: Arc<BTreeSet<SecretName>>,
-    /// The form of a call, for a command.
+    /// The form of a command's calls.
     pub(crate) form: Arc<CommandForm>,
-    /// Bytes of an answer.
+    /// The most bytes of an answer.
     pub(crate) output_bytes: u64,
 }
 
@@ -66,7 +66,7 @@ impl HasData for WholeGuest {
 }
 
 impl Guest {
-    /// The data of a store that opens now.
+    /// The data of a new store.
     pub(crate) fn new(
         files: FilesCtx,
         http: Option<HttpCtx>,
@@ -138,7 +138,7 @@ impl Guest {
     }
 }
 
-/// The part that wasmtime-wasi has of a store: no argument, no variable, no socket.
+/// wasmtime-wasi's part of a store: no argument, no variable, no socket.
 fn context(stdout: &Stdio, stderr: &Stdio, following: &Arc<Following>) -> WasiCtxBuilder {
     let mut wasi = WasiCtx::builder();
     wasi.stdout(stdout.clone())

@@ -1,4 +1,4 @@
-//! The path to a mount's directory, and its possible changes by agents.
+//! Checks the path to a mount's directory for changes that agents may have made.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::imports::files::OpenMount;
 
-/// The most links on a way; more are a ring.
+/// The most links on a path; more are a cycle.
 const MAX_LINKS: usize = 40;
 
 ///

@@ -39,7 +39,7 @@ pub(super) const MINE: &str = "mine";
 const MAX_TOLD: usize = 100;
 /// Names that are tried for a file beside a conflicting one.
 const MAX_BESIDE: u32 = 1_000;
-/// Bytes compared at a time.
+/// Bytes compared in one step.
 const STEP: usize = 64 << 10;
 
 /// A subagent's overlay. It stays on disk, and counts in its pool, until it is merged or discarded.

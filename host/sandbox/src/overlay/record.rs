@@ -4,7 +4,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::rel::Rel;
 
-/// A point in time, as file systems count.
+/// A point in time, in the form of file systems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Time {
     pub(crate) seconds: i64,

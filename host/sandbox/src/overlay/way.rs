@@ -1,4 +1,4 @@
-//! From a path to a place, for the host: without links and protected names.
+//! Resolves paths for the host, without links and protected names.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,12 +9,12 @@ use super::rel::Rel;
 use super::view::{DirAt, View};
 use crate::imports::files::walk::{PathEnd, Steps as _};
 
-/// A directory as guests see it. `lower`: the lower directory.
+/// A directory as guests see it. `lower` = the lower directory.
 pub(super) fn dir_at(view: &View<'_>, lower: &Arc<File>, rel: &Rel) -> io::Result<DirAt> {
     enter(view, lower, rel.names())
 }
 
-/// The place of a path in its directory.
+/// The directory that contains a path, with the path's last name.
 pub(super) fn place_at(
     view: &View<'_>,
     lower: &Arc<File>,

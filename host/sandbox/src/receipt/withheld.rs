@@ -17,7 +17,7 @@ use crate::receipt::{Denial, Ending, Receipt};
 /// The text in place of a withheld one.
 const WITHHELD: &str = "[withheld: it holds a secret]";
 
-/// A sink that gets no message with a secret.
+/// A sink that gets each report with a secret replaced by [`WITHHELD`].
 pub(crate) fn progress(watch: &Watch, sink: ProgressSink) -> ProgressSink {
     if watch.is_empty() {
         return sink;
@@ -29,7 +29,7 @@ pub(crate) fn progress(watch: &Watch, sink: ProgressSink) -> ProgressSink {
     })
 }
 
-/// The outcome, or a refusal in its place. What else the receipt holds of the tool's words is
+/// The outcome, or a refusal if its text contains a secret. The tool's other texts in the receipt are
 /// replaced.
 pub(crate) fn outcome(
     watch: &Watch,
@@ -44,7 +44,7 @@ pub(crate) fn outcome(
         Err(CallError::Tool { message: text, .. } | CallError::BadOutput(text)) => {
             watch.stands_in(text.as_bytes())
         }
-        // Words of the host and the engine.
+        // Texts of the host and the engine, which contain no text of the tool.
         Err(
             CallError::Refused(_)
             | CallError::Trapped(_)
@@ -78,7 +78,7 @@ fn stands_in(watch: &Watch, part: &Part) -> bool {
     }
 }
 
-/// The tool's own words in a receipt.
+/// The tool's own texts in a receipt.
 fn words(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
     let logs = receipt.logs.iter_mut().map(|line| &mut line.message);
     let streams = [&mut receipt.stdout, &mut receipt.stderr];

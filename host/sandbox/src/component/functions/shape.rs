@@ -1,5 +1,5 @@
-//! The type of a function in a line, close to WIT's syntax: a model sees the result's type there, which a
-//! schema of arguments lacks.
+//! Writes the type of a function in one line, close to WIT's syntax, because a schema of arguments does not
+//! show a model the result's type.
 
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
@@ -7,7 +7,7 @@ use wasmtime::component::types::ComponentFunc;
 /// Bytes of the line. A longer one ends in `...`.
 const MAX_SHAPE: usize = 1_000;
 
-/// `func(a: u32) -> string`.
+/// The type of a function, for example `func(a: u32) -> string`.
 pub(super) fn of_function(function: &ComponentFunc) -> String {
     let mut text = String::from("func(");
     for (turn, (name, ty)) in function.params().enumerate() {

@@ -115,7 +115,7 @@ fn identity_at(path: &Path) -> Option<Identity> {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
 }
 
-/// The first missing name of a path, with its existing directory.
+/// The first missing name of a path, with its existing parent directory.
 fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
     path.ancestors().find_map(|path| {
         let parent = identity_at(path.parent()?)?;
@@ -132,8 +132,8 @@ pub(crate) struct Led {
     pub(crate) way: Vec<PathBuf>,
 }
 
-/// Follows a path like the operating system. For the operator's paths and a user's links, which guests cannot
-/// make; guests' paths are walked instead.
+/// Follows a path like the operating system. Only for the operator's paths and a user's links, which guests
+/// cannot make; guests' paths are resolved by `walk`.
 pub(crate) fn lead(path: &Path) -> Led {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let (mut end, mut way) = (PathBuf::new(), Vec::new());

@@ -51,7 +51,7 @@ impl Tree for Disk {
         ask: &Ask,
     ) -> FsResult<(File, Option<Over>)> {
         let create = found.is_none();
-        // The process's umask narrows it.
+        // The process's umask narrows this mode.
         let mode = Mode::from_raw_mode(0o666);
         let opened =
             openat(place.dir(), place.arg(), ask.file_flags(create), mode).map_err(error)?;
@@ -71,7 +71,7 @@ impl Tree for Disk {
     }
 
     fn make_dir(&mut self, place: &PathEnd) -> Result<(), Fault> {
-        // The process's umask narrows it.
+        // The process's umask narrows this mode.
         Ok(mkdirat(place.dir(), place.arg(), Mode::from_raw_mode(0o777))?)
     }
 

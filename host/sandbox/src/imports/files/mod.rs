@@ -82,8 +82,8 @@ pub(crate) struct FilesCtx {
     mounts: Vec<OpenMount>,
     record: Arc<Record>,
     inner: WasiFilesystemCtx,
-    /// Facts about each descriptor, by its number in the resource table. Made and dropped with the resource;
-    /// a descriptor without an entry is useless.
+    /// The facts about each descriptor, by its number in the resource table. Added and removed with the
+    /// resource; a descriptor without an entry is useless.
     open: HashMap<u32, Opened>,
     /// Open listings, by number in the resource table.
     listings: HashMap<u32, Listing>,
@@ -92,7 +92,7 @@ pub(crate) struct FilesCtx {
     streams: Counter,
     made: u64,
     calls: u32,
-    /// Hides the host's inode numbers in `metadata-hash`.
+    /// The secret salt that hides the host's inode numbers in `metadata-hash`.
     salt: RandomState,
     /// The workspace's names among the preopened directories.
     workspace_names: Vec<String>,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static ALLOWS_ALL: AtomicBool = AtomicBool::new(false);
 
-/// Removes the first wall for this process, for a test in a child.
+/// Disables the checks of rights in this process, for a test in a child.
 pub(crate) fn allow_all() {
     ALLOWS_ALL.store(true, Ordering::Relaxed);
 }

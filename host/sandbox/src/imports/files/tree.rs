@@ -27,7 +27,7 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     /// The target of a link.
     fn target(&self, place: &PathEnd<Self::Dir>) -> FsResult<std::ffi::CString>;
 
-    /// Opens a directory that was found, for listing.
+    /// Opens a directory that a lookup returned, for listing.
     fn open_dir(
         &self,
         place: &PathEnd<Self::Dir>,

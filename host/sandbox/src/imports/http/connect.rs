@@ -1,4 +1,4 @@
-//! From a permitted target to an open connection.
+//! Connects to a permitted target.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,9 +28,9 @@ const MAX_CONNECT: Duration = Duration::from_secs(30);
 /// The longest wait for the head of a reply, the sending of the request included. The limit of the tool call
 /// may be shorter.
 const MAX_FIRST_BYTE: Duration = Duration::from_secs(600);
-/// The longest silence within a reply's body.
+/// The longest silence during a reply's body.
 const MAX_BETWEEN_BYTES: Duration = Duration::from_secs(60);
-/// The time of a guest that asks for no time at all.
+/// The timeout of a guest that sets it to zero.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The guest's timeouts, within bounds.
@@ -42,7 +42,7 @@ pub(crate) struct Timeouts {
 }
 
 impl Timeouts {
-    /// Unstated = the longest.
+    /// Reads the timeouts; an unstated one is the longest.
     pub(crate) fn of(options: Option<RequestOptions>) -> Self {
         let options = options.unwrap_or_default();
         let clamp = |asked: Option<Duration>, most: Duration| {
@@ -75,11 +75,11 @@ pub(crate) async fn connect(
     let permits = resolved.await.map_err(|_| Error::DnsTimeout)??;
     let (tcp, target) = dial(&permits, deadline).await?;
     let here = stays_here(tcp.local_addr(), tcp.peer_addr());
-    // INV-114: before a byte is sent.
+    // INV-114: the check comes before a byte is sent.
     if here && options.own.hold_here(target) {
         return Err(own_listener(permit, record));
     }
-    // Requests are small and answers are waited for.
+    // Requests are small, and the guest waits for the answers.
     let _ = tcp.set_nodelay(true);
     let stream: Box<dyn Stream> = match permit.target().scheme() {
         Scheme::Http => Box::new(tcp),
@@ -108,7 +108,7 @@ async fn addresses(
     let mut refusal = None;
     for ip in found.into_iter().take(MAX_ADDRESSES) {
         match permit.address(ip) {
-            // INV-114: not even as one of several.
+            // INV-114: an own listener is skipped even as one address of several.
             Ok(address) if options.own.hold(address.socket()) => {
                 return Err(own_listener(permit, record));
             }
@@ -188,7 +188,7 @@ fn tls_error(error: &io::Error) -> Error {
     }
 }
 
-/// TLS with the trusted roots of this machine.
+/// Makes TLS with the trusted roots of this machine.
 pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -198,7 +198,8 @@ pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     Ok(prepared(config))
 }
 
-/// HTTP/1.1 only, the gate's protocol, without resumed sessions, because subagents must not share sessions.
+/// Restricts TLS to HTTP/1.1, the gate's protocol, without resumed sessions, because subagents must not share
+/// sessions.
 pub(crate) fn prepared(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::disabled();

@@ -60,7 +60,7 @@ pub(crate) struct Gate {
     pub(crate) connections: [Connections; 2],
 }
 
-/// A request that passed every check without the network.
+/// A request that passed every check except those of the network.
 #[derive(Debug)]
 pub(crate) struct Checked {
     permit: UrlPermit,

@@ -31,7 +31,7 @@ pub(crate) enum BodyFault {
     Reply,
 }
 
-/// The first fault of a connection, if any.
+/// The first fault of a connection, if any occurred.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FaultCell(Arc<AtomicU8>);
 
@@ -45,7 +45,7 @@ impl FaultCell {
         }
     }
 
-    /// Keeps the first fault. Returns whether this is the first.
+    /// Stores a fault unless one is stored; returns whether it was the first.
     fn set(&self, fault: BodyFault) -> bool {
         let code = match fault {
             BodyFault::Egress => 1,

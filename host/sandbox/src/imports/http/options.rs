@@ -1,4 +1,4 @@
-//! How the network gate behaves, and how many connections there may be.
+//! The options of the network gate, and the limit of connections.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use super::resolve::{Resolver, SystemResolver};
 /// The most open connections of one jar, whatever its limits.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Options of the network gate, with state shared by clones. By default, the system's resolver and the
-/// trusted roots of this machine.
+/// Options of the network gate, with state shared by clones. Default: the system's resolver and the trusted
+/// roots of this machine.
 #[derive(Clone)]
 pub struct HttpOptions {
     resolver: Arc<dyn Resolver>,
@@ -48,15 +48,15 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Resolves names with another resolver.
+    /// Sets another resolver.
     #[must_use]
     pub fn with_resolver(mut self, resolver: impl Resolver) -> Self {
         self.resolver = Arc::new(resolver);
         self
     }
 
-    /// Uses another TLS configuration, as for a private certificate authority. The gate sets
-    /// its protocol (HTTP/1.1) and switches session resumption off.
+    /// Sets another TLS configuration, for example for a private certificate authority. The gate sets its
+    /// protocol (HTTP/1.1) and switches session resumption off.
     #[must_use]
     pub fn with_tls(mut self, config: ClientConfig) -> Self {
         self.tls = Some(Arc::new(connect::prepared(config)));
@@ -88,11 +88,11 @@ impl HttpOptions {
     }
 }
 
-/// They are the machine's, and are read once.
+/// Work of the operator, because the certificates are the machine's, and are read once.
 const CERTIFICATES: WorkKind =
     WorkKind { name: "reading the system's certificates", time: Duration::from_secs(60) };
 
-/// The connections that may be open at the same time.
+/// The free slots for open connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Connections(pub(crate) Arc<Semaphore>);
 

@@ -26,10 +26,10 @@ use super::scan::Scanner;
 use super::secrets::{PIECE, Watch};
 use crate::receipt::record::Record;
 
-/// Bytes of a block. Each is searched at once and is one frame to the guest.
+/// Bytes of a block, which is searched in one step and is one frame for the guest.
 const BLOCK: usize = PIECE;
 
-/// A reply on its way in.
+/// A reply that is being received.
 struct Taking<'a> {
     scanner: Scanner<'a>,
     record: &'a Arc<Record>,
@@ -37,8 +37,8 @@ struct Taking<'a> {
     trailers: Option<HeaderMap>,
 }
 
-/// Up to [`BLOCK`] bytes, counted as memory of the jar while held: the host must not hold more for a guest
-/// than the guest may hold itself.
+/// Up to [`BLOCK`] bytes, counted as memory of the jar, because the host must not hold more for a guest than
+/// the guest may hold itself.
 struct Block {
     bytes: Vec<u8>,
     _memory: Memory,
@@ -50,7 +50,7 @@ struct Memory {
     bytes: u64,
 }
 
-/// The body of a reply that was searched.
+/// The body of a searched reply.
 struct WholeBody {
     blocks: VecDeque<Block>,
     trailers: Option<HeaderMap>,

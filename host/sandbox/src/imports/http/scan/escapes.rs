@@ -7,7 +7,7 @@
 pub(crate) enum Escape {
     /// `\`: the next byte may be escaped.
     Backslash,
-    /// `\u`: four digits, or any number of them in braces.
+    /// `\u`: four digits, or any number of digits in braces.
     Unicode,
     /// `\u{`, and the number so far.
     Braced(u32),

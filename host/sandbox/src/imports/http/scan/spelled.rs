@@ -115,8 +115,8 @@ impl Reading {
         let mut ended = None;
         loop {
             if matches!(byte, b'\\' | b'\r' | b'\n') {
-                // A backslash may escape the next byte, and several do in JSON inside JSON. Base64
-                // may contain line ends.
+                // A backslash may escape the next byte (several do, in JSON inside JSON), and a
+                // line end may be inside base64, so the states before such a byte are kept.
                 let ended = ended.and_then(|place: usize| self.open.get(place));
                 or(&mut self.set, ended.map_or(&self.before, |open| &open.before));
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// The texts, by their lengths.
+/// The searched texts, grouped by length.
 pub(crate) struct Sums {
     /// The base of the sums: odd, and unknown outside this process.
     base: u64,
@@ -15,12 +15,12 @@ struct Group {
     length: usize,
     /// The base to the power of the length: the weight of a byte that leaves the window.
     leaving: u64,
-    /// Sum and text, lower case.
+    /// Sum and text of each form, in lower case.
     forms: Vec<(u64, Vec<u8>)>,
 }
 
 impl Sums {
-    /// The texts are lower case.
+    /// Prepares the search; the texts must be in lower case.
     pub(crate) fn of(texts: BTreeSet<Vec<u8>>) -> Self {
         let mut by_length = BTreeMap::<usize, Vec<_>>::new();
         let base = RandomState::new().build_hasher().finish() | 1;
@@ -44,8 +44,8 @@ impl Sums {
         vec![0; self.groups.len()]
     }
 
-    /// Moves the windows over the text from `from` on, after at least as many bytes as the longest text has;
-    /// `seen` bytes were read. Returns whether a text ends there.
+    /// Moves the windows over the text beginning at `from`, which is preceded by at least as many bytes as
+    /// the longest text has; `seen` bytes were searched already. Returns whether a text ends in this part.
     pub(crate) fn pass(&self, windows: &mut [u64], text: &[u8], from: usize, seen: usize) -> bool {
         let passes = self.groups.iter().zip(windows);
         passes
@@ -64,7 +64,7 @@ impl Group {
         let (leaves, enters) = (leaves.unwrap_or_default(), enters.unwrap_or_default());
         let mut window = *sum;
         let mut found = false;
-        // Windows that begin before the text does are no windows.
+        // Windows that begin before the text do not count.
         let early = self.length.saturating_sub(1).saturating_sub(seen);
         for (at, (old, new)) in leaves.iter().zip(enters).enumerate() {
             let left = u64::from(*old).wrapping_mul(self.leaving);
