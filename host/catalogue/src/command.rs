@@ -1,4 +1,4 @@
-//! Gives components the form of a command that their manifest states.
+//! Gives a component the form of a command, if its manifest states one.
 
 use belljar_definition::ToolManifest;
 use belljar_sandbox::{CommandForm, Wasm};

@@ -1,6 +1,6 @@
-//! The agents, teams or skills of a home and a workspace: finds their files, reads changed ones, and stores
-//! the resulting catalogue. For example, after an edit of `~/.belljar/agents/scout.md`, the next refresh
-//! returns a change of `scout`.
+//! The agents, teams or skills of a home and a workspace: finds files, reads changed ones, and stores the
+//! resulting catalogue. For example, after an edit of `~/.belljar/agents/scout.md`, the next refresh returns
+//! a change of `scout`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -264,7 +264,7 @@ impl<D: Filed + PartialEq> Library<D> {
         let (others, before) = {
             let mut shown = self.shown();
             shown.problems.clone_from(&looking.known.problems);
-            // The catalogue lacks these texts until it is built.
+            // The present catalogue lacks these texts.
             looking.known.stale |= std::mem::take(&mut shown.others.1);
             if !looking.known.stale {
                 return Ok(Vec::new());

@@ -36,8 +36,8 @@ pub(crate) struct Found {
 pub(crate) struct Fingerprint {
     len: u64,
     modified: Option<std::time::SystemTime>,
-    /// Inode and change time, on systems that have them, so that an edit is noticed that keeps the length and
-    /// resets the time.
+    /// Inode and change time, on systems that have them. They reveal an edit that keeps the length and resets
+    /// the time.
     unix: Option<(u64, i64, i64)>,
 }
 

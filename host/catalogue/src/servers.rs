@@ -218,8 +218,8 @@ impl TokenFiles {
         }
     }
 
-    /// Locks these files while the returned file is open, so that a process that renews a token does not
-    /// restore one that a person has just removed.
+    /// Locks the token files until the returned file is dropped. Otherwise a process that renews a token
+    /// could restore one that a person has just removed.
     fn alone(&self) -> Result<std::fs::File, String> {
         // INV-487: a renewal has no earlier check for links.
         if self.0.is_symlink() {

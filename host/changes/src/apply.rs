@@ -315,7 +315,8 @@ impl Maker<'_> {
             changes.stop.check()?;
             let is_new = file.kind != FileDifference::Deleted;
             let in_lost = lost.covers(&file.path);
-            // The content of a new directory is dropped with it, and an undo has no place for it.
+            // A new directory is dropped with its content, and an undo cannot restore the content
+            // without the directory.
             if in_lost || (is_new && file.original.map_or(file.node, node_of) == Node::Directory) {
                 lost.insert(&file.path);
                 told.push(file.path.clone());

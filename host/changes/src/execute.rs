@@ -1,9 +1,9 @@
 //! Executes the steps of an apply on the workspace, and undoes them.
 //!
-//! Each step checks the replaced file right before and right after, and is undone if the file was not the
-//! journal's: no concurrent change is lost. Each undo finds out how far its step went, so that it can be
+//! Each step checks the replaced file right before and right after. The step is undone if the file was not
+//! the journal's, so that no concurrent change is lost. Each undo finds out how far the step went, and can be
 //! repeated any number of times. For example, if a person saves `a.txt` while the agent's version replaces
-//! it, the person's version returns.
+//! the file, the person's version returns.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
@@ -282,8 +282,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Undoes all steps, as far as they were done, one level after another. Returns the paths that another
-    /// program changed, which stay.
+    /// Undoes all steps that were done, one level after another. Returns the paths that another program
+    /// changed; these files stay.
     pub(crate) fn take_back(&self) -> Result<Vec<PathBuf>, ChangesError> {
         let mut left = Vec::new();
         if self.entry.level()? == Level::Placing {
@@ -430,7 +430,7 @@ impl Executor<'_> {
                 self.fuse.step()?;
                 renameat(&dir, &aside, &dir, name).map_err(failed(path))
             }
-            // A concurrent version was moved aside: it is the newest, so it returns.
+            // The concurrent version that was moved aside is the newest, so it returns.
             Some(_) if beside.is_some() => {
                 self.fuse.step()?;
                 renameat(&dir, &aside, &dir, name).map_err(failed(path))?;

@@ -7,17 +7,16 @@
 //! # What is guaranteed
 //!
 //! - Nothing is written outside the workspace, whatever names and links it contains or receives meanwhile,
-//!   and no
-//! file with a protected name is written.
+//!   and no file with a protected name is written.
 //! - A file that changed in the workspace since the agent's first read is not overwritten, unless the caller
-//! allows it for the path.
+//!   allows it for the path.
 //! - A file is replaced atomically; a killed apply is finished or undone at the next opening of the review,
-//! and each file is then either the original or the agent's version.
-//! - Memory is bounded, whatever an agent wrote: texts above [`MAX_TEXT`] are not compared by lines,
-//! and contents are copied in steps.
-//! - Time is bounded too: a comparison of two texts has a number of steps, the counts of a list have a
-//! time, and every call that only reads stops with the [`StopSignal`](belljar_work::StopSignal) of
-//! [`Review::until`].
+//!   and each file is then either the original or the agent's version.
+//! - Memory is bounded, whatever an agent wrote: texts above [`MAX_TEXT`] are not compared by lines, and
+//!   contents are copied in steps.
+//! - Time is bounded too: a comparison of two texts has a number of steps, the counts of a list have a time,
+//!   and every call that only reads stops with the [`StopSignal`](belljar_work::StopSignal) of
+//!   [`Review::until`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

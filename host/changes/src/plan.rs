@@ -108,8 +108,8 @@ fn spread_over(
     conflicts
 }
 
-/// Chooses the changes to apply: the selected ones and their needs, without conflicts, without changes that
-/// would run later, and without changes that need one of those.
+/// Chooses the changes to apply: the selected ones and their needs. Excluded are conflicts, changes that
+/// would run later, and changes that need an excluded change.
 pub(crate) fn choose(
     files: &[FileChange],
     selection: &Selection,

@@ -35,7 +35,7 @@ pub enum Recovered {
     Finished,
     /// All changes were undone, or an interrupted undo was completed.
     TakenBack {
-        /// Files that another program changed meanwhile: they stay, and their originals stay in the journal.
+        /// Files that another program changed meanwhile. They stay, with the originals in the journal.
         left: Vec<PathBuf>,
     },
 }

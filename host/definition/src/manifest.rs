@@ -53,9 +53,9 @@ pub enum Resume {
     /// The call is answered as interrupted, because it may have had an effect.
     #[default]
     Never,
-    /// The call runs again from the beginning. Nested calls are answered from the record while they are the
-    /// same ones in the same order, and later ones are made. Only for belljar's own tools: the tool must
-    /// depend only on its arguments, its calls' results and the recorded clock and random numbers.
+    /// The call runs again from the beginning. Nested calls are answered from the record as long as they are
+    /// the recorded ones in the recorded order; after that, new calls are made. Only for belljar's own tools,
+    /// which must depend only on arguments, calls' results, and the recorded clock and random numbers.
     Replay,
 }
 

@@ -315,7 +315,7 @@ fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
 }
 
 /// Whether the file restricts its callers by a field with one of these names. An unknown value restricts too,
-/// because the author may have meant it to.
+/// because the author may have meant a restriction.
 fn is_stated(names: &[&str], restricts: bool, fields: &mut Fields<'_, '_>) -> bool {
     let mut is_stated = false;
     while let Some((key, node)) = fields.take_where(|name| names.contains(&name)) {

@@ -108,9 +108,8 @@ impl Slug {
         Self::of(text).filter(same)
     }
 
-    /// The slug of a name as its file writes it, or as a person types it: `Code Reviewer`, `مراجع الكود`.
-    /// `None` = the text may match several names (`*`), is a path (`/`), is truncated, or is longer than a
-    /// slug.
+    /// The slug of a name in the spelling of a file or of a person: `Code Reviewer`, `مراجع الكود`. `None` =
+    /// the text may match several names (`*`), is a path (`/`), is truncated, or is longer than a slug.
     pub fn written(text: &str) -> Option<Self> {
         let open = |c: char| c.is_whitespace() || c == '-';
         let whole = !text.starts_with(open) && !text.ends_with(open);
@@ -212,7 +211,7 @@ impl From<AgentId> for String {
     }
 }
 
-/// INV-562: an agent is named as its file writes the name, or by its slug.
+/// INV-562: parses an agent's name in the spelling of its file, or as a slug.
 fn named(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
     Slug::written(text).ok_or_else(|| no_name(whole))
 }

@@ -93,7 +93,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// The line without its value if it may contain a secret, because terminals are recorded and shared (INV-13).
+/// The line without the value if the value may be a secret, because terminals are recorded and shared
+/// (INV-13).
 pub(crate) fn without_secret(line: &str) -> Cow<'_, str> {
     let lower = line.to_ascii_lowercase();
     let suspect = SECRET_WORDS.iter().any(|word| lower.contains(word));

@@ -204,7 +204,7 @@ fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     ])
 }
 
-/// A filter with one answer for calls that match the rules, and another for all other calls.
+/// A filter with one answer for calls that match the rules, and one for the rest.
 fn program(
     rules: Rules,
     action: SeccompAction,

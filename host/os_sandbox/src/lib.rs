@@ -2,8 +2,8 @@
 //!
 //! The first wall is the sandbox: wasmtime, and a check of every operation. Even if a fault in the first wall
 //! lets a guest act as the host process, the process can do little: on Linux, landlock confines its access to
-//! files, and seccomp restricts it to the system calls that a host of tools needs. Neither can be undone, and
-//! both apply to every thread made later.
+//! files, and seccomp restricts its system calls to those of a host of tools. Neither can be undone, and both
+//! apply to every thread made later.
 //!
 //! ```text
 //! Broker::start ──> a process outside the wall, which starts only what it was told of at first
@@ -17,9 +17,9 @@
 //!
 //! # What the wall cannot distinguish
 //!
-//! - Agents from each other: the wall is the process's, so it lets through the union of all agents' grants.
+//! - Agents from each other: the wall is the process's, so the union of all agents' grants is let through.
 //! - Addresses: seccomp does not see them. The network gate decides about hosts; the wall only restricts the
-//! socket families to IP.
+//!   socket families to IP.
 //! - Names inside a writable directory, for example `.belljar` in a workspace.
 //!
 //! # Needs

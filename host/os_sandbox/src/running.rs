@@ -24,7 +24,7 @@ pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 /// The variable with the path of the workspace, which is also the initial working directory.
 pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 
-/// The longest wait for the broker to start a child, which usually takes milliseconds.
+/// The longest wait for the broker to start a child. A start usually takes milliseconds.
 pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 
 /// A running child, in a process group of its own. Dropping `Running` kills the group, unless the child has

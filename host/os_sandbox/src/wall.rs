@@ -212,10 +212,10 @@ impl Wall {
     }
 
     ///
-    /// Excludes a directory from reading and writing whatever else is let through: of a readable directory
-    /// around it, the other entries that exist when the wall is raised are let through one by one. The names
-    /// inside an excluded directory can still be listed then, because the right to list is inherited. A
-    /// *writable* directory around an excluded one lets it through: see [`Wall::writes_around`].
+    /// Excludes a directory from reading and writing whatever else is let through. Of a readable directory
+    /// around the excluded one, the other entries that exist when the wall is raised are let through one by
+    /// one. The names inside an excluded directory can still be listed then, because the right to list is
+    /// inherited. A *writable* directory around an excluded one lets it through: see [`Wall::writes_around`].
     pub fn keep_out(&mut self, path: &Path) {
         self.kept_out.push(path.to_path_buf());
     }

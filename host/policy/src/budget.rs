@@ -211,7 +211,7 @@ impl Budget {
         over.map_or(Ok(()), Err)
     }
 
-    /// Adds the amount to this budget and its ancestors, or to none of them if it does not fit.
+    /// Adds the amount to this budget and every ancestor; if any of them lacks room, no budget changes.
     pub fn reserve(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         for (depth, node) in self.path().enumerate() {
             if let Err(error) = node.take(meter, amount) {
@@ -262,8 +262,8 @@ impl Budget {
         self.path().map(|node| node.free(meter)).min().unwrap_or(0)
     }
 
-    /// Adds the amount to every ancestor, or to none if it does not fit. This budget adds the amount even
-    /// past its own limit.
+    /// Adds the amount to every ancestor; if any of them lacks room, no budget changes. This budget adds the
+    /// amount even past its own limit.
     pub fn reserve_above(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         if let Some(above) = &self.0.parent {
             above.reserve(meter, amount)?;

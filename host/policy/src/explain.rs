@@ -200,8 +200,8 @@ fn permission_vote(source: Source, permission: Permission) -> Vote {
     }
 }
 
-/// Collects the votes about one mount, because a source's vote about another mount would not count. A path
-/// may be in several mounts: a guest with any of them reaches it, so the widest mount counts.
+/// Collects the votes about one mount: a source's vote about another mount would not count. A path may be in
+/// several mounts; any of them suffices for a guest, so the widest mount counts.
 fn path_votes(
     path: &str,
     access: Access,

@@ -77,7 +77,7 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a tool, as models see it and grants have it.
+    /// The name of a tool, as in grants and for models.
     ToolName, "tool"
 }
 

@@ -15,7 +15,7 @@ pub enum PeersAsk {
     None,
     /// All tools of the agent.
     All,
-    /// These tools, as far as the agent has them.
+    /// These tools, if the agent has them.
     Only(BTreeSet<ToolName>),
 }
 

@@ -583,8 +583,8 @@ fn effective_mounts(
         mounts.push(Mount { access, ..granted.clone() });
     }
     for ask in asked.mounts.iter().flatten() {
-        // Access that the definition itself gives up is not missing; and an overlay counts as
-        // writable, because the agent can work in it like in the directory.
+        // Access that the definition itself gives up is not missing. An overlay counts as writable,
+        // because the agent can work there like in the directory.
         let wanted = asked.writes.left_of(ask.access, &ask.guest).min(Access::Overlay);
         match mounts.iter().find(|mount| mount.guest == ask.guest) {
             Some(mount) if mount.access >= wanted => {}

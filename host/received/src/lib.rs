@@ -2,14 +2,13 @@
 //!
 //! Three faults of peers are common enough to be mended at every door, in one way:
 //!
-//! - [`json`]: JSON with half a surrogate pair, for example `"cut \ud83d"`. JavaScript cuts texts
-//! in the middle of an emoji, and its JSON writer escapes the half; a strict parser refuses the whole
-//! message. Half a pair becomes U+FFFD.
+//! - [`json`]: JSON with half a surrogate pair, for example `"cut \ud83d"`. JavaScript cuts texts in the
+//!   middle of an emoji, and its JSON writer escapes the half; a strict parser refuses the whole message.
+//!   Half a pair becomes U+FFFD.
 //! - [`coding`]: a body compressed without a request for it. It is decoded within a limit, or refused with
-//!   the
-//! coding's name.
+//!   the coding's name.
 //! - [`whole`]: an integer written as a float, for example `5.0` or `1e1`. It becomes an integer where one is
-//! expected, and no number changes its value.
+//!   expected, and no number changes its value.
 //!
 //! Each conversion takes time linear in the input and output, with bounded memory.
 

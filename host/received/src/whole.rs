@@ -5,9 +5,9 @@
 //! numbers beyond 64 bits and invalid JSON stay unchanged, and the parser reports the error.
 //!
 //! - [`by_schema`] rewrites the numbers for which a schema requires an integer, and no others. For example,
-//! `{"n": 5.0}` becomes `{"n": 5}`.
+//!   `{"n": 5.0}` becomes `{"n": 5}`.
 //! - [`everywhere`] and [`Wholes`] rewrite every whole number, for messages parsed into types, whose floats
-//! accept integers too. Numbers beyond 2^53 stay, because a float does not hold them exactly.
+//!   accept integers too. Numbers beyond 2^53 stay, because a float does not hold them exactly.
 
 mod schema;
 

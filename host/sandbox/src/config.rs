@@ -34,8 +34,8 @@ pub struct SandboxConfig {
     pub slow: SlowCompile,
 }
 
-/// A function that is called once for each compilation of over a second, with the component. It must not
-/// block, because the compilation waits for it.
+/// A function that is called once for each compilation of over a second, with the component. The function
+/// must not block, because the compilation waits for it.
 #[derive(Clone, Default)]
 pub struct SlowCompile(Option<Arc<Tell>>);
 

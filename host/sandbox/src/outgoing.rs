@@ -46,7 +46,7 @@ pub struct Outgoing {
     broker: Option<Broker>,
 }
 
-/// A reply, read piece by piece. Dropping it closes its connection.
+/// A reply, read piece by piece. Dropping the reply closes the connection.
 pub struct HttpReply {
     /// The status, redirections included.
     pub status: StatusCode,

@@ -81,20 +81,19 @@ impl Sandbox {
         })
     }
 
-    /// INV-151: the same sandbox, for jars that may write in these directories although they are below a
-    /// protected name: directories that belljar makes for agents. Of a mount in such a directory, the
-    /// directory's own name and the paths below are checked, not the path above. Paths are canonical.
-    /// Default: none.
+    /// INV-151: the same sandbox, for jars that may write in these directories although a protected name is
+    /// above: directories that belljar makes for agents. Of a mount in such a directory, the directory's own
+    /// name and the paths below are checked, not the path above. Paths are canonical. Default: none.
     #[must_use]
     pub fn with_work_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.work_directories = directories.into();
         self
     }
 
-    /// INV-155: the same sandbox, for jars that neither write in these directories, nor replace a link to
-    /// one: the directories of the program's agents, store and tenants. They are identified when a jar opens,
-    /// so their names and paths do not matter; each should exist by then. Work directories inside are not
-    /// closed. Default: none.
+    /// INV-155: the same sandbox, for jars that may neither write in these directories, nor replace a link to
+    /// one: the directories of the program's agents, store and tenants. The directories are identified when a
+    /// jar opens, so a later change of names does not matter; each should exist by then. Work directories
+    /// inside are not closed. Default: none.
     #[must_use]
     pub fn with_closed_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.closed_directories = directories.into();
@@ -102,9 +101,8 @@ impl Sandbox {
     }
 
     /// INV-178: the same sandbox, for jars whose mounts must not be reached through a link in these
-    /// directories, which agents write. Agents cannot make links, but can move directories that contain other
-    /// people's links, so that the path of a mount would lead to another directory. Paths are canonical.
-    /// Default: none.
+    /// directories, which agents write. Agents cannot make links, but can move a directory with other
+    /// people's links, and the path of a mount would then lead elsewhere. Paths are canonical. Default: none.
     #[must_use]
     pub fn with_written_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.written_directories = directories.into();

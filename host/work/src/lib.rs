@@ -73,8 +73,8 @@ pub struct WorkKind {
 /// Why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// The deadline passed. The job was stopped; a job that never checks its signal still uses its thread,
-    /// and counts against its owner.
+    /// The deadline passed. The job was stopped; one that never checks its signal still uses a thread of its
+    /// owner.
     #[error("{kind} took longer than {} seconds", .limit.as_secs())]
     TimedOut {
         /// [`WorkKind::name`].

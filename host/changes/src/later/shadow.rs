@@ -40,7 +40,7 @@ pub(super) fn mark(
     Ok(())
 }
 
-/// Whether a language finds the file, or its package, before its own module.
+/// Whether a language finds the file, or a package of the same name, before its own module.
 fn comes_before(
     language: &Language,
     modules: &HashSet<String>,

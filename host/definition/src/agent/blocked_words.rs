@@ -1,4 +1,4 @@
-//! Restrictions of tools that cannot be parsed: they block the agent, and the report has their line.
+//! Restrictions of tools that cannot be parsed: they block the agent, and the report shows the line.
 
 use belljar_policy::{Permission, Shown};
 

@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 6;
 /// Values that restrict an agent even where the key is only for people.
 const READ_ONLY: &[&str] = &["readonly", "viewonly", "ro", "readonlymode", "readonlyaccess"];
 
-/// Keys whose value is a label, whatever its words are.
+/// Keys whose value is a label, with any words.
 const LABELS: &[&str] = &[
     "name",
     "displayname",

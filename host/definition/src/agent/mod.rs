@@ -78,8 +78,8 @@ pub struct AgentDefinition {
     pub unknown_tools: Vec<String>,
     /// Names in `tools` that are known but unavailable here.
     pub unavailable: Vec<Unavailable>,
-    /// Unparsable entries that deny tools. An agent with such an entry is not run, because it would have more
-    /// tools than its author meant.
+    /// Unparsable entries that deny tools. An agent with such an entry is not run, because more tools would
+    /// be left than its author meant.
     pub unclear: Vec<Unavailable>,
     /// A model name or alias, unresolved; `modelRole` has the role's name in lower case. `None` = the
     /// operator's choice.

@@ -34,8 +34,8 @@ pub(super) struct Behind {
 /// Words for all tools of all MCP servers.
 const ALL_OF_SERVERS: &[&str] = &["mcp", "mcptool", "mcptools", "mcpserver", "mcpservers"];
 
-/// Belljar's own tools that do part of a foreign tool's work, beside the translated one. They have no foreign
-/// name, so they are denied together with it.
+/// Belljar's own tools that do part of a foreign tool's work, beside the translated one. Without a foreign
+/// name, they are denied together with the translated tool.
 const TOGETHER: &[(&str, &[&str])] = &[
     (SPAWN_AGENT, &[DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL]),
     ("file_read", &["attach_file"]),

@@ -295,7 +295,7 @@ fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
     }
 }
 
-/// Reads the file's statements about tools, or reports that it has none.
+/// Reads the file's statements about tools, or reports that the file has none.
 fn tools(
     fields: &mut Fields<'_, '_>,
     dialect: Dialect,

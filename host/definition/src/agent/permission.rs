@@ -97,8 +97,8 @@ impl ToolListReader<'_, '_, '_, '_> {
             let entry = Entry { text: key.text.clone(), at: key.at };
             let is_word = word(node).is_some() || matches!(node.value, Value::Map(_));
             let found = tools_behind(&entry.text, self.known);
-            // A denial that matches no tool by default would have no effect, and `read: only` is
-            // more about the other tools than about this one.
+            // Such an entry blocks the agent: denying a name without a tool would have no effect,
+            // and `read: only` restricts the tools that the key does not name.
             let nothing = found.tools.is_empty() && found.beside.is_empty();
             if !is_word && (nothing || Says::of(node) == Says::Less) {
                 self.not_kept(key, node);

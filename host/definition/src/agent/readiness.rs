@@ -109,7 +109,7 @@ pub fn readiness(
     }
 }
 
-/// Whether the agent requests tools by name and gets none, some because they do not exist here.
+/// Whether the agent requests tools by name and gets none, and at least one does not exist here.
 fn has_nothing_left(definition: &AgentDefinition, notes: &[Narrowing]) -> bool {
     let Some(asked) = &definition.asked.tools else { return false };
     let lacks = |tool| {

@@ -256,8 +256,8 @@ impl Piece<'_> {
     }
 }
 
-/// The text without its pair of quotes. A text with a further quote inside keeps them, because they may not
-/// be a pair.
+/// The text without its pair of quotes. A text with a further quote inside is returned whole, because the
+/// outer quotes may not be a pair.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));

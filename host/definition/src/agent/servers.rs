@@ -1,5 +1,5 @@
-//! Reads `mcpServers` of a stranger's file: servers whose tools the agent asks for beside its list. It is
-//! only a request, like the list; the operator configures the server, accepts its tools and grants them.
+//! Reads `mcpServers` of a stranger's file: servers whose tools the agent requests beside its list. Like the
+//! list, the field only requests; the operator configures the server, accepts its tools and grants them.
 
 use belljar_policy::ToolName;
 

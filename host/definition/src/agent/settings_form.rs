@@ -40,7 +40,7 @@ impl ToolListReader<'_, '_, '_, '_> {
     }
 
     /// Requires approval for every tool, except for those that the field allows without a scope and those
-    /// that only read. A scope is not enforced here, so its tool needs approval too.
+    /// that only read. Scopes are not enforced here, so a tool with a scope needs approval.
     fn ask_for_all_but(&mut self, key: &Key, node: &Node) {
         let Some(entries) = self.taking(key, node, "permissions.allow") else { return };
         let mut named: BTreeMap<ToolName, Permission> = reading();

@@ -1,8 +1,8 @@
 //! Shapes of agent files that are read only if the operator permits them.
 //!
 //! Some files are published with their frontmatter in a code fence or below a heading, or with fields one
-//! level down under `meta:`. A page of documentation that shows an agent looks the same, so none of these
-//! shapes is accepted by default.
+//! level down under `meta:`. A page of documentation that shows an agent looks the same, so by default these
+//! shapes are refused.
 
 use super::tools::KnownTools;
 use crate::diagnostic::{Findings, count};
@@ -116,7 +116,7 @@ pub(super) fn nested(
     }
     let Value::Map(inner) = node.value else { return Some(entries) };
     for (key, node) in inner {
-        // The one that the author meant is unknown, and one of the two may be narrower.
+        // The field that the author meant is unknown, and one of the two may be narrower.
         if has(&entries, &key.text) {
             let message = format!("a field stands at the top and under `{NEST}:`");
             findings.error_hint(key.at, "repeated-field", message, "keep one of them");

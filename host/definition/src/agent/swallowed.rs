@@ -1,8 +1,8 @@
-//! Finds lines that were meant as fields but are not parsed as such: `tools:Read`, `tools = Read`, a field in
-//! the lines of a description, or below a fence that closes too early.
+//! Finds lines that were meant as fields but are parsed as text. For example: `tools:Read`, `tools = Read`, a
+//! field in the lines of a description, or a field below a fence that closes too early.
 //!
-//! In YAML such a line is part of the text before it, so the agent would keep every tool that its author
-//! denied. A comment never counts, because no program reads fields in comments.
+//! In YAML such a line is part of the text before it. The agent would keep every tool that the line denies. A
+//! comment never counts, because no program reads fields in comments.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Copilot's tools. Its files name them by purpose, for example `edit/editFiles`; its models use the names in
-//! this table.
+//! Copilot's tools. The files name a tool by its purpose, for example `edit/editFiles`; the models use the
+//! names in this table.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
 use super::{Argument, Becomes, CONTEXT, ForeignTool, Given, PROMPT, SHELL, agent, argument};

@@ -28,10 +28,10 @@ pub struct DefaultGrant {
 }
 
 ///
-/// Tools that change files or run code. Every agent that asks for them has them by default, because their
-/// changes stay in an overlay until a person applies them.
+/// Tools that change files or run code. Every agent that asks for these tools has them by default, because
+/// all changes stay in an overlay until a person applies them.
 ///
-/// Those that run code have no rights of their own, so they are granted together with `shell`.
+/// The tools that run code have no rights of their own, so they are granted together with `shell`.
 pub(super) const OVERLAY_TOOLS: &[&str] =
     &["file_write", "file_edit", "notebook_edit", "shell", "run_javascript", "run_python"];
 

@@ -42,9 +42,9 @@ pub struct GrantChange {
     pub secrets: Vec<SecretName>,
     /// Limits: each stated limit is set, whether higher or lower than before.
     pub limits: LimitsRequest,
-    /// The tools that the agent's own file asks for, which limit the default tools that are repeated beside
-    /// the new tools. `None` = unknown, or the file asks for every granted tool; the new tools are then
-    /// written to `add_tools`.
+    /// The tools that the agent's own file asks for. Of the default tools, only these are repeated beside the
+    /// new tools. `None` = unknown, or the file asks for every granted tool; the new tools are then written
+    /// to `add_tools`.
     pub asked_tools: Option<BTreeSet<ToolName>>,
     /// Whether the agent is unknown as yet: only the new mounts, hosts and secrets are written, without the
     /// defaults beside them.
@@ -52,7 +52,7 @@ pub struct GrantChange {
 }
 
 impl GrantChange {
-    /// The change that would grant all rights that an agent asks for and that the grants withhold.
+    /// The change that would grant every requested right that the grants withhold.
     pub fn for_missing(notes: &[Narrowing]) -> Self {
         let mut change = Self::default();
         for note in notes {

@@ -22,7 +22,7 @@ pub struct GrantSpec {
     /// The tools; an unlisted tool is denied.
     pub tools: Option<BTreeMap<ToolName, Permission>>,
     /// Tools in addition to those without this section, each with its permission. Only a grant of the home
-    /// file may have them, and never beside `tools`.
+    /// file may have additional tools, and never beside `tools`.
     pub add_tools: BTreeMap<ToolName, Permission>,
     /// The mounts.
     pub mounts: Option<Vec<MountSpec>>,

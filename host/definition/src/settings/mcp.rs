@@ -19,7 +19,7 @@ const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// The most servers of one home.
 const MAX_SERVERS: usize = 64;
 
-/// Bytes of a server's name, because it begins the names of its tools, which are limited to 64.
+/// Bytes of a server's name, because the name is a prefix of tool names, which are limited to 64 bytes.
 const MAX_NAME: usize = 24;
 
 /// Bytes of an address.

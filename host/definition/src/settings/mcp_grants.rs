@@ -19,8 +19,8 @@ const TOKEN_RANGE: std::ops::RangeInclusive<u64> = 100..=10_000_000;
 pub struct McpGrants {
     /// Whether forms, and addresses to open, are shown to the person. Default: no.
     pub elicitation: bool,
-    /// The model, or role, that writes texts for the server, and the most tokens that these requests use in
-    /// one run, subagents included. Default: no model; 20,000.
+    /// The model, or role, that writes texts for the server, and the most tokens of such texts in one run,
+    /// subagents included. Default: no model; 20,000.
     pub sampling: Option<(String, u64)>,
     /// Whether the server may list its granted directories. Default: no.
     pub roots: bool,

@@ -113,7 +113,7 @@ pub enum Profile {
 /// Whether agents get an overlay of the workspace, and the shared limits of all overlays of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlaySetting {
-    /// Whether an agent without a writable mount of the workspace writes to an overlay. Default: yes.
+    /// Whether an agent without a grant for writing gets an overlay of the workspace. Default: yes.
     pub by_default: bool,
     /// Most bytes of all overlays of this home, summed; absent = the sandbox's default.
     pub bytes: Option<u64>,

@@ -354,8 +354,8 @@ fn even_out(item: Option<&mut Item>) {
     }
 }
 
-/// Removes entries of a list, each with the comments before it and on its line. A comment on the previous
-/// entry's line stays.
+/// Removes entries of a list, each with the comments before the entry and on its line. A comment on the
+/// previous entry's line stays.
 fn remove(array: &mut Array, goes: impl Fn(&Value) -> bool) {
     let mut at = 0;
     while let Some(value) = array.get(at) {

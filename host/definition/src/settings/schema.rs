@@ -263,9 +263,9 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// Adds belljar's own tools to a home file's list. A list of tools replaces all default tools except
-    /// these, because no agent file names them and they are easily forgotten. They are not added if the list
-    /// is empty or names any of them, for example to deny it. A workspace's list only narrows.
+    /// Adds belljar's own tools to a home file's list. A list of tools replaces the default tools except
+    /// these, because no agent file names them and an operator easily forgets them. Nothing is added if the
+    /// list is empty or names any of these tools, for example to deny one. A workspace's list only narrows.
     fn keep_builtin_tools(&self, visibility: Visibility, spec: &mut GrantSpec) {
         let is_home = self.is_home();
         let Some(tools) = spec.tools.as_mut().filter(|tools| is_home && !tools.is_empty()) else {

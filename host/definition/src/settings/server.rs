@@ -43,7 +43,7 @@ pub struct ServerSetting {
     pub data: Option<PathBuf>,
     /// Host names of the server, beside those of the machine itself.
     pub host_names: Vec<String>,
-    /// Origins whose pages may call the server, beside its own.
+    /// Origins whose pages may call the server, beside the server's own origin.
     pub origins: Vec<String>,
     /// The most concurrent jars of turns, all tenants together.
     pub jars: Option<u32>,

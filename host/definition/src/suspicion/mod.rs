@@ -19,7 +19,7 @@ use belljar_policy::Shown;
 use crate::AgentDefinition;
 use crate::diagnostic::{count, place_of};
 
-/// The most suspicions of one rule per file. Each rule has a limit of its own, so that many findings of one
+/// The most suspicions of one rule per file. Each rule has a separate limit, so that many findings of one
 /// rule do not hide another's.
 pub const MAX_PER_RULE: usize = 4;
 

@@ -103,7 +103,7 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
     encoded(text, found);
 }
 
-/// The match without white space and code marks at its beginning, so that it begins on its own line.
+/// The match without leading white space and code marks, so that its position is on the right line.
 fn trimmed(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let hit = text.get(start..end).unwrap_or("");
     let skipped = hit.len() - hit.trim_start_matches([' ', '\t', '\r', '\n', '`']).len();

@@ -46,20 +46,20 @@ pub(crate) struct Duties {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// Start a hook command, by its index in the broker's list. Four descriptors.
+    /// Starts a hook command, by its index in the broker's list. Four descriptors.
     Hook(usize),
-    /// Find the stored file for the component with this digest, in hexadecimal digits. Two descriptors: a
+    /// Finds the stored file for the component with this digest, in hexadecimal digits. Two descriptors: a
     /// file to write to, and the socket for the answers.
     Find(Made, String),
-    /// Make the file from a component, and store it. Three descriptors: a file with the component, and the
+    /// Makes the file from a component, and stores it. Three descriptors: a file with the component, and the
     /// two of [`Request::Find`].
     Make(Made),
-    /// Read the settings file. Two descriptors, as for [`Request::Find`].
+    /// Reads the settings file. Two descriptors, as for [`Request::Find`].
     Settings,
-    /// Start a program, by its index in the broker's list, if its digest equals this one. Four descriptors,
+    /// Starts a program, by its index in the broker's list, if the digest equals this one. Four descriptors,
     /// as for [`Request::Hook`].
     Program(usize, String),
-    /// Compute the present digest of a program. Two descriptors, as for [`Request::Find`].
+    /// Computes the present digest of a program. Two descriptors, as for [`Request::Find`].
     Identify(usize),
 }
 

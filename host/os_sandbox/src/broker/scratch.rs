@@ -42,7 +42,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     ///
-    /// Makes a directory. INV-494: its keeper makes it, for one program. Leftovers of killed keepers are
+    /// Makes a directory. INV-494: each keeper makes one, for one program. Leftovers of killed keepers are
     /// removed first.
     ///
     /// # Errors

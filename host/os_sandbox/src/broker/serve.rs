@@ -230,7 +230,7 @@ impl Outside<'_> {
     }
 }
 
-/// Runs a keeper with these streams, and waits until it ends.
+/// Runs a keeper with these streams, and waits for the exit.
 fn run(mut command: Command, files: Vec<OwnedFd>, control: &mut UnixStream) -> io::Result<Answer> {
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
@@ -269,8 +269,7 @@ fn program(known: &Known, keeper: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Checks that the descriptor is a regular file, on which reading and writing cannot block on another
-/// process.
+/// Checks that the descriptor is a regular file, so that reading and writing cannot block on another process.
 fn regular(file: OwnedFd) -> io::Result<File> {
     let file = File::from(file);
     match file.metadata()?.is_file() {

@@ -1,10 +1,10 @@
-//! The system calls of a confined program: those of a host, those that language runtimes need in addition,
-//! and calls for processes where the program may have several. No local socket, no shared memory without a
-//! file, no change of permissions or times outside its directories.
+//! The system calls of a confined program: the calls of a host, further calls that language runtimes need,
+//! and calls for processes if the program may have several. No local socket, no shared memory without a file,
+//! no change of permissions or times outside the program's directories.
 //!
-//! Landlock does not check changes of a file's permissions and times, so no call with a path may change them.
-//! Programs react to a refusal as to a broken disk and stop (Git's objects, each file copied in Python), so
-//! the filter answers that the call succeeded: a file keeps the permissions with which it was made.
+//! Landlock does not check changes of a file's permissions and times, so every such call with a path has no
+//! effect. Programs treat a refusal like a broken disk and stop (Git's objects, each file copied in Python),
+//! so the filter answers that the call succeeded: a file keeps the permissions with which it was made.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,

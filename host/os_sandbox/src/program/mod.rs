@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A program can reach the granted directories, the system's programs and libraries, and nothing else of the
-//! file system. Its environment is the granted one, its descriptors are the three streams, and it has a
-//! network only if granted. If the kernel cannot confine a program, the program is not started.
+//! file system. The environment is the granted one, the descriptors are the three streams, and a network
+//! exists only if granted. If the kernel cannot confine a program, the program is not started.
 
 #[cfg(target_os = "linux")]
 mod bounds;
@@ -55,7 +55,7 @@ pub struct Program {
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment(pub BTreeMap<String, String>);
 
-/// A program in the broker's list, with its environment, or the reason why it cannot start.
+/// A program in the broker's list, with its environment, or the reason why the program cannot start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {

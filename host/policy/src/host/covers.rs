@@ -1,4 +1,4 @@
-//! Whether one rule allows everything that another one allows.
+//! Compares rules: whether a rule allows everything that a second rule allows.
 
 use super::{HostPattern, HostRule, Port, is_below};
 

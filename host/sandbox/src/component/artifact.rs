@@ -57,12 +57,13 @@ impl Artifact {
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
         // SAFETY: `deserialize` requires bytes from `Engine::precompile_component`, and cannot
         // check them: other code would run with all rights of this process. An `Artifact` is the
-        // compiler's output, a cache entry whose keyed digest proves that this host wrote it after
-        // compiling, or part of the program from build time (`Sandbox::know_code`). So safety rests
-        // on three facts: the compiler child is honest (an attacker who controls the child through
-        // a stranger's component chooses the code that runs here; wall and limits keep the child
-        // from everything but this answer), only this host has the cache's key, and `trusted` has
-        // no other callers. wasmtime itself checks only that version and settings fit.
+        // compiler's output, a cache entry with a keyed digest by which this host proves that it
+        // wrote the entry after compiling, or part of the program from build time
+        // (`Sandbox::know_code`). So safety rests on three facts. First, the compiler child is
+        // honest: an attacker who controls the child through a stranger's component chooses the
+        // code that runs here, and wall and limits only bound the child's other effects. Second,
+        // only this host has the cache's key. Third, `trusted` has no other callers. wasmtime
+        // itself checks only that version and settings fit.
         match &self.0 {
             Cow::Borrowed(bytes) if IN_PLACE.take(bytes) => {
                 let memory = NonNull::from(*bytes);

@@ -1,10 +1,10 @@
 //! The cache on disk: compiled components and checked descriptions.
 //!
-//! Loading compiled code means running it, so an entry is used only if this host wrote it: each has a keyed
-//! digest (HMAC-SHA-256) over its kind, name and content, and the key is in the same private directory. An
-//! attacker who can read the owner's files needs no cache to do harm; the digest detects truncated, renamed
-//! and foreign entries, and entries planted by an attacker with write but no read access. File names are such
-//! digests too, so that a list of files does not reveal the components.
+//! Loading compiled code means running it, so an entry is used only if this host wrote the entry. Each entry
+//! has a keyed digest (HMAC-SHA-256) over kind, name and content; the key is in the same private directory.
+//! An attacker who can read the owner's files needs no cache to do harm; the digest detects truncated,
+//! renamed and foreign entries, and entries planted by an attacker with write but no read access. File names
+//! are such digests too, so that a list of files does not reveal the components.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

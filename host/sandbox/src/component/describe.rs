@@ -144,7 +144,7 @@ impl Describer {
             Ok(None) => {
                 inspect::check(wasm.bytes()).ok()?;
                 let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
-                // The component is compiled first, which takes most of the time.
+                // The component is compiled first, which needs most of the time.
                 self.loader.watch(wasm, made).await.ok()?.ok()?
             }
             Err(error) => {
@@ -180,8 +180,8 @@ impl Describer {
     }
 }
 
-/// The cache's name for a component's descriptions. It includes the limits, so that narrower limits never
-/// reuse a result of wider ones.
+/// The cache's name for a component's descriptions. The name includes the limits, so that narrower limits
+/// never reuse a result of wider ones.
 pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
     let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
     format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")

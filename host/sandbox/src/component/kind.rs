@@ -26,9 +26,9 @@ pub(crate) enum Form {
     Other,
 }
 
-/// The kind of a component with these exports. A component with the tools' contract is a tool, whatever else
-/// it exports. `None` = no usable export, or a belljar interface in an unknown version, whose meaning its
-/// types do not show.
+/// The kind of a component with these exports. A component with the tools' contract is a tool, whatever other
+/// exports it has. `None` = no usable export, or a belljar interface in an unknown version, whose types do
+/// not reveal its meaning.
 pub(crate) fn kind_of<'a>(
     exports: impl Iterator<Item = (&'a str, Form)> + Clone,
 ) -> Option<ComponentKind> {

@@ -243,7 +243,7 @@ impl Loader {
         belljar_work::run(&LOAD, OPERATOR, move |_| look()).await.map_err(crashed)?
     }
 
-    /// Runs work, and reports it if it takes longer than a second.
+    /// Runs work, and reports a run of more than a second.
     pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         self.slow.watch(wasm, work).await
     }

@@ -2,8 +2,8 @@
 //!
 //! Each compilation uses all cores and much memory, so one runs at a time; but a hostile component can
 //! compile for minutes, and must not delay another tool's first call. A compilation that is unfinished after
-//! [`PATIENCE`] continues among the few long ones; if their places are taken it is killed, and starts again
-//! when one is free.
+//! [`PATIENCE`] continues as one of the few long ones. If all long places are in use, the compilation is
+//! killed, and starts again when a place is free.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Turns {
         work().await
     }
 
-    /// Runs uninterruptible work like [`Self::take`]; it keeps its turn to the end.
+    /// Runs uninterruptible work like [`Self::take`], in one turn.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> T {
         let _quick = self.quick.acquire().await;
         work.await

@@ -97,8 +97,8 @@ impl Wasm {
         Self::of(Bytes::Here(Cow::Borrowed(bytes)), OnceLock::new())
     }
 
-    /// Bytes packed in the program, with the function that unpacks them, and the digest from build time, so
-    /// that a process with machine code never unpacks them.
+    /// Bytes packed in the program, the function that unpacks them, and the digest from build time. A process
+    /// with the machine code never unpacks the bytes.
     pub fn packed(
         bytes: &'static [u8],
         unpack: fn(&[u8]) -> Option<Vec<u8>>,

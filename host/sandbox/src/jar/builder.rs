@@ -212,8 +212,8 @@ impl JarBuilder {
         self
     }
 
-    /// Adds this secret to requests of tools whose manifest names it, only for its bound hosts. No tool sees
-    /// the value.
+    /// Adds this secret to requests for its bound hosts, for tools whose manifest names the secret. No tool
+    /// sees the value.
     pub fn secret(mut self, name: SecretName, secret: Secret) -> Self {
         self.grants.secrets.insert(name.clone());
         self.secrets.insert(name, secret);
@@ -233,8 +233,8 @@ impl JarBuilder {
     }
 
     ///
-    /// Describes the components, and opens the directories. An unknown component is compiled first, which
-    /// takes seconds for a large one ([`crate::SandboxConfig::slow`] is notified).
+    /// Describes the components, and opens the directories. An unknown component is compiled first; a large
+    /// one needs seconds ([`crate::SandboxConfig::slow`] is notified).
     ///
     /// # Errors
     ///

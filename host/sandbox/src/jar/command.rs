@@ -1,5 +1,5 @@
-//! Runs a command as a tool: it starts with one call's arguments, runs to its end, and its output is the
-//! answer.
+//! Runs a command as a tool: the command starts with one call's arguments, runs to its end, and returns its
+//! output as the answer.
 
 use serde_json::{Map, Value};
 use wasmtime::Store;

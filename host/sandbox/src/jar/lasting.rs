@@ -1,4 +1,4 @@
-//! Tools whose calls leave state for later ones, and calls that lower their own time limit.
+//! State that a tool's calls leave for later calls, and calls that lower their own time limit.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ impl Jar {
         }
     }
 
-    /// The result of a call, with the note if its tool lost its state since the previous call.
+    /// The result of a call, with the note if the tool lost its state since the previous call.
     pub(super) fn marked(&self, slot: usize, mut output: Output) -> Output {
         if self.has_begun_anew(slot) {
             output.parts.insert(0, Part::Text(BEGAN_ANEW.to_owned()));

@@ -1,10 +1,10 @@
 //! Bills a call, and ends it at its limits.
 //!
-//! A store's fuel cannot be changed from outside while a call runs, so the store gets the call's share and
+//! A store's fuel cannot be changed from outside while a call runs. So the store gets the call's share, and
 //! [`MeteredCall`] watches: wasmtime yields every [`INTERVAL`] units by waking its own task and returning
-//! `Pending`, and such a wake-up differs from one by I/O because it happens during the poll. Each yield is
-//! billed to the shared budget, which stops the call when an ancestor's budget is used up; the exact amount
-//! is settled at the call's end.
+//! `Pending`. Such a wake-up differs from one by I/O because it happens during the poll. Each yield is billed
+//! to the shared budget, which stops the call when an ancestor's budget is used up; the exact amount is
+//! settled at the call's end.
 
 use std::future::Future;
 use std::pin::Pin;

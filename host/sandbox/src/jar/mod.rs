@@ -62,7 +62,7 @@ use crate::receipt::{Ending, Receipt};
 use crate::sandbox::Sandbox;
 use crate::{Hints, Wasm};
 
-/// How long closing a jar waits for running operations before it returns their names.
+/// How long closing a jar waits for running operations before returning their names.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// The parts that a jar is made from.
@@ -257,9 +257,9 @@ impl Jar {
     ///
     /// Calls a tool like [`Jar::call`], with further options.
     ///
-    /// A call made `within` another one queues with its siblings and not in the jar, is also billed to the
-    /// outer call, and ends with it. A tool that the outer manifest does not request, and a call that would
-    /// wait for itself, are refused, whatever the permit.
+    /// A nested call (`within`) queues with its siblings and not in the jar, is also billed to the outer
+    /// call, and ends with it. Whatever the permit, the jar refuses a tool that the outer manifest does not
+    /// request, and a call that would wait for itself.
     pub async fn call_with(
         &self,
         permit: ToolPermit,

@@ -37,8 +37,8 @@ struct Looked {
     closed: Closed,
 }
 
-/// The key includes everything that decides about the mount, because other work directories or closed ones
-/// may allow less, and the check of its path (INV-178) depends on the written directories.
+/// The key of a shared mount. It includes other work directories and closed ones, because they may narrow the
+/// mount, and the written directories, on which the check of the path depends (INV-178).
 type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed, Arc<[PathBuf]>);
 
 /// One open directory.

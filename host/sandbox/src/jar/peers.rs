@@ -19,7 +19,7 @@ use crate::jar::queue::Queue;
 /// The other tools of a jar's owner. A jar passes its guests' calls to this interface; the owner decides,
 /// asks and records.
 pub trait Peers: Send + Sync {
-    /// The callable tools. The jar passes on those that its guest may call.
+    /// The callable tools. The jar passes on the subset that its guest may call.
     fn list(&self) -> Vec<PeerTool>;
 
     /// Makes these calls, each like a separate one; returns a result for each, in order. Calls of the jar's
@@ -63,7 +63,7 @@ pub struct PeerError {
     pub message: String,
 }
 
-/// The outer call of nested calls, with their queue, their budget, and their end.
+/// The outer call of nested calls, with its queue, budget and end.
 #[derive(Clone)]
 pub struct Within {
     pub(crate) nest: Arc<Nest>,

@@ -1,4 +1,4 @@
-//! The clock of a call, stopped during nested calls. These have limits of their own, and may wait for a
+//! The clock of a call, stopped during nested calls: a nested call has limits of its own, and may wait for a
 //! person's answer, so the wait does not count against the outer call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

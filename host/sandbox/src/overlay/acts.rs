@@ -144,7 +144,7 @@ impl View<'_> {
         };
         let (file, stat) = opened;
         if !is_file(&stat) {
-            // It was a regular file when it was looked up.
+            // The file was a regular one at the lookup.
             return Err(Errno::NXIO.into());
         }
         Ok(Some(Source { file, stat, rel, known }))

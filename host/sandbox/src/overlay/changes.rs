@@ -143,7 +143,7 @@ impl View<'_> {
 
 struct Changes<'a> {
     view: &'a View<'a>,
-    /// Lower paths whose content is visible at another path, so that they are not deletions.
+    /// Lower paths whose content is visible at another path, so no deletion is listed.
     moved: HashSet<Rel>,
     /// Files that are visible at their lower path; their other names are new files.
     at_home: HashSet<u64>,

@@ -42,7 +42,7 @@ const MAX_BESIDE: u32 = 1_000;
 /// Bytes compared in one step.
 const STEP: usize = 64 << 10;
 
-/// A subagent's overlay. It stays on disk, and counts in its pool, until it is merged or discarded.
+/// A subagent's overlay. The fork stays on disk, and counts in the pool, until a merge or a discard.
 #[derive(Debug)]
 pub struct Fork {
     dir: PathBuf,
@@ -73,8 +73,8 @@ pub struct MergeConflict {
 impl Overlay {
     ///
     /// Opens the fork in the directory `dir`, or makes a new one that begins as a copy of this overlay. A new
-    /// fork counts in the pool of this overlay, with the same size, until it is merged or discarded; the pool
-    /// has already counted an existing one.
+    /// fork counts in the pool with the size of this overlay, until a merge or a discard; an existing fork
+    /// was counted before.
     ///
     /// # Errors
     ///
@@ -283,8 +283,8 @@ enum Thing {
     Nothing,
     Dir(DirAt),
     File(Content),
-    /// A link or a special file. Guests cannot change it, but can move a directory that contains it; its
-    /// origin is always in the lower directory.
+    /// A link or a special file. Guests cannot change such a file, but can move a directory that contains it.
+    /// The origin is always in the lower directory.
     Other(Origin),
 }
 

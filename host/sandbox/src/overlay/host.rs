@@ -64,7 +64,7 @@ pub struct Before {
     pub original: Option<super::Original>,
     /// Whether the object is still the one that the agent began with, as far as is known without a digest.
     pub same: bool,
-    /// The original text, where a merge needs it and the lower directory no longer has it.
+    /// The original text, if a merge needs it and the lower directory has changed.
     pub base: Option<File>,
 }
 
@@ -179,8 +179,8 @@ impl Overlay {
     }
 
     ///
-    /// Records that the files at these lower paths have the same content under new inodes, because the host
-    /// removed them and put them back.
+    /// Records that files at these lower paths have new inodes with the same content, because the host
+    /// removed and restored the files.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ const STEP: usize = 1 << 20;
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Locks a layer. A process that this one starts inherits all descriptors for a moment, and with them the
+/// Locks a layer. A newly started process inherits all descriptors of this one for a moment, including the
 /// lock of an overlay that was just closed.
 fn alone(lock: &OwnedFd) -> Result<(), Errno> {
     for _ in 1..TRIES {

@@ -153,7 +153,7 @@ impl Room {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// The quota and pool of this overlay, for another one over the same directory.
+    /// The quota and pool of this overlay, for opening another overlay of the same directory.
     pub(crate) fn bounds(&self) -> (OverlayQuota, Option<OverlayPool>) {
         (self.quota, self.pool.clone())
     }
@@ -172,7 +172,7 @@ impl Room {
         Ok(())
     }
 
-    /// Adds the overlay to the counts of its pool, which has not included it.
+    /// Adds the overlay to the counts of its pool, where it was not included before.
     pub(crate) fn joins(&self, files: u64) {
         let Some(OverlayPool(pool, _)) = &self.pool else { return };
         pool.bytes.fetch_add(self.used(), Ordering::Relaxed);

@@ -39,7 +39,7 @@ pub(super) struct IndexTree {
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     parent: Option<(u64, OsString)>,
-    /// The lower directory that shows through. `None` = no lower directory does.
+    /// The lower directory that shows through; `None` = the whole directory is the index's own.
     pub(super) origin: Option<Lower>,
     pub(super) entries: HashMap<OsString, Entry>,
     pub(super) times: FileTimes,
@@ -414,7 +414,7 @@ impl IndexTree {
             return None;
         }
         let file = self.files.remove(&id)?;
-        // Another file may have replaced this one as the version of the lower file.
+        // The lower file may have another version by now.
         if let Some(origin) = &file.record.origin
             && self.file_below(origin.rel.as_bytes()) == Some(id)
         {

@@ -36,7 +36,7 @@ pub(crate) enum DirRef {
 #[derive(Debug)]
 pub(crate) struct DirAt {
     pub(super) at: At,
-    /// The lower directory that is visible through this one.
+    /// The visible lower directory, if any.
     pub(super) lower: Option<LowerDir>,
 }
 

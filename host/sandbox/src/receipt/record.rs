@@ -1,7 +1,7 @@
-//! The record of the running call: host imports write it, the receipt is made from it.
+//! The record of the running call: written by the host's imports, and read for the receipt.
 //!
-//! Each store has one record, reset when a call starts. It is shared by `Arc`, because streams and request
-//! futures outlive the host call that made them. Every list is bounded.
+//! Each store has one record, reset when a call starts. The record is shared by `Arc`, because streams and
+//! request futures outlive the host call that made them. Every list is bounded.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

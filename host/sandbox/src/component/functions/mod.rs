@@ -114,8 +114,8 @@ impl Functions {
         });
         let reaches = |name: &str| matches!(need(name), Need::Files | Need::Network | Need::Peers);
         let outward = ty.imports(engine).any(|(name, _)| reaches(name));
-        // This hint is derived from the imports, not promised by the component: without them it
-        // cannot change anything.
+        // This hint is derived from the imports, not promised by the component: without such
+        // imports, a component cannot change anything.
         let hints = Hints { read_only: !outward, ..Hints::default() };
         Ok(Self { offered: offered.collect(), left_out, hints })
     }

@@ -1,5 +1,5 @@
-//! INV-155: files closed to all guests, by identity. Their names need not be protected, and a mount may
-//! contain them, be inside them, or reach them by another path. For example, `.git` of a worktree may be a
+//! INV-155: files closed to all guests, by identity. The names need not be protected, and a closed file may
+//! be inside a mount, around one, or reachable by another path. For example, `.git` of a worktree may be a
 //! link to a closed directory.
 
 use std::ffi::{OsStr, OsString};

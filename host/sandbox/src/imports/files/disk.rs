@@ -106,7 +106,7 @@ impl Tree for Disk {
 /// Permission bits copied to a replacing file, without set-user-id and the like.
 const KEPT_MODE: u32 = 0o777;
 
-/// Sets a file's permissions to those of the file that it is about to replace. Best effort: a file that
+/// Sets a file's permissions to those of the file that is about to be replaced. Best effort: a file that
 /// cannot be opened keeps its own.
 fn keep_mode(from: &PathEnd, onto: &PathEnd) {
     let Ok(replaced) = onto.stat() else { return };

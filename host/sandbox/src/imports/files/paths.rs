@@ -218,8 +218,8 @@ impl FilesView<'_> {
         if !is(&found.stat, FileType::RegularFile) {
             return Err(self.refuse_place("link", base, old, "is not a regular file"));
         }
-        // Another name would change the file's link count, and keep the file after its owner
-        // removed theirs.
+        // Another name would change the file's link count, and would keep the file after its owner
+        // removes the first name.
         self.ctx.has_one_name("link", &base.opened.mount, &old.real, &found)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());

@@ -1,8 +1,8 @@
 //! Decodes a reply that is compressed although the guest did not request it.
 //!
-//! The gate decodes it, for tools in every language and for the host's own clients, because none of them
-//! expects compression without a request. A guest that requests a coding gets the bytes unchanged. If secrets
-//! are searched for, such replies are refused instead (INV-103).
+//! The gate decodes for tools in every language and for the host's own clients, because none of them expects
+//! compression without a request. A guest that requests a coding gets the bytes unchanged. If secrets are
+//! searched for, such replies are refused instead (INV-103).
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -42,8 +42,8 @@ const METHODS: [Method; 7] = [
 const MAX_HEADERS: usize = 100;
 /// Bytes of all headers of a request, and of the whole head of a reply.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 << 10;
-/// How long a connection may take to close after a complete reply. Only a request that is still being sent
-/// takes longer, and no caller waits for that.
+/// How long a connection may take to close after a complete reply. Only a connection that is still sending
+/// the request takes longer, and no caller needs the rest.
 const MAX_CLOSING: Duration = Duration::from_secs(1);
 
 /// The background part of a request, driven while its reply is read.

@@ -63,8 +63,8 @@ impl HttpOptions {
         self
     }
 
-    /// INV-114: sets the listening addresses of this process. No guest can connect to them, by any address of
-    /// this machine, whatever its grants. Default: none.
+    /// INV-114: sets the listening addresses of this process. No guest can connect to a listener, by any
+    /// address of this machine, whatever the grants. Default: none.
     #[must_use]
     pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.own = OwnListeners::new(listeners);

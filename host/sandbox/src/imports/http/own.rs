@@ -1,8 +1,8 @@
 //! The addresses on which this process itself listens, which no guest may reach, whatever the grants.
 //!
 //! `http://127.0.0.1:*` in a grant means the operator's other services. A server that runs the guest would
-//! treat the guest's request like its operator's, because both come from this machine, or like that of a
-//! key's owner, if the guest knows the key.
+//! treat the guest's request like one of the operator's, because both come from this machine, or like one of
+//! a key's owner, if the guest knows the key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

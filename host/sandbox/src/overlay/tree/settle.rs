@@ -1,5 +1,4 @@
-//! Updates the index after the host changed the lower directory: it applied changes of the index, undid them,
-//! or dropped them.
+//! Updates the index after the host applied, undid or dropped changes in the lower directory.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -29,7 +28,7 @@ pub(crate) struct Taken {
     pub(crate) moved: Vec<(Rel, Rel, Seen)>,
     pub(crate) directories: Vec<Rel>,
     pub(crate) files: Vec<TakenFile>,
-    /// Names whose dropped changes return, so that they are hidden again.
+    /// Names that are hidden again, because their dropped changes return.
     pub(crate) dropped: Vec<(Rel, Known)>,
 }
 
@@ -345,7 +344,8 @@ impl IndexTree {
                 let origin = file.record.origin.as_ref().map(|origin| origin.rel.clone());
                 let at_home = origin.is_some() && origin == own;
                 if at_home && !file.record.copied && file.names > 1 {
-                    // The file equals its lower version, and its other names are links to it.
+                    // The file equals its lower version, and the other names are links to that
+                    // file.
                     file.times = FileTimes::default();
                     return;
                 }
