@@ -178,7 +178,7 @@ impl BrokerChild {
         Ok(Self { control, heard: Vec::new(), ended: None })
     }
 
-    /// Waits for the answer whether the requested file was provided.
+    /// Waits for the answer; returns whether the requested content was provided.
     pub(crate) async fn given(&mut self) -> io::Result<bool> {
         match self.answer().await? {
             Answer::Given(given) => Ok(given),

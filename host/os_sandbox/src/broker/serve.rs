@@ -21,10 +21,11 @@ use super::message::{Answer, Duties, MAX_DUTIES, Made, Received, Request, receiv
 use crate::program::{Known, Program};
 use crate::running::PROJECT_DIR;
 
-/// Concurrent requests, each with a thread. Each of the concurrent agents runs at most one hook at a time.
+/// The most concurrent requests, each with a thread. Each of the concurrent agents runs at most one hook at a
+/// time.
 const MAX_REQUESTS: usize = 256;
 
-/// Concurrent programs of all agents, because each program needs several processes of the machine.
+/// The most concurrent programs of all agents, because each program needs several processes of the machine.
 const MAX_PROGRAMS: usize = 64;
 
 /// Most bytes of a component for [`Request::Make`]. The vault's own limit is lower.

@@ -137,7 +137,7 @@ pub(crate) struct Content {
 
 /// An open listing.
 struct Listing {
-    /// The count of its entries.
+    /// The count of the listing's entries.
     held: u64,
     /// The remaining entries of an overlay's listing; other listings are in the resource table.
     merged: Option<std::vec::IntoIter<types::DirectoryEntry>>,
