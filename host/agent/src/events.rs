@@ -3,54 +3,55 @@
 //!
 //! # The schema, version 3
 //!
-//! Each event is one JSON object. Every one has
+//! Each event is one JSON object; for example,
+//! `{"v":3,"run":"...","seq":4,"agent":"main","type":"text_delta","text":"Hi"}`. Every event has
 //!
 //! | field | meaning |
 //! | --- | --- |
-//! | `v` | the version of this schema: 3. New events and new fields may come within a version; a reader passes over what it does not know |
+//! | `v` | the version of this schema: 3. New events and new fields may be added within a version; a reader must skip unknown ones |
 //! | `run` | id of the run |
 //! | `seq` | number of the event in the run, from 0, without gaps |
-//! | `agent` | who it is about: the agent's name; for a subagent behind its parent's and with its spawn index: `main/scout#0` |
-//! | `type` | which event; decides the other fields |
+//! | `agent` | the path of the agent: its name, for example `main`; a subagent's path has the parent's path in front and its spawn index: `main/scout#0` |
+//! | `type` | the kind of the event, on which the other fields depend |
 //!
 //! and, by `type`,
 //!
 //! | type | fields |
 //! | --- | --- |
 //! | `run_started` | `id`, `model`, `tools` (names advertised), `workspace` |
-//! | `run_resumed` | `kept`: how many things were kept of the run when its process died. What was told of a step that has no result yet is told again |
-//! | `history_compacting` | `turns`, `model`; comes before `run_started`. A model summarises so many of the session's turns, because they have grown too large to be sent |
-//! | `history_compacted` | `turns`, `tokens_before`, `tokens_after` (of the history, estimated), `used`; the summary is in their place from now on. Without it a `warning` says why there is none |
-//! | `step_started` | `step` (from 1), `last` (no tools any more) |
+//! | `run_resumed` | `kept`: the number of stored entries of the run whose process died. Events of a step without a result are sent again |
+//! | `history_compacting` | `turns`, `model`; precedes `run_started`. A model summarises this number of the session's turns, because the history is too large to be sent |
+//! | `history_compacted` | `turns`, `tokens_before`, `tokens_after` (of the history, estimated), `used`; the summary replaces the turns from now on. If there is no summary, a `warning` with the reason is sent instead |
+//! | `step_started` | `step` (from 1), `last` (true: the model gets no tools) |
 //! | `text_delta` | `text` |
-//! | `thought_delta` | `text`: reasoning of the model, where it shows some; no part of its answer, and not kept in the conversation |
-//! | `tool_call_started` | `step`, `call_id`, `parent` (the id of the call that made it, where a tool did and not the model), `tool`, `arguments` (cut at 2,000 characters) |
-//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `text`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
-//! | `tool_call_finished` | `step`, `call_id`, `parent`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
-//! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
+//! | `thought_delta` | `text`: reasoning that the model shows; no part of the answer, and not kept in the conversation |
+//! | `tool_call_started` | `step`, `call_id`, `parent` (the id of the outer call, if a tool made the call), `tool`, `arguments` (cut at 2,000 characters) |
+//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent: unknown), `text`: a progress report of the tool, between the call's start and end; at most `log_lines` for one call |
+//! | `tool_call_finished` | `step`, `call_id`, `parent`, `tool`, `ok`, `ending`, `error` (the reason of a failed call, cut; absent if `ok`), `fuel`, `micros`, `denials`, `bytes` |
+//! | `team_started` | `id`, `stages` (their number), `workspace`; first event of a team's run. The team's agents follow as `team/scout#0`, each with its own `run_started` |
 //! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
 //! | `team_stage_finished` | `stage`, `status`, `error` |
-//! | `subagent_batch_start` | `batch` (the id of the call that started them), `title` (of several that were started together, cut; absent where their parent gave none), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
-//! | `subagent_batch_end` | `batch`, `summary` (how they ended and what they used, in a line), `counts`; behind the last `subagent_done` |
-//! | `subagent_background` | `batch`, `id`: the agent does not wait for it any more, which goes on in the background under that id |
-//! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
+//! | `subagent_batch_start` | `batch` (the id of the starting call), `title` (for several subagents started together, cut; absent without a title), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
+//! | `subagent_batch_end` | `batch`, `summary` (the subagents' endings and usage, in a line), `counts`; follows the last `subagent_done` |
+//! | `subagent_background` | `batch`, `id`: the subagent continues in the background under this id, and the agent does not wait any more |
+//! | `subagent_update` | `batch`, `child` (a subagent that runs now), `counts` |
 //! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
 //! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut), and all that the call could touch: `mounts` (`path`, `access`), `hosts` (rules), `secrets` (names) |
 //! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`, `cancelled`) |
-//! | `question_asked` | `id`, `question`, `options`; from `clarify`, or for an MCP server. `private` (absent where it is not): `true` = `question` is a shortened text, and the whole words stand in the list of open questions while it is open |
+//! | `question_asked` | `id`, `question`, `options`; from `clarify`, or for an MCP server. `private`: `true` = `question` is a shortened text, and the whole text is in the list of open questions as long as the question is open; absent otherwise |
 //! | `question_answered` | `id`, `answered` |
 //! | `todos` | `items` (`content`, `status`) |
-//! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
-//! | `retry` | `attempt`, `after_ms`, `reason`, `replaces` (absent where it is not): `true` = the `text_delta`s of this agent's step so far are void, the answer comes again from its start |
+//! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent for an event without a tool), `hook` (the command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
+//! | `retry` | `attempt`, `after_ms`, `reason`, `replaces`: `true` = the `text_delta`s of this agent's step so far are void, and the answer is sent again from its start; absent otherwise |
 //! | `warning` | `text` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
 //! | `run_finished` | `status`, `error`, `usage`, `total`; the outcome itself follows from the run |
 //!
 //! `counts` are those of the batch: `total`, `queued`, `running`, `completed`, `partial`, `failed`,
-//! `cancelled`. Within a batch each child is started (or not), and done once.
+//! `cancelled`. Within a batch each child is started at most once, and is done once.
 //!
 //! Texts of models, tools and agent files are unchanged in events. Code that shows them to a person escapes
-//! them (`belljar_policy::Shown`). Secrets never get here: the sandbox redacts them.
+//! them (`belljar_policy::Shown`). Events contain no secrets, because the sandbox redacts secrets first.
 
 use std::fmt;
 use std::sync::Arc;

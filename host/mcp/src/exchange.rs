@@ -45,7 +45,7 @@ pub(crate) struct Address {
     pub(crate) revision: Revision,
 }
 
-/// The reason why there is no answer.
+/// The reason of a request without an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// The server cannot be reached, or the gate refuses the request.

@@ -203,7 +203,7 @@ impl Listing {
         }));
     }
 
-    /// The digest of each tool, by the server's own name of it.
+    /// The digest of each tool, by the tool's name on the server.
     pub(crate) fn digests(&self) -> BTreeMap<String, Digest> {
         self.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect()
     }

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC, as a server sends them.
+//! Messages of JSON-RPC from a server.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 pub(crate) enum Message {
     /// The answer to the request with this id; `None` = an unknown id.
     Answer(Option<u64>, Result<Value, RpcError>),
-    /// The server wants something.
+    /// A request of the server.
     Asked { id: Value, method: String, params: Value },
     /// A notification.
     Told { method: String, params: Value },

@@ -20,7 +20,7 @@ pub(crate) struct ToolPages {
 }
 
 impl ToolPages {
-    /// Takes the entries of a page, and returns the cursor of the next page, where there is one.
+    /// Adds the entries of a page; returns the cursor of the next page, if any.
     pub(crate) fn take(&mut self, page: &mut Value) -> Result<Option<String>, Fault> {
         let cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
         let Some(Value::Array(mut tools)) = page.get_mut("tools").map(Value::take) else {

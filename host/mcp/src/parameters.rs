@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::limits::MAX_PARAMETERS;
 
-/// The word in a schema.
+/// The keyword in a schema.
 const KEY: &str = "x-mcp-header";
 
 /// The prefix of a header's name.
@@ -118,7 +118,7 @@ fn header_value(value: &Value) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-/// Plain where a header can carry the text, otherwise in base64.
+/// Encodes a text for a header: plain if possible, otherwise in base64.
 fn encoded(text: &str) -> String {
     let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {

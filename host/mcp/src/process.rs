@@ -75,7 +75,7 @@ pub(crate) struct Process {
 /// The end of the program's stderr. All of stderr is read, so that a full pipe does not block the program.
 #[derive(Debug)]
 struct Complaints {
-    /// The server, whose section in the settings a reader may look for.
+    /// The server's name, by which a reader finds its section in the settings.
     server: String,
     last: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -182,7 +182,7 @@ impl Process {
         }
     }
 
-    /// Logs a line that is no message. The first lines say enough.
+    /// Logs a line that is no message. Only the first lines, because these are enough to find the fault.
     fn log_stray(&mut self, gate: &Outgoing, line: &[u8]) {
         if self.stray_lines < MAX_LINES {
             self.stray_lines += 1;

@@ -54,7 +54,7 @@ pub(crate) struct ProgramSession {
 /// The reason why a call has no output.
 enum Failed {
     Lost(Lost),
-    /// The tool is not as it was accepted.
+    /// The tool differs from the accepted one.
     Changed(&'static str),
     Output(CallError),
 }

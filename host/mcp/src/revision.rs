@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// The revision of the protocol with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Revision {
-    /// With a session that `initialize` begins.
+    /// With a session, which begins with `initialize`.
     #[default]
     #[serde(rename = "2025-11-25")]
     Sessions,

@@ -1,4 +1,4 @@
-//! A server as the operator configured it, and the accepted tools.
+//! A server from the operator's settings, with its accepted tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct LoginSetting {
     pub client_secret: Option<SecretName>,
     /// The address of a document that serves as client id, for example `https://example.com/client.json`.
     pub client_metadata_url: Option<String>,
-    /// True if its secret is enough, and no person is asked.
+    /// True if the client's secret is enough for a token, without a person.
     pub is_service: bool,
     /// The requested scopes, for example `calendar.read`; empty = the scopes that the server names.
     pub scopes: Vec<String>,

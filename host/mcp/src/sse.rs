@@ -23,7 +23,7 @@ pub(crate) struct Events {
     retry: Option<Duration>,
 }
 
-/// More than a message may have stands in one event.
+/// An event exceeds the largest size of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 

@@ -112,7 +112,7 @@ impl Provider {
 /// The reason why a configured model cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// There is no usable key.
+    /// The key is not usable.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The address or a header is not accepted.

@@ -26,7 +26,7 @@ pub enum ModelError {
     RateLimited {
         /// The wait that the provider requested, if any.
         retry_after: Option<Duration>,
-        /// The provider's words.
+        /// The provider's text.
         message: String,
     },
     /// The provider does not accept the key (401, 403).
@@ -34,7 +34,7 @@ pub enum ModelError {
     Auth {
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The provider's text.
         message: String,
     },
     /// Any other unsuccessful HTTP status.
@@ -44,13 +44,13 @@ pub enum ModelError {
         status: u16,
         /// The wait that the provider requested, if any.
         retry_after: Option<Duration>,
-        /// The provider's words.
+        /// The provider's text.
         message: String,
     },
     /// The request is longer than the model can read.
     #[error("the request does not fit into the model's context: {message}")]
     ContextLength {
-        /// The provider's words.
+        /// The provider's text.
         message: String,
     },
     /// The provider reported an error inside a stream that had begun well.
@@ -58,7 +58,7 @@ pub enum ModelError {
     Provider {
         /// The provider's code word for the error.
         kind: String,
-        /// The provider's words.
+        /// The provider's text.
         message: String,
         /// True if trying again may help.
         transient: bool,

@@ -40,7 +40,7 @@ pub struct Image {
 /// The reason why bytes are refused as an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// There are too many of them.
+    /// The image has too many bytes.
     #[error("an image has at most {MAX_IMAGE_BYTES} bytes; make it smaller")]
     TooLarge,
     /// The first bytes match no known format.

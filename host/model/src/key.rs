@@ -60,7 +60,7 @@ pub enum KeyError {
     FileContent {
         /// The file.
         path: PathBuf,
-        /// The fault of it.
+        /// The fault of the key.
         reason: &'static str,
     },
 }

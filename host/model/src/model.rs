@@ -1,4 +1,4 @@
-//! The trait, and what accompanies a call.
+//! The trait of models, and the context of a call.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub trait ChatModel: Send + Sync {
     /// Provider and model, for example `openai:gpt-x`; for people and for records.
     fn id(&self) -> &str;
 
-    /// Returns whether it can be sent images. Default: no.
+    /// Returns whether the model accepts images. Default: no.
     fn takes_images(&self) -> bool {
         false
     }
@@ -49,7 +49,7 @@ pub struct CallContext<'a> {
     /// True if the caller can withdraw shown text. An answer that breaks off is then requested again, and
     /// text before [`StreamEvent::Retrying`] is void. Default: false.
     pub takes_back: bool,
-    /// Cancelling it ends the call at once.
+    /// Cancelled to end the call at once.
     pub cancel: CancellationToken,
 }
 
@@ -110,7 +110,7 @@ pub enum StreamEvent {
     Retrying {
         /// Number of the attempt that will follow; the first retry is attempt 2.
         attempt: u32,
-        /// How long the client waits before it.
+        /// The wait before the attempt.
         after: Duration,
         /// The reason why the last attempt failed; safe to show.
         reason: String,

@@ -15,7 +15,7 @@ pub struct Reasoning {
     /// Fields of a message on an OpenAI-compatible wire, for example `reasoning_content`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) fields: Map<String, Value>,
-    /// Fields of its calls, for example Gemini's `extra_content`.
+    /// Fields of the answer's calls, for example Gemini's `extra_content`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<CallFields>,
     /// Blocks of a message on Anthropic's wire, or parts of a message's content on OpenAI's.

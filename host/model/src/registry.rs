@@ -19,7 +19,7 @@ pub struct Models {
     roles: Roles,
     env: Box<Env>,
     made: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
-    /// Answers every request, whatever is configured.
+    /// A model that answers every request, independent of the configuration.
     only: Option<Arc<dyn ChatModel>>,
     /// The number of tokens that the model reads.
     only_reads: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Resolved {
     pub name: String,
     /// Tokens that a request and its answer may have together; `None` = not known.
     pub context_tokens: Option<u64>,
-    /// True if subagents of it are kept small.
+    /// True if subagents of the model get the profile `small`.
     pub small: bool,
     /// Notes for the operator; for example, that another model replaced the requested one.
     pub notes: Vec<String>,
@@ -275,7 +275,7 @@ impl Models {
         })
     }
 
-    /// The model set for a role, or called like it.
+    /// The model set for a role, or named like the role.
     fn chosen(&self, role: ModelRole) -> Option<&str> {
         let name = self.roles.get(role).unwrap_or(role.name());
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())

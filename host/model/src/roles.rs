@@ -12,7 +12,7 @@ pub enum ModelRole {
     Strong,
     /// Shortens histories.
     Compaction,
-    /// Takes over when the main model fails.
+    /// The model that answers when the main model fails.
     Fallback,
 }
 
@@ -31,7 +31,7 @@ impl ModelRole {
 /// A name that agent files use for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
-    /// The name, for example `sonnet`; upper and lower case are the same.
+    /// The name, for example `sonnet`; case does not matter.
     pub name: &'static str,
     /// The role; `None` means the model of the parent agent, and `main` where there is none.
     pub role: Option<ModelRole>,

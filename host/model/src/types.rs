@@ -110,20 +110,20 @@ pub enum Effort {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
-    /// The words of a person, or of a parent agent.
+    /// A message of a person, or of a parent agent.
     User {
-        /// The text, sent as it is.
+        /// The text, sent unchanged.
         text: String,
         /// Images, sent before the text, and only to a model that [reads
         /// images](crate::ChatModel::takes_images).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// The words of the model.
+    /// A message of the model.
     Assistant {
         /// The text; empty if the model only made calls.
         text: String,
-        /// The tool calls it asked for, in order.
+        /// The tool calls, in the model's order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
         /// The reasoning, sent back only to the same model.
@@ -138,7 +138,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// Words alone, of a person or of a parent agent.
+    /// A message of text alone, of a person or of a parent agent.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
@@ -159,7 +159,7 @@ impl Message {
         }
     }
 
-    /// The images, for restoring their bytes.
+    /// The images, mutable so that their bytes can be restored.
     pub fn images_mut(&mut self) -> &mut [Image] {
         match self {
             Self::User { images, .. } => images,
@@ -193,7 +193,7 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// A tool as it is advertised to the model.
+/// A tool as advertised to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name for calls, for example `file_read`.
@@ -234,9 +234,9 @@ pub enum StopReason {
     ToolUse,
     /// The answer reached the token limit; text and arguments may be cut short.
     MaxTokens,
-    /// The model, or a filter in front of it, declined.
+    /// The model, or a filter before the model, declined.
     Refusal,
-    /// Anything else, in the provider's own word (escaped and cut short).
+    /// Another reason, in the provider's own word (escaped and cut short).
     Other(String),
 }
 
@@ -245,12 +245,12 @@ pub enum StopReason {
 pub struct Reply {
     /// The text, without thinking.
     pub text: String,
-    /// The tool calls, in the order the model asked for them.
+    /// The tool calls, in the model's order.
     pub calls: Vec<ToolCall>,
     /// The model's reasoning, to be stored with the message made of this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// Tokens used; zero where the server did not say.
+    /// Tokens used; zero if the server counted none.
     pub usage: TokenUsage,
     /// The reason why the answer ended.
     pub stop: StopReason,

@@ -1,4 +1,4 @@
-//! The state of the server, and what a handler works with.
+//! The state of the server, and the context of a handler.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub struct ServerConfig {
     /// How long a stream or WebSocket may be open, whatever the caller's credential. Default:
     /// [`DEFAULT_STREAM_LIFE`].
     pub stream_life: Duration,
-    /// How often it is looked whether tenants were deleted. Default: [`DEFAULT_TENANT_CHECK`].
+    /// How often the server checks for deleted tenants. Default: [`DEFAULT_TENANT_CHECK`].
     pub tenant_check: Duration,
     /// How often the audit log gets a line with what strangers did meanwhile. Default:
     /// [`crate::DEFAULT_STRANGER_NOTES`].
@@ -142,7 +142,7 @@ struct Inner {
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
     rates: Rates,
-    /// Files of the page for each address: strangers' buckets push out nobody's key.
+    /// Requests for files of the page by address. Separate, so that strangers' buckets displace no key's.
     page_rates: Rates,
     /// Lines of the audit log that each key may cost by being refused.
     refusals: Rates,
@@ -163,7 +163,7 @@ struct Inner {
     stopped: CancellationToken,
     /// Connections and WebSockets.
     tasks: TaskTracker,
-    /// Places for WebSockets that are taken.
+    /// The number of open WebSockets.
     sockets: Bounded,
 }
 
@@ -307,7 +307,7 @@ impl App {
         &self.0.config
     }
 
-    /// The store, as the operator's own tenant sees it.
+    /// The store of the operator's own tenant.
     pub(crate) fn store(&self) -> &Store {
         &self.0.store
     }
@@ -431,7 +431,7 @@ impl Ctx {
         self.service.store()
     }
 
-    /// Looks something up in the tenant's files, on a thread of the tenant's share.
+    /// Reads the tenant's files, on a thread of the tenant's share.
     pub(crate) async fn look_up<T: Send + 'static>(
         &self,
         look: impl FnOnce(&StopSignal) -> T + Send + 'static,
@@ -456,6 +456,6 @@ fn places(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The route of a request, for what is counted and logged.
+/// The route of a request, for counts and logs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matched(pub(crate) &'static Route);

@@ -1,4 +1,4 @@
-//! The router: every route of the table behind the gate.
+//! The router: the gate before every route of the table.
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -38,7 +38,7 @@ impl App {
                 Problem::new(Kind::Method, format!("`{method}` does not fit this path"))
             },
         );
-        // Behind the names: what a stranger's page asks for has been refused there.
+        // Runs after the check of names, which refuses requests of strangers' pages.
         let router = match self.config().names.cors() {
             Some(cors) => router.layer(cors),
             None => router,

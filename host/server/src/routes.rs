@@ -316,7 +316,7 @@ impl Route {
         )
     }
 
-    /// Bytes held before the handler begins, because it may read so much at once.
+    /// Bytes held before the handler begins, for handlers that read that much at once.
     pub(crate) fn holds(&self) -> u64 {
         match self.op {
             Op::ListMessages

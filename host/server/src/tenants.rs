@@ -54,7 +54,7 @@ pub trait Tenants: Send + Sync {
 /// The reason why a tenant cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The files are where this process has no access.
+    /// This process has no access to the tenant's files.
     #[error("{0}")]
     OutOfReach(String),
     /// The settings are invalid, or the host cannot be set up.
@@ -67,7 +67,7 @@ pub(crate) struct Services {
     opener: Arc<dyn Tenants>,
     registry: Registry,
     outward: Arc<Outward>,
-    /// By their ids.
+    /// The open tenants by id.
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
     /// The result of each tenant's last check, by id.
     found: Mutex<HashMap<String, Found>>,
@@ -93,7 +93,7 @@ enum Opening {
 #[derive(Clone)]
 struct NotServed {
     at: Instant,
-    /// The reason, as the log has it.
+    /// The reason as logged.
     why: String,
     /// The answer to a caller.
     problem: Problem,
@@ -222,7 +222,7 @@ impl Services {
         found
     }
 
-    /// How many could not be served when they were looked at last.
+    /// The number of tenants that could not be served at their last check.
     pub(crate) fn not_served(&self) -> usize {
         self.found().values().filter(|found| !found.is_served()).count()
     }

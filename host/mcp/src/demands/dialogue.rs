@@ -19,7 +19,7 @@ const MAX_MESSAGE: usize = 600;
 /// Characters of all fields in the first question.
 const MAX_LISTED: usize = 800;
 
-/// Characters of a suggestion beside its field.
+/// Most characters of a suggestion in the list of fields.
 const MAX_VALUE: usize = 80;
 
 /// Characters of a question that every door shows whole.

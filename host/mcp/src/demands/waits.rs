@@ -20,7 +20,7 @@ struct State {
     total: Duration,
 }
 
-/// A wait, until it is dropped.
+/// A wait, ended on drop.
 pub(crate) struct Wait<'a>(&'a Waits);
 
 /// The time of the call is over.

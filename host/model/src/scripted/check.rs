@@ -181,7 +181,7 @@ fn check_results(expected: &[ExpectResult], request: &ChatRequest) -> Result<(),
     Ok(())
 }
 
-/// The tool results that came in since the model's last turn, in order.
+/// The tool results since the model's last turn, in order.
 pub(crate) fn new_results(request: &ChatRequest) -> Vec<&ToolResult> {
     let after = request
         .messages

@@ -102,12 +102,12 @@ pub struct Unplayed {
     pub spawn: Option<u32>,
     /// How many turns were played.
     pub played: usize,
-    /// How many there are.
+    /// The number of the script's turns.
     pub turns: usize,
 }
 
 impl ScriptedModel {
-    /// Reads a transcript; `origin` is where it came from, for error messages.
+    /// Parses a transcript; `origin` = its file, for error messages.
     ///
     /// # Errors
     ///

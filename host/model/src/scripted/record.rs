@@ -1,4 +1,4 @@
-//! Writes a transcript of what a model did.
+//! Records the calls of a model as a transcript.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub struct Recording(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     turns: BTreeMap<(String, u32), Vec<file::Turn>>,
-    /// Bytes of texts and arguments, to bound what is kept.
+    /// Bytes of the recorded texts and arguments, for the bound.
     bytes: usize,
 }
 
@@ -98,7 +98,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records `inner` into a recording of its own.
+    /// Records `inner` into a new recording.
     #[must_use]
     pub fn new(inner: Arc<dyn ChatModel>) -> Self {
         Self::with(Recording::new(), inner)
@@ -182,7 +182,7 @@ impl ChatModel for Recorder {
     }
 }
 
-/// An answer as a turn, and how many bytes it has.
+/// An answer as a turn, with the answer's bytes.
 fn replied(request: &ChatRequest, reply: &Reply) -> (file::Turn, usize) {
     let arguments: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
     let turn = file::Turn {
@@ -242,7 +242,7 @@ fn depth_within(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// The failure as a transcript states it; `None` where the model just gave no answer in time.
+/// The failure in a transcript's form; `None` = the model did not answer in time.
 fn failure(error: &ModelError) -> Option<file::Fail> {
     let fail = |status, kind, message: &str| {
         Some(file::Fail {

@@ -99,7 +99,7 @@ pub enum ScriptError {
     Version {
         /// The file of the text.
         origin: PathBuf,
-        /// The version it states.
+        /// The stated version.
         found: u32,
     },
     /// The file is well-formed, but its content is invalid.
@@ -192,7 +192,7 @@ impl Transcript {
         Some((index, self.scripts.get(index)?))
     }
 
-    /// The entries there are, for a message.
+    /// The entries of the transcript, for an error message.
     pub(super) fn known_agents(&self) -> String {
         let names: Vec<String> = self
             .scripts

@@ -47,7 +47,7 @@ impl<'e> Sink<'e> {
     }
 }
 
-/// The parts of an answer that have come so far.
+/// The received parts of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     text: String,
@@ -64,14 +64,14 @@ pub(crate) struct Answer {
 /// A tool call whose arguments may still grow.
 #[derive(Debug)]
 pub(crate) struct PartialCall {
-    /// The server's number for it: an index of calls or of content blocks.
+    /// The server's number for the call: an index of calls or of content blocks.
     pub(crate) key: Option<u64>,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
     /// True after the name arrived again when the arguments were whole.
     pub(crate) again: bool,
-    /// Whether those are a whole JSON object.
+    /// The state of the arguments: whether they are a whole JSON object.
     shape: Shape,
 }
 
@@ -194,7 +194,7 @@ impl Answer {
         // Cached tokens count as input tokens, although some servers report them separately.
         self.usage.input_tokens = self.usage.input_tokens.max(self.usage.cached_tokens);
         let cut = self.stop == Some(StopReason::MaxTokens);
-        // The end came between a call's name and its arguments: not a call without any.
+        // The answer ended between a call's name and its arguments, so this is not a call without arguments.
         self.calls.pop_if(|call| cut && call.arguments.trim().is_empty());
         let reasoning = self.thoughts.finish(&self.model, self.calls.len(), cut);
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());

@@ -120,12 +120,12 @@ impl Endpoint {
         request.headers(self.headers.clone()).body(body).send().await
     }
 
-    /// The key, to look for it.
+    /// The key, to search answers for it.
     pub(crate) fn key(&self) -> Option<&Key> {
         self.key.as_ref()
     }
 
-    /// An error's `text` without the key, should the peer have repeated it.
+    /// An error's `text` without the key, in case the peer repeated the key.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.key {
             Some(key) => key.redact(text),

@@ -30,7 +30,7 @@ pub(crate) fn read(name: &str, data: &str) -> Result<Option<Value>, ModelError> 
         Err(_) if is_error || starts_with_error(text) => Err(failure::in_stream(&text.into())),
         Err(_) if text.len() <= MAX_WORD && !text.starts_with(['{', '[', '"', '<']) => Ok(None),
         Err(error) => Err(ModelError::Protocol {
-            // The position in a line tells nothing, and the line is the peer's.
+            // The position in the line is left out, because it does not help, and the line is the peer's.
             message: format!("an event is not of its protocol ({:?} error)", error.classify()),
         }),
     }

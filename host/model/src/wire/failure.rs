@@ -127,7 +127,7 @@ fn passes(message: &str) -> bool {
     SAYS.iter().any(|words| message.contains(words))
 }
 
-/// Words for failures that may be over a moment later.
+/// Code words for failures that may end within a moment.
 const TRANSIENT: [&str; 9] = [
     "api_error",
     "server_error",
@@ -167,7 +167,7 @@ fn raw_in(value: &Value) -> Option<&str> {
     value.get("error")?.get("metadata")?.get("raw")?.as_str()
 }
 
-/// The machine-readable word in an error answer.
+/// The code word in an error answer.
 fn kind_in(value: &Value) -> Option<&str> {
     if let Value::Array(items) = value {
         return items.first().and_then(kind_in);
@@ -188,7 +188,7 @@ pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// A transport failure in words, without the URL, which may carry credentials.
+/// The message of a transport failure, without the URL, which may contain credentials.
 pub(crate) fn network(error: reqwest::Error) -> ModelError {
     let error = error.without_url();
     let mut message = error.to_string();

@@ -10,7 +10,7 @@ pub(crate) struct Form {
     pub(crate) stream: bool,
     /// True if `stream_options` asks for the usage, on an OpenAI-compatible wire.
     pub(crate) usage: bool,
-    /// True if the words before which the answer ends are sent.
+    /// True if the stop words are sent.
     pub(crate) stop: bool,
     /// The messages that are sent with their reasoning.
     pub(crate) reasoning: Carried,
@@ -23,7 +23,7 @@ pub(crate) enum Carried {
     All,
     /// Messages with calls, because an older DeepSeek refuses reasoning in other messages.
     WithCalls,
-    /// None.
+    /// No message.
     Nowhere,
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Stands for an image whose bytes are not at hand any more.
+/// The text in place of an image whose bytes are not stored any more.
 pub(crate) const LOST_IMAGE: &str = "[an image that is no longer stored]";
 
 /// Longest tool name that both providers accept in a history.
@@ -51,7 +51,7 @@ pub(crate) fn identifier(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(cleaned.take(max).collect())
 }
 
-/// A tool name as [`identifier`], cut to what both providers accept.
+/// A tool name converted by [`identifier`], cut to the length that both providers accept.
 pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
     identifier(name, MAX_WIRE_NAME)
 }

@@ -11,7 +11,7 @@ use crate::{Reply, StopReason, StreamEvent, ToolCall};
 
 /// Events on their way to the caller.
 pub(crate) struct Masked<'k, 'e> {
-    /// `None` = there is nothing to look for.
+    /// `None` = no key to mask.
     key: Option<&'k str>,
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
     text: String,
@@ -55,7 +55,7 @@ impl<'k, 'e> Masked<'k, 'e> {
         }
     }
 
-    /// Passes on what was kept back.
+    /// Passes on the text that was held back.
     pub(crate) fn flush(&mut self) {
         self.flush_text();
         self.flush_thinking();

@@ -111,10 +111,10 @@ impl Settings {
         &self,
         request: &ChatRequest,
     ) -> impl Iterator<Item = (&str, &serde_json::Value)> {
-        // A request's own word comes before that of the settings.
+        // A request's own setting precedes the configured one.
         let (chooses, foreign) = (chooses(request), request.foreign);
         let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
-        // Servers refuse a choice where there is nothing to choose.
+        // Servers refuse a choice without tools.
         fields.filter(move |(name, _)| {
             !foreign && (chooses || *name != "tool_choice") && !request.sampling.says(name)
         })
@@ -128,7 +128,7 @@ fn chooses(request: &ChatRequest) -> bool {
 
 /// Makes an answer of the events of one response.
 trait Decoder: Send {
-    /// Takes the next event.
+    /// Parses the next event.
     fn event(&mut self, event: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
 
     /// Parses an answer that is not a stream.
@@ -137,7 +137,7 @@ trait Decoder: Send {
     /// The progress of the answer.
     fn progress(&self) -> Progress;
 
-    /// The answer; called only when it is complete.
+    /// Returns the answer. Called only when the answer is complete.
     fn into_reply(self: Box<Self>) -> Reply;
 }
 
@@ -408,7 +408,7 @@ impl WireModel {
         }
     }
 
-    /// The error that a response without an answer stands for.
+    /// The error of a response without an answer.
     async fn read_refusal(&self, response: reqwest::Response, form: Form) -> Failed {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER);
@@ -428,7 +428,8 @@ impl WireModel {
     }
 }
 
-/// The text of a body, up to so many bytes. One that breaks off is still the best explanation there is.
+/// The text of a body, at most `most` bytes. A body that breaks off is returned too, because it is the best
+/// explanation available.
 async fn read_body(response: reqwest::Response, most: usize) -> Result<String, ModelError> {
     let mut body = Vec::new();
     let mut reading = Body::of(response)?;

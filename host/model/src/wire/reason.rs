@@ -6,7 +6,7 @@ use crate::{ModelError, StopReason};
 /// A row: the providers' words, in lower case, and the reason that they mean.
 type Row = (&'static [&'static str], fn() -> StopReason);
 
-/// Ends after which there is an answer.
+/// Words for ends of an answer that is usable.
 const ENDS: [Row; 4] = [
     (
         &["stop", "eos", "eos_token", "end_turn", "end", "stop_sequence", "complete", "completed"],

@@ -18,9 +18,9 @@ pub(crate) struct SseDecoder {
     line: Vec<u8>,
     /// Data lines of the unfinished event, each with a line feed.
     data: String,
-    /// Value of its `event` field.
+    /// The value of the event's `event` field.
     event: String,
-    /// Bytes of its lines so far, `line` not counted.
+    /// Bytes of the event's lines so far, without `line`.
     event_bytes: usize,
     /// Bytes of the whole response so far.
     total_bytes: usize,

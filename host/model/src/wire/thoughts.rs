@@ -8,11 +8,11 @@ use crate::reasoning::{CallFields, Placed, Reasoning};
 /// The way in which the pieces of a field are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joined {
-    /// Texts, one behind the other.
+    /// Texts, joined in order.
     Text,
     /// A list of parts, each of which may arrive in pieces.
     Parts,
-    /// The last piece is all of it.
+    /// Each piece replaces the earlier ones.
     Last,
 }
 
@@ -42,11 +42,11 @@ const FIELDS_OF_CALLS: [&str; 3] =
 /// Fields of a part that grow; every other one is replaced.
 const GROWING: [&str; 4] = ["text", "summary", "thinking", "data"];
 
-/// The reasoning of an answer, as far as it has come.
+/// The received reasoning of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Thoughts {
     reasoning: Reasoning,
-    /// The server's number of each of its blocks.
+    /// The server's numbers of the blocks.
     keys: Vec<u64>,
     bytes: usize,
     /// True if the reasoning exceeded its bound. All of it is dropped then, because a provider refuses a
@@ -87,7 +87,7 @@ impl Thoughts {
         }
     }
 
-    /// Takes the fields of call number `call`, or of a piece of it.
+    /// Stores the fields of call number `call`, or of a piece of it.
     pub(crate) fn take_call(&mut self, call: usize, fragment: &Value) {
         for name in FIELDS_OF_CALLS {
             let value = fragment.get(name).filter(|value| is_given(name, value));
@@ -142,7 +142,7 @@ impl Thoughts {
         }
     }
 
-    /// Adds to a field of the block with the number `key`, or replaces it.
+    /// Adds to a field of the block with the number `key`; `replaces` = replaces the field.
     pub(crate) fn grow_block(&mut self, key: u64, field: &str, piece: &str, replaces: bool) {
         if self.lost || !self.fits(piece.len()) {
             return;

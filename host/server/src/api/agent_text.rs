@@ -1,5 +1,5 @@
-//! The text of an agent: read by the same rules as a file, and judged by what the tenant's operator
-//! grants.
+//! The text of an agent, parsed by the same rules as a file, and checked against the grants of the tenant's
+//! operator.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -217,7 +217,7 @@ impl Listed<'_> {
     }
 }
 
-/// Bytes that a row takes in a list.
+/// The bytes of a row in a list.
 pub(crate) fn size(row: &impl Serialize) -> i64 {
     serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
@@ -361,8 +361,8 @@ async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
     }
 }
 
-/// The agents of files, and of whatever else the catalogue holds. Looks at files, so it does not
-/// hold up other requests.
+/// The agents of files, and other agents of the catalogue. Reads files on a thread, so that other requests do
+/// not wait.
 async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
     let look =

@@ -1,4 +1,4 @@
-//! The changes of a session in its overlays: shown, applied, thrown away, taken back.
+//! The changes of a session in its overlays: show, apply, discard, undo.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,7 @@ pub(crate) async fn read(
     let paths: Vec<String> = query.path.into_iter().collect();
     let selection = selection(&paths, "path")?.unwrap_or_else(Selection::all);
     let (with_patch, skip) = (query.patch == Some(true), query.skip.unwrap_or(0));
-    // Before the changes: where a turn comes between, this is too old, and a decision is refused.
+    // Read before the changes: if a turn runs in between, this number is too old, and a decision is refused.
     let as_of = ctx.store().last_event(&session).await?;
     let places = ctx.service.look_at(&session, move |look| {
         let (mut places, mut undoable) = (Vec::new(), Vec::new());
@@ -450,7 +450,7 @@ fn text_of(
     }
 }
 
-/// Takes no more than a page.
+/// A buffer for one page of a patch.
 struct Bounded(Vec<u8>);
 
 impl std::io::Write for Bounded {

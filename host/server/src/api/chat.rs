@@ -96,7 +96,7 @@ fn streamed(ctx: Ctx, turn: RunningTurn) -> Response {
     response
 }
 
-/// Sends events as they are.
+/// Sends events unchanged.
 struct Whole;
 
 impl Hears for Whole {

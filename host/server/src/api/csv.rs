@@ -109,12 +109,12 @@ fn is_end(letter: char) -> bool {
     )
 }
 
-/// Returns whether a spreadsheet passes over it at the beginning of a cell.
+/// Returns whether a spreadsheet ignores the letter at the beginning of a cell.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, '"' | '\u{feff}' | '\u{200b}')
 }
 
-/// A part of what the call did.
+/// A part of the receipt's effects.
 fn effect<'a>(receipt: &'a StoredReceipt, name: &str) -> Option<&'a Value> {
     receipt.receipt.body.get("receipt").and_then(|receipt| receipt.get(name))
 }

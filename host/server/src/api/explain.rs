@@ -99,7 +99,7 @@ pub(crate) async fn read(
             Problem::invalid(other.to_string())
         }
     })?;
-    // The way around a refusal is for whoever may know of it.
+    // Only an admin sees the command that would lift the refusal.
     let admin = ctx.caller.may(Needs::Admin);
     Ok(Json(Explained {
         agent,
@@ -121,7 +121,7 @@ impl VoteBody {
     }
 }
 
-/// The word that a value is in JSON.
+/// The JSON text of a value that is one word.
 pub(crate) fn word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().map(str::to_owned).unwrap_or_default()

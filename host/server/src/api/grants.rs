@@ -1,4 +1,4 @@
-//! `GET /v1/grants`: an agent's effective rights, and their limiting sources.
+//! `GET /v1/grants`: an agent's effective rights, and the sources that limit each.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, QueryOf};
 
-/// Whose.
+/// The agent whose rights are requested.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GrantsQuery {

@@ -25,7 +25,7 @@ use crate::http::turned_away::Stranger;
 use crate::http::{cookie, gate};
 use crate::page;
 
-/// How long a login lasts, however much it is used.
+/// The life of a login, independent of its use.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Simultaneous logins of one key; a further login ends the oldest.

@@ -36,11 +36,11 @@ pub(crate) struct Metrics {
     pub(crate) sockets: Gauge,
     /// Connections that were turned away because there were too many.
     pub(crate) refused: AtomicU64,
-    /// Requests of callers who have proven no key.
+    /// Requests of callers without a valid key.
     strangers: AtomicU64,
 }
 
-/// A number of things that there are now.
+/// A present number, for example of open streams.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicI64);
 
@@ -163,7 +163,7 @@ fn page(app: &App) -> String {
     page.0
 }
 
-/// The tenants with series of their own, and the sum of the others.
+/// The tenants with separate series, and the sum of the others.
 fn bounded(mut tallied: BTreeMap<String, Tallied>) -> BTreeMap<String, Tallied> {
     let first_other = tallied.keys().nth(MAX_TENANTS).cloned();
     let Some(first_other) = first_other else { return tallied };

@@ -1,4 +1,4 @@
-//! `POST /v1/preview`: the exact request to the model, without sending it.
+//! `POST /v1/preview`: the exact request to the model, which is not sent.
 
 use belljar_agent::ResolvedAgent;
 use belljar_policy::Shown;
@@ -141,7 +141,7 @@ async fn unsaved(ctx: &Ctx, text: &str) -> Result<ResolvedAgent, Problem> {
     read.agent.take().map(|agent| *agent).ok_or_else(|| read.refused())
 }
 
-/// The parts of a request, as it is in JSON.
+/// The parts of a request, from its JSON.
 fn blocks(request: &Value) -> Vec<BlockBody> {
     let all = |name: &str| request.get(name).and_then(Value::as_array).into_iter().flatten();
     let word = |value: &Value, name: &str| {

@@ -10,7 +10,7 @@ use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, JsonBody, PathOf};
 
-/// Most characters of an answer in words.
+/// Most characters of a text answer.
 const MAX_ANSWER: usize = 20_000;
 
 /// The questions that wait for an answer.
@@ -75,7 +75,7 @@ pub(crate) struct ReachedBody {
     access: String,
 }
 
-/// An answer: `answer` to a question for permission, `text` to one in words.
+/// An answer: `answer` for a question about permission, `text` for another question.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerBody {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Messages as they are shown.
+/// Removes reasoning from messages, because the API does not show it.
 pub(super) fn without(mut messages: Value) -> Value {
     for message in messages.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         message.shift_remove("reasoning");

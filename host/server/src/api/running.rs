@@ -70,7 +70,7 @@ impl Cancelled {
     }
 }
 
-/// Whose turns are wanted.
+/// The scope of the list: the tenant's turns, or all tenants' turns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunningQuery {
@@ -98,7 +98,7 @@ pub(crate) async fn list(
     Ok(Json(Running { turns }))
 }
 
-/// Adds the turns of one tenant, as far as there is room.
+/// Adds the turns of one tenant, up to the bound of the list.
 async fn add(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Problem> {
     for turn in service.running() {
         if turns.len() >= MAX_TURNS {

@@ -1,4 +1,4 @@
-//! Sessions, their messages, subagents and receipts: listed, read, deleted.
+//! Sessions, their messages, subagents and receipts: list, read, delete.
 
 use std::collections::BTreeSet;
 
@@ -464,7 +464,7 @@ impl SessionBody {
     }
 }
 
-/// An agent's identity without where its workspace lies on the host.
+/// An agent's identity without the path of its workspace on the host.
 pub(crate) fn without_path(agent: &str) -> String {
     match (agent.starts_with("workspace:"), agent.rsplit_once('/')) {
         (true, Some((_, slug))) => format!("workspace/{slug}"),

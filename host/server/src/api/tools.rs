@@ -65,7 +65,7 @@ pub(crate) struct AsksBody {
     secrets: Vec<String>,
 }
 
-/// Whose tools are wanted.
+/// The agent whose tools are requested.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolsQuery {

@@ -140,7 +140,7 @@ pub(crate) struct Counted {
 }
 
 impl ChatBody {
-    /// The turn, checked for its form.
+    /// Converts to a turn, after a check of the form.
     pub(crate) fn request(self, caller: &Caller) -> Result<TurnRequest, Problem> {
         if self.text.trim().is_empty() {
             return Err(Problem::invalid("`text` is blank").hint("say what the agent should do"));
@@ -165,7 +165,7 @@ impl ChatBody {
     }
 }
 
-/// The name of an agent or a model, checked for its form.
+/// Checks the form of an agent's or model's name.
 pub(crate) fn named(what: &str, name: Option<String>) -> Result<Option<String>, Problem> {
     let fits = |name: &String| {
         let name = name.trim();
@@ -202,7 +202,7 @@ pub(crate) async fn note_begun(ctx: &Ctx, turn: &RunningTurn, by: &str) {
 }
 
 impl Answered {
-    /// The row of the agent's message as it is now.
+    /// The present row of the agent's message.
     pub(crate) async fn of(turn: &RunningTurn, store: &Store) -> Result<Self, Problem> {
         let row = store.message(&turn.session, &turn.message).await?;
         let StoredMessage { status, mut content, mut metadata, .. } = row;

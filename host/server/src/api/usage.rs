@@ -124,7 +124,7 @@ impl By {
         Ok(by)
     }
 
-    /// The sums, in the order of their names.
+    /// The sums, sorted by their names.
     fn rows(self, parts: &[UsagePart]) -> Result<Vec<PartBody>, Problem> {
         let mut sums: BTreeMap<[Option<String>; 3], UsageRow> = BTreeMap::new();
         for UsagePart { agent, model, row } in parts {

@@ -32,8 +32,8 @@ pub(crate) struct Caller {
     /// The tenant's id, unique among all tenants that ever had the name.
     pub(crate) tenant_id: Arc<str>,
     scope: KeyScope,
-    /// `key:<id>`, `token:<issuer>#<subject>`, `login:<id>` of whoever came by the operator's link, or
-    /// `local` where there are no keys.
+    /// `key:<id>`; `token:<issuer>#<subject>`; `login:<id>` for a login by the operator's link; `local` on a
+    /// server without keys.
     pub(crate) actor: Arc<str>,
     /// The key, to be noted as used.
     pub(crate) key: Option<Arc<str>>,
@@ -67,7 +67,7 @@ pub(crate) struct Gatekeeper {
     /// The last checks of keys and logins with open streams, and their times: all streams of one key share a
     /// check.
     looks: Mutex<HashMap<Held, (Instant, bool)>>,
-    /// The tokens that are taken beside keys.
+    /// The tokens that are accepted besides keys.
     tokens: OnceLock<Tokens>,
     /// How long a look counts.
     fresh: Duration,
@@ -80,7 +80,7 @@ pub(crate) struct Gatekeeper {
 enum Held {
     Key(Arc<str>),
     Login(Arc<str>),
-    /// With the tenant and the scope at admission.
+    /// A token by its id, with the tenant and the scope at admission.
     Token(Arc<str>, Arc<str>, &'static str),
 }
 
@@ -133,7 +133,7 @@ impl Caller {
         login.or_else(key).or_else(token)
     }
 
-    /// The person at this machine, where there are no keys.
+    /// The person at this machine, on a server without keys.
     fn local() -> Self {
         let actor: Arc<str> = TENANT.into();
         let (tenant, tenant_id) = (Arc::clone(&actor), Arc::clone(&actor));
@@ -171,7 +171,7 @@ impl Caller {
     }
 }
 
-/// The scope of a key that a rule gives.
+/// The scope of a key, from the scope in a rule.
 fn scope_of(scope: TokenScope) -> KeyScope {
     match scope {
         TokenScope::ReadOnly => KeyScope::ReadOnly,
@@ -266,7 +266,7 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-371: the holder of a token, if the operator has let it in.
+    /// INV-371: the holder of a token, if a rule of the operator admits the holder.
     async fn by_token(&self, tokens: &Tokens, text: &str) -> Result<Caller, Stranger> {
         let admitted = tokens.admit(text, self.now() / 1_000).await;
         if !matches!(admitted, Err(Refused::Invalid(_) | Refused::Unknown(_))) {
@@ -320,7 +320,7 @@ impl Gatekeeper {
         Ok(tenant.is_some_and(|tenant| !tenant.disabled && *tenant.id == *caller.tenant_id))
     }
 
-    /// INV-261: the holder of a login, as long as its key opens.
+    /// INV-261: the holder of a login, as long as the login's key is valid.
     async fn by_login(&self, text: &str) -> Result<Caller, Stranger> {
         let refused = || Stranger { tried: true, ..Stranger::because("the login has ended") };
         let Some(presented) = Presented::parse(keys::LOGIN, text) else { return Err(refused()) };

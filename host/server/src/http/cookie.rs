@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// The name where a server is called by no port.
+/// The cookie's name for a server address without a port.
 const NAME: &str = "belljar";
 
 /// The prefix of a name that browsers accept only from this very host, by https and for every path. Neither a
@@ -59,7 +59,7 @@ pub(crate) fn forget(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
     of.into_iter().filter_map(|(prefix, path)| line(headers, prefix, "", path, 0))
 }
 
-/// Behind a proxy with TLS: only the browser can state this.
+/// Returns whether the browser came by https. Behind a proxy with TLS, only the browser can state this.
 fn by_https(headers: &HeaderMap) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     origin.is_some_and(|origin| origin.starts_with("https://"))

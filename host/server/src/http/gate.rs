@@ -301,7 +301,7 @@ pub(crate) fn spend(app: &App, caller: &Caller) -> Result<(), Problem> {
     }
 }
 
-/// The answer to a caller whose key is not enough.
+/// The problem of a caller whose key has too small a scope.
 pub(crate) fn out_of_scope(caller: &Caller, needs: Needs) -> Problem {
     let needed = match needs {
         Needs::Nothing | Needs::ReadOnly => "a key",

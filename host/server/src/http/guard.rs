@@ -19,7 +19,7 @@ pub struct Names {
     origins: Vec<String>,
 }
 
-/// A name; without a port it fits every port.
+/// A host name; without a port, the name matches every port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostName {
     host: String,
@@ -109,7 +109,8 @@ impl Names {
                 .is_some_and(|origin| is_same(&origin, &called)),
             (Some(_), Some(_)) => false,
         };
-        // A page on another port of this machine is of the same site, so the cookie comes along.
+        // A page on another port of this machine counts as the same site, so its requests have the cookie
+        // too.
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         if own && site.is_none_or(|site| matches!(site, b"same-origin" | b"none")) {
             return Ok(());
@@ -183,7 +184,7 @@ impl HostName {
 /// The port of a `Host` header without a port.
 const DEFAULT_PORT: u16 = 80;
 
-/// Scheme, host and port, lower-case; `None` for `null` and anything else.
+/// Parses an origin to lower-case scheme, host and port; `None` = `null` or no origin.
 pub(crate) fn parse_origin(text: &str) -> Option<String> {
     let (scheme, host) = text.split_once("://")?;
     if !matches!(scheme, "http" | "https") {

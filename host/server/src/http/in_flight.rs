@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::http::held::Holding;
 use crate::http::problem::Problem;
 
-/// Bytes in flight of the whole server where nothing is said.
+/// Default bytes in flight of the whole server.
 pub const DEFAULT_BYTES_IN_FLIGHT: u64 = 512 << 20;
 
 /// Default bytes in flight of one tenant: a quarter of the server's.
@@ -43,10 +43,10 @@ const RETRY: Duration = Duration::from_secs(2);
 /// The share of a tenant's bytes for one key: the rest is for other keys.
 const OF_ONE_KEY: (u32, u32) = (3, 4);
 
-/// Keys remembered beyond those with held bytes.
+/// Most remembered keys without held bytes.
 const MAX_IDLE_KEYS: usize = 1_024;
 
-/// The bytes behind one permit of the semaphores.
+/// The bytes of one permit of the semaphores.
 const UNIT: u64 = 1 << 10;
 
 /// The bytes of all.
@@ -171,7 +171,7 @@ impl InFlight {
         response.map(|body| Holding::wrap(body, self))
     }
 
-    /// The missing units for so many bytes.
+    /// The number of units missing to hold `bytes`.
     fn missing(&self, bytes: u64) -> u32 {
         units(bytes).min(self.0.most).saturating_sub(self.held().units)
     }

@@ -31,7 +31,7 @@ pub struct NewSecret {
     pub id: String,
     /// The whole key.
     pub text: String,
-    /// The stored hash of its secret.
+    /// The stored hash of the secret.
     pub hash: String,
 }
 
@@ -62,7 +62,7 @@ impl NewSecret {
 }
 
 impl<'a> Presented<'a> {
-    /// Reads the form; `None` where the text is no secret of this prefix.
+    /// Parses a secret; `None` = the text has another form or prefix.
     pub(crate) fn parse(prefix: &str, text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(prefix)?.split_at_checked(ID_DIGITS)?;
         let secret = secret.strip_prefix('_')?;

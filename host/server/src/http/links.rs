@@ -52,7 +52,7 @@ impl Links {
         opens
     }
 
-    /// The links within their time.
+    /// Locks the links, and removes expired ones.
     fn open(&self, now: Instant) -> MutexGuard<'_, Vec<Link>> {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| now.saturating_duration_since(link.made) < LASTS);

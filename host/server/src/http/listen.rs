@@ -55,7 +55,8 @@ const MAX_TOLD: usize = 32;
 /// Most bytes read from a refused connection before it is closed.
 const MAX_UNREAD: u64 = 64 << 10;
 
-/// After how long a refused connection may try again, and how long sending that answer may take.
+/// The wait before another attempt that a refused connection is told, and how long sending this answer may
+/// last.
 const FULL_WAIT: Duration = Duration::from_secs(5);
 const FULL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -207,7 +208,7 @@ where
         .header_read_timeout(HEAD_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD)
-        // The buffer's size is where it stops growing: a head a little longer may fit in.
+        // Needed too: the buffer's size only ends its growth, so a head that is a little longer could fit.
         .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(Box::pin(io)), answer)
         .with_upgrades();
@@ -238,7 +239,7 @@ async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
     tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
 }
 
-/// A problem as a whole response, for a connection whose request is not read.
+/// A problem as a whole HTTP response, for a connection whose request is not read.
 fn whole(problem: &Problem) -> Vec<u8> {
     let row = problem.kind().row();
     let reason = StatusCode::from_u16(row.status).ok().and_then(|code| code.canonical_reason());

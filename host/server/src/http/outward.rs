@@ -40,7 +40,7 @@ pub struct HiddenPlace {
 }
 
 impl HiddenPlace {
-    /// A place, with its replacement.
+    /// Creates a place with its replacement.
     pub fn new(path: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self { path: path.into(), name: name.into() }
     }
@@ -74,7 +74,7 @@ impl PublicEvent {
     }
 }
 
-/// Events kept for other watchers of the same session, while on their way.
+/// Most events kept for other watchers of the same session.
 const MAX_SHARED: usize = 32;
 
 /// Bytes of an event that is kept so.
@@ -90,7 +90,7 @@ pub(crate) struct Outward {
 
 #[derive(Debug, Default, Clone)]
 struct Known {
-    /// The longest first: a place below another is found before it.
+    /// The places, longest first, so that a place below another one is found before that.
     places: Vec<(String, String)>,
     /// The places below no other, in JSON form: if none occurs in a text, no place does.
     marks: Vec<String>,
@@ -104,7 +104,7 @@ impl Outward {
         outward
     }
 
-    /// Hides more of them.
+    /// Adds places to hide.
     pub(crate) fn hide(&self, places: &[HiddenPlace]) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = Known::clone(&known);
@@ -120,7 +120,7 @@ impl Outward {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Hides what a tenant's turns know of the machine.
+    /// Hides the places of the machine that a tenant's turns can reveal.
     pub(crate) fn hide_of(&self, host: &Host, workspace: &Path) {
         let home = host.home.as_deref();
         let mut places = configured(&host.settings, workspace, home);

@@ -15,8 +15,8 @@ const LEAST_RATE: u32 = 4 << 10;
 /// How long a client that was fast enough may read nothing, for example while its line fails for a moment.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// The pace of one connection. Waiting of the writer uses up the time, and taken bytes restore it; a writer
-/// without data does not wait.
+/// The pace of one connection. Waiting for the client uses up the time, and bytes that the client reads
+/// restore it. A writer without data does not wait.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// How long the writer may still be kept waiting.

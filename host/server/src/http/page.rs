@@ -1,4 +1,4 @@
-//! Lists in pages: how many, of how many bytes, and from where on.
+//! Lists in pages: the number of rows, the bytes, and the start.
 
 use crate::http::problem::Problem;
 
@@ -60,7 +60,7 @@ pub(crate) fn page_of<T>(
     (rows, next)
 }
 
-/// The name of the row at the end of a page, where there are more behind it.
+/// The name of a page's last row, if more rows follow.
 pub(crate) fn next_of<T, N>(last: Option<&T>, more: bool, name: impl Fn(&T) -> N) -> Option<N> {
     last.filter(|_| more).map(name)
 }

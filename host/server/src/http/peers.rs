@@ -73,7 +73,7 @@ struct Line {
 struct Work {
     /// Requests that are being answered; 1 for a WebSocket.
     busy: u32,
-    /// Since when it has been idle: the lower, the longer.
+    /// The order in which connections became idle: lower numbers are idle longer.
     since: u64,
     /// True if a caller was admitted on this connection. A stranger's connection never displaces an admitted
     /// caller's, even from the same address, for example behind a proxy.
@@ -95,14 +95,14 @@ pub(crate) struct Busy(Arc<PeerPlace>);
 /// The reason why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// The address has as many as it may, and all are at work.
+    /// The address has its maximum of connections, and none is idle.
     Address,
-    /// The server has as many as it may, and all are at work.
+    /// The server has its maximum of connections, and none is idle.
     Server,
 }
 
 impl Peers {
-    /// At most so many connections of one address, and of all.
+    /// Bounds: `most` connections of one address, `total` of all.
     pub(crate) fn new(most: usize, total: usize) -> Arc<Self> {
         Arc::new(Self { most: most.min(total), total, state: Mutex::default() })
     }
@@ -117,7 +117,7 @@ impl Peers {
         if state.of(peer) >= self.most && !state.make_room(peer) {
             return Err(Full::Address);
         }
-        // A connection told to close has its descriptor for a moment longer.
+        // A connection that is being closed has its descriptor for a moment longer.
         let most = self.total.saturating_add(self.total / CLOSING_SHARE);
         let full = state.count >= self.total && !state.make_room_of_most();
         if full || state.count >= most {

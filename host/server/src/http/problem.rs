@@ -24,7 +24,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// Characters of foreign text that a detail repeats.
 const MAX_SHOWN: usize = 200;
 
-/// The longest that a caller is told to wait.
+/// The longest wait that a caller is told.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// The kind of problem.
@@ -58,7 +58,7 @@ pub enum Kind {
 pub(crate) struct KindRow {
     /// Which.
     pub(crate) kind: Kind,
-    /// The last part of its type, `/problems/NAME`.
+    /// The last part of the type, `/problems/NAME`.
     pub(crate) name: &'static str,
     /// The status.
     pub(crate) status: u16,
@@ -189,7 +189,7 @@ impl Problem {
         Self { retry_after: Some(after), ..Self::new(Kind::Unavailable, detail) }
     }
 
-    /// There were too many.
+    /// The problem of too many requests or objects.
     pub(crate) fn too_many(detail: impl Into<String>, after: Duration) -> Self {
         Self { retry_after: Some(after), ..Self::new(Kind::TooMany, detail) }
     }
@@ -201,14 +201,14 @@ impl Problem {
         self
     }
 
-    /// With the parameter that is at fault.
+    /// Sets the parameter at fault.
     #[must_use]
     pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
         self.at.get_or_insert_default().0 = Some(param.into());
         self
     }
 
-    /// With a word for the fault.
+    /// Sets the code word of the fault.
     #[must_use]
     pub(crate) fn code(mut self, code: &'static str) -> Self {
         self.at.get_or_insert_default().1 = Some(code);

@@ -42,13 +42,13 @@ pub(crate) enum Taken {
 }
 
 impl Rates {
-    /// So many a second, and at once as many as two seconds give.
+    /// Allows `count` requests a second, and twice as many at once.
     pub(crate) fn per_second(count: u32) -> Self {
         let per_second = f64::from(count.max(1));
         Self { per_second, most: 2.0 * per_second, buckets: Mutex::default() }
     }
 
-    /// So many a minute, and at once as many as a minute gives.
+    /// Allows `count` requests a minute, all of them at once.
     pub(crate) fn per_minute(count: u32) -> Self {
         let most = f64::from(count.max(1));
         Self { per_second: most / 60.0, most, buckets: Mutex::default() }
@@ -70,7 +70,7 @@ impl Rates {
         Duration::from_secs_f64((1.0 - left) / self.per_second)
     }
 
-    /// Takes one from the bucket of a key.
+    /// Uses one token from the bucket of a key.
     pub(crate) fn take(&self, key: &str, now: Instant) -> Taken {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {

@@ -65,7 +65,7 @@ impl<T: Serialize> IntoResponse for Told<T> {
 #[derive(Clone)]
 struct Unsaid(String);
 
-/// Gives an answer in JSON its body, without the places of the host (INV-93).
+/// Sets the body of a JSON answer, without the host's places (INV-93).
 pub(crate) fn say(outward: &Outward, response: &mut Response) {
     let Some(Unsaid(json)) = response.extensions_mut().remove::<Unsaid>() else { return };
     let body = outward.say(json).into_string();
@@ -85,7 +85,7 @@ pub(crate) fn say_instead(response: &mut Response, value: &impl Serialize) {
     }
 }
 
-/// An answer in JSON with a status and a media type of its own.
+/// A JSON answer with a status and a media type.
 pub(crate) fn json_as(
     status: StatusCode,
     media_type: &'static str,
@@ -224,7 +224,7 @@ async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> 
     Ok(pieces.concat())
 }
 
-/// The parameters behind the `?`.
+/// The parameters of the query.
 pub(crate) struct QueryOf<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {

@@ -33,13 +33,13 @@ pub const DEFAULT_STRANGER_NOTES: Duration = Duration::from_secs(60);
 /// Default number of days for which lines of the audit log are stored.
 pub const DEFAULT_AUDIT_DAYS: u32 = 365;
 
-/// How often lines whose time is over are looked for.
+/// How often expired lines are searched for.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// The log's tenant, and the caller's name; `None` = a stranger. INV-157: a tenant made again under the same
-/// name is another, and gets no refusals of its predecessor.
+/// name is another tenant, and gets no refusals of its predecessor.
 type Refused = (Whose, Option<Arc<str>>);
 
 /// Refusals that have no line yet: how many of each kind.
@@ -82,7 +82,7 @@ impl App {
         self.counts().add((claimed.unwrap_or_else(Whose::operator), None), kind);
     }
 
-    /// Writes what was counted: a line for each tenant and each caller.
+    /// Writes the counts: a line for each tenant and each caller.
     pub(crate) async fn write_counts(&self) {
         for ((tenant, actor), counts) in self.counts().take() {
             let all = counts.values().fold(0_u64, |all, count| all.saturating_add(*count));

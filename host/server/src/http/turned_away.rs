@@ -7,7 +7,7 @@ use belljar_store::TENANT;
 use crate::http::problem::{Kind, Problem};
 use crate::http::tokens::{self, Holder};
 
-/// A caller who is refused.
+/// A refused caller.
 pub(crate) struct Stranger {
     pub(crate) problem: Problem,
     /// The claimed owner of the key; `None` = unknown here.

@@ -1,4 +1,4 @@
-//! The MCP door's description of its tokens.
+//! The MCP door's document about its tokens.
 
 use axum::extract::{Request, State};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Agents as tools: `agent_NAME {task, context}` is a turn in a session of its own.
+//! Agents as tools: `agent_NAME {task, context}` is a turn in a new session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const PREFIX: &str = "agent_";
 /// Characters of an agent's description.
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// How often to look for a question whose event has arrived already.
+/// How often the server checks for a question whose event has already arrived.
 const QUESTION_LOOK: Duration = Duration::from_millis(20);
 
 /// A note stored with each turn of this entrance, so that a later request can find the turn.
@@ -304,7 +304,7 @@ pub(super) fn key_of(question: u64) -> String {
     format!("question-{question}")
 }
 
-/// Answers a question of a turn with what the client brings.
+/// Answers a question of a turn with the client's input.
 pub(super) fn answer(
     client: &Client,
     session: &str,

@@ -33,7 +33,7 @@ const MAX_REPORTS: usize = 64;
 pub(super) enum Way {
     /// While the call waits.
     Now(Peer<RoleServer>),
-    /// By an answer that asks for more: the client makes the call again.
+    /// By an answer that requires input: the client makes the call again.
     Later,
     /// The client has no way.
     Nobody,
@@ -56,7 +56,7 @@ pub(super) fn is_stateless(version: &ProtocolVersion) -> bool {
     version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()
 }
 
-/// A tool as clients see it.
+/// A tool in the protocol's form.
 pub(super) fn tool(tool: &DirectTool) -> Tool {
     let schema = match tool.spec.schema.clone() {
         Value::Object(schema) => schema,
@@ -83,7 +83,7 @@ pub(super) async fn call(
     let name = request.name.into_owned();
     let arguments = text_of(request.arguments);
     let way = Way::of(&cx);
-    // The binding of a state, if there is or could be one: it includes all arguments.
+    // The text to which a state is bound, if a state exists or is possible. Contains all arguments.
     let has_state = request.request_state.is_some() || matches!(way, Way::Later);
     let bound = match has_state {
         true => bound_to(&client.bound_to(), &name, &arguments),
@@ -154,7 +154,7 @@ fn allowed(
     Ok(ask::approval(text.and_then(|brought| brought["content"]["answer"].as_str())))
 }
 
-/// Passes on the reports of a call while it runs.
+/// Passes on the reports of a running call.
 async fn reporting<E>(
     call: impl Future<Output = Result<DirectDone, E>>,
     mut reports: mpsc::Receiver<(u64, Option<u64>, String)>,
@@ -213,7 +213,7 @@ fn number(count: u64) -> f64 {
     count as f64
 }
 
-/// The arguments as the tool gets them.
+/// The arguments as text for the tool.
 pub(super) fn text_of(arguments: Option<Map<String, Value>>) -> String {
     arguments.map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string())
 }

@@ -14,7 +14,7 @@ use super::watch::Touched;
 /// The agent of the home whose grants are the clients', with or without a file.
 pub const MCP_IDENTITY: &str = "mcp";
 
-/// A client, for as long as its session lasts.
+/// A client, during its session.
 pub(crate) struct Client {
     pub(crate) service: Service,
     /// The name in the audit log: `key:<id>` or `local`.
@@ -55,7 +55,7 @@ impl Client {
         self.direct.get_or_try_init(open).await
     }
 
-    /// Returns whether it has a jar.
+    /// Returns whether the client has a jar.
     pub(crate) fn is_placed(&self) -> bool {
         self.direct.initialized()
     }
@@ -66,7 +66,7 @@ impl Client {
         store.tenant_id().unwrap_or(store.tenant())
     }
 
-    /// The id of its next call.
+    /// The id of the client's next call.
     pub(crate) fn next_call(&self) -> String {
         format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
     }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// connection is not read, so that its cost is bounded and only its own connection blocks.
 const MAX_OPEN: usize = 256;
 
-/// How long no place may become free before it counts as held up, where some wait for a person.
+/// How long all places may be in use, some of them waiting for a person, before the flow counts as held up.
 const HELD_UP: Duration = Duration::from_secs(1);
 
 /// The answer to a request beyond [`MAX_OPEN`].
@@ -61,7 +61,7 @@ impl Waits {
         Waiting(self)
     }
 
-    /// Returns when there are some behind this time.
+    /// Returns after `time`, once there are waiting requests.
     async fn at(&self, time: Instant) {
         loop {
             let more = self.more.notified();
@@ -143,7 +143,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
                 telling.await;
                 self.telling = None;
             }
-            // Dropped before a message has come, a place comes back.
+            // If this future is dropped before a message, the place is freed.
             let mut place = self.open.places.try_acquire().ok();
             if place.is_none() {
                 // While all open requests wait, messages that could end a wait have to be read: a person's
@@ -169,7 +169,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
                 (JsonRpcMessage::Request(request), None) => {
                     let answer = without_place(&request.request, request.id.clone());
                     let telling = self.inner.send(answer);
-                    // An error: the client is gone, which reading says.
+                    // An error: the client has disconnected, which the next read reports.
                     self.telling = Some(Box::pin(async move { drop(telling.await) }));
                     continue;
                 }

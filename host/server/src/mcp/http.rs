@@ -1,4 +1,4 @@
-//! The door on HTTP: `/mcp`, behind the same names, keys and rates as every other route.
+//! The door on HTTP: `/mcp`, with the same checks of names, keys and rates as every other route.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Prompts: the skills that there are, for the person behind the client.
+//! Prompts: the skills, for the person behind the client.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use rmcp::model::{
 
 use super::client::Client;
 
-/// Most of them in a list.
+/// Most prompts in a list.
 const MAX_LISTED: usize = 500;
 
 /// Characters of a description.
 const MAX_DESCRIPTION: usize = 500;
 
-/// Most bytes of what a person adds.
+/// Most bytes of the person's text for a skill.
 const MAX_TASK: usize = 1 << 20;
 
 /// The skills.

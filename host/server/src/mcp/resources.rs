@@ -115,7 +115,7 @@ fn patch(look: &SessionLook) -> Result<String, ReviewError> {
     Ok(String::from_utf8_lossy(&text.0).into_owned())
 }
 
-/// Takes so many bytes and no more.
+/// A buffer with a bound.
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {

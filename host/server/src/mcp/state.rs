@@ -22,9 +22,9 @@ type Used = HashMap<String, Instant>;
 /// The states of a process.
 pub(crate) struct States {
     codec: RequestStateCodec,
-    /// By tenant.
+    /// The used states by tenant.
     used: Mutex<HashMap<String, Used>>,
-    /// How long each of them is good.
+    /// The life of a state.
     lasts: Duration,
     /// See [`MAX_USED`].
     most: usize,
@@ -34,7 +34,7 @@ pub(crate) struct States {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub(crate) enum About {
-    /// A call of a tool, made when a person allows it.
+    /// A call of a tool, made once a person allows it.
     Call,
     /// A question of a turn, which waits for the answer.
     Question { session: String, message: String, question: u64 },

@@ -17,7 +17,7 @@ use super::handler::{Clients, McpHandler};
 use super::mended::Mended;
 use super::state::States;
 
-/// Most bytes of a message: two bodies of the largest size that HTTP takes.
+/// Most bytes of a message: two bodies of the largest size over HTTP.
 pub(super) const MAX_LINE: usize = 8 << 20;
 
 /// The single client's name in the audit log.
@@ -32,7 +32,7 @@ pub enum StdioError {
     /// The system gives no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(getrandom::Error),
-    /// The first message was none of the protocol.
+    /// The first message was not of the protocol.
     #[error("the client did not begin as the protocol says: {0}")]
     Begin(String),
     /// A bug.
@@ -75,7 +75,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
     }
 }
 
-/// The one client.
+/// The only client.
 struct Own {
     service: Service,
     states: Arc<States>,

@@ -15,7 +15,7 @@ use super::agents::{answer, key_of, result, stored};
 use super::ask;
 use super::client::{Client, refused};
 
-/// How often it makes sense to ask.
+/// The interval in which a client should poll.
 const POLL_MS: u64 = 500;
 
 /// A turn as a task that runs.
@@ -52,7 +52,7 @@ pub(super) async fn get(client: &Client, id: &str) -> Result<GetTaskResult, Erro
     Ok(GetTaskResult::new(DetailedTask::new(task(&turn), payload)))
 }
 
-/// The person's answers to what a task asks.
+/// Passes on the person's answers to a task's questions.
 pub(super) async fn update(
     client: &Client,
     id: &str,

@@ -1,4 +1,4 @@
-//! The names of what a client may read.
+//! The URIs of readable resources.
 
 use crate::http::ids::is_id;
 

@@ -26,7 +26,7 @@ pub(crate) struct Versions {
 pub(crate) struct Touched(watch::Sender<Versions>);
 
 impl Touched {
-    /// Notes what a call did.
+    /// Notes the resources that a call has changed.
     pub(super) fn note(&self, done: &DirectDone) {
         let wrote = |versions: &mut Versions| {
             let receipts = &done.result.receipts;
@@ -83,7 +83,7 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     accepted
 }
 
-/// Notifies a client of the newer revision about changes, until it leaves.
+/// Notifies a client of the newer revision about changes, until the client disconnects.
 pub(super) async fn listen(client: &Client, cx: &SubscriptionContext) -> Result<(), ErrorData> {
     let _waiting = client.waits.begin();
     let uris = cx.accepted().resource_subscriptions.clone().unwrap_or_default();

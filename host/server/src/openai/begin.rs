@@ -14,20 +14,20 @@ use crate::openai::errors;
 use crate::openai::leaving::Awaited;
 use crate::openai::left_out::Unserved;
 
-/// The two wires, as the audit log names them.
+/// The two APIs, by their names in the audit log.
 pub(crate) const CHAT: &str = "chat-completions";
 pub(crate) const RESPONSES: &str = "responses";
 
 /// A turn to be begun.
 pub(crate) struct ToBegin {
     pub(crate) request: TurnRequest,
-    /// The agent, as the caller has it.
+    /// The agent, by the caller's name for it.
     pub(crate) model: String,
     /// The wire.
     pub(crate) by: &'static str,
     /// The parts of the request that are left out.
     pub(crate) left: Arc<Unserved>,
-    /// True if the turn goes on when its caller goes away.
+    /// True if the turn continues after its caller has disconnected.
     pub(crate) stays: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Begun {
     pub(crate) awaited: Awaited,
 }
 
-/// Begins a turn, with an audit line even if its caller goes away meanwhile.
+/// Begins a turn, with an audit line even if the caller disconnects meanwhile.
 pub(crate) async fn begin(ctx: Ctx, to_begin: ToBegin) -> Result<Begun, Problem> {
     let beginning = async move {
         let ToBegin { request, model, by, left, stays } = to_begin;

@@ -1,4 +1,4 @@
-//! The stream of a chat completion: chunks, the usage where it is asked for, `[DONE]`.
+//! The stream of a chat completion: chunks, the usage if requested, `[DONE]`.
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ pub(crate) struct Content {
     pub(crate) images: Vec<Image>,
 }
 
-/// Content from a sender who may send images. `at`: the place in the request.
+/// Parses content from a sender who may send images. `at` = the place in the request.
 pub(crate) fn read(content: Option<&Value>, at: &str) -> Result<Content, Problem> {
     let mut images = Vec::new();
     let mut texts = Vec::new();
@@ -98,7 +98,7 @@ fn image_url(part: &Value) -> Option<&Value> {
     }
 }
 
-/// INV-287: nothing is fetched for a caller; an image must be inside the request.
+/// INV-287: parses an image inside the request; no address is fetched for a caller.
 fn image(url: &Value, at: &str) -> Result<Image, Problem> {
     let data = "send its bytes as `data:image/png;base64,...`";
     let Some(url) = url.as_str() else {

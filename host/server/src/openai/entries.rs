@@ -2,10 +2,10 @@
 //!
 //! | entry | becomes |
 //! | --- | --- |
-//! | `system`, `developer`, `instructions` | context beside the task: a caller's words, in a person's message, never a part of the agent's own prompt |
-//! | the last words of the user | the task |
-//! | all before | the history, as it was sent |
-//! | results behind the last call | the results that a turn waits for, or the end of the history |
+//! | `system`, `developer`, `instructions` | context beside the task: a caller's text, in a person's message, never a part of the agent's own prompt |
+//! | the last messages of the user | the task |
+//! | all entries before | the history, unchanged |
+//! | results after the last call | the results that a turn waits for, or the end of the history |
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,11 +18,11 @@ use crate::openai::params::invalid;
 /// One entry of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Entry {
-    /// Words of a system or a developer.
+    /// A text of a system or a developer.
     Context(String),
-    /// Words and images of the user.
+    /// Text and images of the user.
     User(Content),
-    /// Words of the agent, and its calls of the caller's tools.
+    /// A text of the agent, and its calls of the caller's tools.
     Assistant { text: String, calls: Vec<ToolCall> },
     /// The result of such a call.
     Result { id: String, content: String },
@@ -31,13 +31,13 @@ pub(crate) enum Entry {
 /// The entries of one request, sorted.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Parts {
-    /// Words of systems and developers.
+    /// The texts of systems and developers.
     pub(crate) context: Option<String>,
     /// The conversation before the results and the task.
     pub(crate) history: Vec<Message>,
     /// The results at the end, by the ids of their calls.
     pub(crate) results: Vec<(String, String)>,
-    /// The task; empty where there are results or images alone.
+    /// The task; empty if there are only results or images.
     pub(crate) task: String,
     /// Images beside the task.
     pub(crate) images: Vec<Image>,
@@ -83,7 +83,7 @@ pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
 }
 
 impl Parts {
-    /// The whole conversation before the task, the results at its end included.
+    /// Moves the results at the end into the history, so that the history is complete before the task.
     pub(crate) fn closed(mut self, param: &str) -> Result<Self, Problem> {
         let results = std::mem::take(&mut self.results);
         let calls = match self.history.last() {
@@ -104,7 +104,7 @@ fn result(entry: Entry) -> Option<(String, String)> {
     }
 }
 
-/// Takes the last entries of a kind off.
+/// Removes and returns the last entries of a kind.
 fn split_end(entries: &mut Vec<Entry>, is: impl Fn(&&Entry) -> bool) -> Vec<Entry> {
     let count = entries.iter().rev().take_while(is).count();
     entries.split_off(entries.len() - count)

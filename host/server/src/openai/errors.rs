@@ -1,4 +1,4 @@
-//! Failures in the shape of these wires, made of the same problems as everywhere.
+//! Failures in the form of these APIs, made of the same problems as in every other answer.
 
 use axum::http::{HeaderValue, header};
 use axum::response::Response;

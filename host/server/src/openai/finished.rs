@@ -14,9 +14,9 @@ pub(crate) enum Standing {
     Running,
     /// The turn ended by itself, or with calls for its caller.
     Done,
-    /// A limit ended it.
+    /// A limit ended the turn.
     Cut,
-    /// Something broke.
+    /// The turn failed.
     Failed,
     /// The turn was cancelled.
     Cancelled,
@@ -40,7 +40,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// A turn as far as it is stored.
+    /// The stored part of a turn.
     pub(crate) fn of(stored: &StoredTurnOf) -> Self {
         let turn = &stored.turn;
         let outcome = &turn.state.outcome;
@@ -80,7 +80,7 @@ impl Finished {
         self.texts.join("\n\n")
     }
 
-    /// The reason why there is no answer; `None` = there is one.
+    /// The problem of a turn without an answer; `None` = the turn has an answer.
     pub(crate) fn problem(&self) -> Option<Problem> {
         let why = || self.error.as_ref().map(ToString::to_string);
         match self.standing {

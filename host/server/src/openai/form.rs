@@ -42,7 +42,7 @@ pub(crate) fn effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, 
     }
 }
 
-/// A temperature within its bounds.
+/// Checks a temperature against its bounds.
 pub(crate) fn temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
     match asked {
         Some(value) if !(0.0..=2.0).contains(&value) => {
@@ -52,10 +52,10 @@ pub(crate) fn temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
     }
 }
 
-/// How many words may end an answer.
+/// Most stop words of a request.
 const MAX_STOPS: usize = 4;
 
-/// Bytes of one stop word.
+/// Most bytes of one stop word.
 const MAX_STOP_BYTES: usize = 1_024;
 
 /// The caller's wishes for sampling, unparsed.

@@ -29,7 +29,7 @@ pub(crate) fn call(message: &str, place: usize) -> String {
 /// The message and the place of a call; `None` = not our id.
 pub(crate) fn of_call(id: &str) -> Option<(&str, usize)> {
     let (message, place) = id.strip_prefix("call_")?.rsplit_once('_')?;
-    // Written as it is made: no other text is the same call.
+    // Parsed only in the form in which it is made, so that each call has one id.
     let number = place.parse::<usize>().ok().filter(|number| number.to_string() == place)?;
     is_id(message).then_some((message, number))
 }

@@ -31,7 +31,7 @@ pub(crate) fn entries(items: &[Value], left: &mut Unserved) -> Result<Vec<Entry>
     Ok(entries)
 }
 
-/// `None`: an item that has no words for the agent.
+/// Parses an item; `None` = the item has no text for the agent.
 fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, Problem> {
     let kind = match item.get("type") {
         None => None,
@@ -56,7 +56,7 @@ fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, P
             let content = told(output, &format!("{at}.output"), Some(LEFT_OUT), left)?;
             Entry::Result { id: named(item, "call_id", at)?, content }
         }
-        // A model's thoughts are its provider's; none are sent from here.
+        // A model's reasoning is for its provider; this server sends none.
         Some("reasoning") => return Ok(None),
         // Items of other providers, for example calls of their tools with the results, are left out.
         Some(kind) => {

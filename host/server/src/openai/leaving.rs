@@ -30,7 +30,7 @@ impl Awaited {
         Self(None)
     }
 
-    /// The caller of a turn, as the operator has it.
+    /// The caller of a turn. By the operator's setting, a disconnect cancels the turn or has no effect.
     pub(crate) fn by_caller(ctx: &Ctx, turn: &RunningTurn) -> Self {
         if ctx.app.config().finish_left_turns {
             return Self::by_nobody();

@@ -6,7 +6,7 @@ use axum::response::Response;
 /// The header that names the ignored parts.
 const IGNORED: HeaderName = HeaderName::from_static("x-belljar-ignored");
 
-/// Names in the header; of more it says how many there are.
+/// Most names in the header; further names are counted.
 const MAX_NAMES: usize = 24;
 
 /// Characters of one name, because a caller can invent any number of parameters.
@@ -36,7 +36,7 @@ impl Unserved {
         self.add(&format!("{name} ({kind})"));
     }
 
-    /// Names them in an answer.
+    /// Adds the names to an answer.
     pub(crate) fn tell(&self, response: &mut Response) {
         let mut names = self.names.join(", ");
         if self.more > 0 {

@@ -1,4 +1,4 @@
-//! A turn as it happens, for a stream: the agent's words, step by step, and the end.
+//! A turn as a stream: the agent's text, step by step, and the end.
 
 use belljar_agent::{Brought, EventKind};
 use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
@@ -33,10 +33,10 @@ pub(crate) fn is_whole(brought: &Brought) -> bool {
     brought.form.is_some() || brought.choice.is_some()
 }
 
-/// The text of the step that is said.
+/// The text of the present step.
 #[derive(Default)]
 struct Saying {
-    /// Blank so far, and not sent, because a step without words is no message.
+    /// Blank text so far. Held back, because a step with only blank text is no message.
     held: String,
     /// True after a text of this step was sent.
     begun: bool,
@@ -85,7 +85,7 @@ pub(crate) async fn stream(
     }
 }
 
-/// The end of a stream, from what is stored of the turn.
+/// Sends the end of a stream, from the stored turn.
 async fn end(
     ctx: &Ctx,
     message: &str,

@@ -45,7 +45,7 @@ use crate::openai::left_out::Unserved;
 /// The header with the run's id, for example for `belljar receipts`.
 pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
 
-/// Tells the official clients whether to send a request again by themselves.
+/// The header that states whether the official clients should send a request again by themselves.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Returns whether a path belongs to OpenAI's API, whose errors have another form.

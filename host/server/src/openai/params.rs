@@ -23,7 +23,7 @@ pub(crate) type Row = (&'static str, Takes);
 
 const TIER: Takes = Takes::Only(&["\"auto\"", "\"default\""]);
 
-/// Ignored, whatever the value.
+/// Ignored, with any value.
 const LEFT_OUT: Takes = Takes::Only(&[]);
 
 /// The parameters of chat completions.

@@ -53,7 +53,7 @@ impl ResponseStream {
         frames.data(Some(kind), event.to_string()).await
     }
 
-    /// The place and the id of the text that is being said.
+    /// The place and the id of the present text.
     fn place(&self) -> (usize, String) {
         let place = self.texts.saturating_sub(1);
         (place, ids::item("msg", &self.message, place))
@@ -168,7 +168,7 @@ impl Wire for ResponseStream {
     }
 }
 
-/// A text in pieces of at most so many bytes, each whole characters.
+/// Splits a text into pieces of at most `most` bytes, between characters.
 fn pieces(text: &str, most: usize) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Stored responses: read, deleted, cancelled, and their input listed.
+//! Stored responses: read, delete, cancel, and list the input.
 
 use axum::response::{IntoResponse as _, Response};
 use belljar_session::{CancelOutcome, ServiceError, StoredTurnOf};
@@ -27,7 +27,7 @@ const ITEMS: usize = 20;
 /// How long a request waits for the end of a cancelled response.
 const CANCEL_WAIT: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// The parameters behind the `?` of a response.
+/// The query of a request for a response.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ReadQuery {
     stream: Option<bool>,
@@ -204,7 +204,7 @@ pub(crate) async fn input_items(
     Ok(Json(InputItems { object: "list", data: items, first_id, last_id, has_more }))
 }
 
-/// An item of an input with an id of its own.
+/// An item of an input, with an id.
 fn with_id(mut item: Value, message: &str, place: usize) -> Value {
     if let Some(fields) = item.as_object_mut() {
         fields.insert("id".to_owned(), ids::item("in", message, place).into());

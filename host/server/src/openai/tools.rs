@@ -14,7 +14,7 @@ pub(crate) struct Chosen {
     pub(crate) tools: Vec<ToolSpec>,
     /// The call that the answer has to end with.
     pub(crate) must: Option<ToolChoice>,
-    /// `tool_choice`, as a response repeats it.
+    /// `tool_choice` in the form of a response.
     pub(crate) choice: Value,
 }
 
@@ -116,7 +116,7 @@ fn spec(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
     Ok(ToolSpec { name: name.ok_or_else(no_name)?.to_owned(), description, schema })
 }
 
-/// The tools as a response lists them.
+/// The tools in the form of a response.
 pub(crate) fn listed(tools: &[Value]) -> Vec<Value> {
     let listed = |tool: &Value| {
         let part = |name: &str| tool.get(name).cloned().unwrap_or(Value::Null);

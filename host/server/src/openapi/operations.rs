@@ -16,7 +16,7 @@ type Named = fn(&mut crate::openapi::document::Schemas) -> String;
 
 /// The inputs and outputs of an operation.
 pub(crate) struct Doc {
-    /// The effect of it, in a line.
+    /// The effect of the operation, in a line.
     pub(crate) summary: &'static str,
     /// The group.
     pub(crate) tag: &'static str,
@@ -24,9 +24,9 @@ pub(crate) struct Doc {
     pub(crate) body: Option<Named>,
     /// The answer.
     pub(crate) gives: Gives,
-    /// The parameters behind the `?`.
+    /// The parameters of the query.
     pub(crate) query: &'static [Query],
-    /// Problems beside those of all routes.
+    /// Problems besides those of all routes.
     pub(crate) problems: &'static [Kind],
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Gives {
     Bytes,
     /// Any JSON.
     Any,
-    /// Nothing, with the status 204.
+    /// No body, with the status 204.
     Nothing,
     /// Another protocol.
     Upgrade,
@@ -69,7 +69,7 @@ pub(crate) enum Takes {
     Text,
     /// A text that matches the pattern.
     Form(&'static str),
-    /// A text of at most so many characters.
+    /// A text with a largest number of characters.
     Short(usize),
     /// One of these words; for example, a scope.
     Word(&'static [&'static str]),

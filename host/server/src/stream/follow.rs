@@ -1,4 +1,4 @@
-//! A turn as it happens, event by event, for a stream.
+//! A running turn, event by event, for a stream.
 
 use belljar_session::{RunningTurn, SessionEvent, Watch};
 
@@ -12,8 +12,8 @@ pub(crate) trait Hears: Send {
     async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool;
 }
 
-/// Hands over the events of a turn until the turn and its events have ended; `None` = the reader is gone, or
-/// no longer admitted.
+/// Passes on the events of a turn until the turn and its events have ended; `None` = the client has
+/// disconnected, or is no longer admitted.
 pub(crate) async fn follow(
     ctx: &Ctx,
     turn: &RunningTurn,
@@ -41,7 +41,7 @@ pub(crate) async fn follow_past(
     hearing.until_its_end(ctx, watch, std::future::pending(), frames, to).await
 }
 
-/// A turn whose events are handed over.
+/// A turn whose events are passed on.
 struct Hearing<'a> {
     session: &'a str,
     message: &'a str,

@@ -104,7 +104,7 @@ pub(crate) enum ServerMessage {
     },
 }
 
-/// The wish of a client, without its `id`.
+/// The request of a client, without its `id`.
 pub(crate) enum Wish {
     Subscribe { session: String, after: Option<i64> },
     Unsubscribe { session: String },

@@ -54,7 +54,7 @@ impl Pump {
 pub(crate) struct Bounded(AtomicU32);
 
 impl Bounded {
-    /// Counts one more, unless there are `most` already.
+    /// Counts one more; `false` = the count has reached `most`.
     pub(crate) fn try_add(&self, most: u32) -> bool {
         let more = |count: u32| (count < most).then(|| count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()

@@ -71,12 +71,12 @@ impl Frames {
         self.put(format!("{kind}data: {data}\n\n").into()).await
     }
 
-    /// Sends the word that ends streams of some wires.
+    /// Sends `[DONE]`, which ends streams of some APIs.
     pub(crate) async fn done(&self) -> bool {
         self.put(Bytes::from_static(b"data: [DONE]\n\n")).await
     }
 
-    /// Sends a sign of life; `false` = the reader is gone.
+    /// Sends a sign of life; `false` = the client has disconnected.
     pub(crate) async fn keep_alive(&self) -> bool {
         self.put(Bytes::from_static(ALIVE)).await
     }
@@ -115,7 +115,7 @@ pub(crate) struct Pulse {
 /// The due action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
-    /// A word, so that no proxy closes the stream.
+    /// A sign of life, so that no proxy closes the stream.
     Word,
     /// A look at whether the caller may still be there.
     Look,

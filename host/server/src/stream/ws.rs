@@ -37,7 +37,8 @@ use crate::routes::{Needs, Op};
 use crate::stream::message::{ClientMessage, ServerMessage, Wish};
 use crate::stream::pump::Bounded;
 
-/// The subprotocol to offer beside `bearer.<key>`: browsers want one of theirs taken.
+/// The subprotocol to offer besides `bearer.<key>`, because browsers require the server to choose one of the
+/// offered.
 const PROTOCOL: &str = "belljar.v1";
 
 /// Most bytes of a message from a client: a long task.
@@ -62,13 +63,13 @@ const MAX_TURNS: u32 = 16;
 /// Open WebSockets of the whole server.
 const MAX_SOCKETS: u32 = 8_192;
 
-/// Messages that are sent together, where so many wait.
+/// Most waiting messages that are sent together.
 const MAX_BATCH: usize = 16;
 
 /// How long sending one message, or several together, may last.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a client is asked whether it is there.
+/// The interval of pings.
 const TICK: Duration = Duration::from_secs(30);
 
 /// How long a client may be silent, without even an answer to a ping, before it is disconnected.
@@ -121,7 +122,7 @@ pub(crate) async fn upgrade(
         }))
 }
 
-/// A place among the WebSockets, given back when it is dropped.
+/// A place among the WebSockets, freed on drop.
 struct SocketSlot(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<Busy>);
 
 impl Drop for SocketSlot {
@@ -133,10 +134,10 @@ impl Drop for SocketSlot {
 /// A thing that is put into the outbox.
 enum Out {
     Text(Public),
-    /// With its part of the outbox's bytes.
+    /// An event, with its part of the outbox's bytes.
     Event(PublicEvent, OwnedSemaphorePermit),
     Ping,
-    /// The last word.
+    /// The closing frame.
     Close(u16, &'static str),
 }
 
@@ -148,7 +149,7 @@ struct Connection {
     room: Arc<Semaphore>,
     watched: HashMap<String, Watched>,
     turns: Arc<Bounded>,
-    /// Cancelled at the connection's end: all its tasks end.
+    /// Cancelled at the connection's end, so that all its tasks end.
     over: CancellationToken,
 }
 
@@ -440,7 +441,7 @@ async fn say(outbox: &mpsc::Sender<Out>, outward: &Outward, message: &ServerMess
     }
 }
 
-/// Sends the messages of the outbox, until the closing frame or until the client takes nothing more.
+/// Sends the messages of the outbox, until the closing frame, or until the client reads nothing more.
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut inbox: mpsc::Receiver<Out>,

@@ -29,7 +29,7 @@ struct Counts {
 
 impl Decoder for Stream {
     fn event(&mut self, name: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError> {
-        // `[DONE]` is not of this API; some servers send it all the same.
+        // `[DONE]` is not a part of this API, but some servers send it.
         if self.over || data.trim() == "[DONE]" {
             return Ok(());
         }

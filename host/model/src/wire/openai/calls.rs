@@ -16,7 +16,7 @@ pub(super) struct Fragment<'v> {
     id: String,
     name: String,
     arguments: String,
-    /// The arguments are no text but JSON, so they are whole.
+    /// True if the arguments are JSON instead of text, and therefore whole.
     whole: bool,
     all: Option<&'v Value>,
 }
@@ -36,7 +36,7 @@ impl<'v> Fragment<'v> {
         }
     }
 
-    /// A piece of the one call of the older form, `function_call`.
+    /// A piece of the only call in the older form, `function_call`.
     pub(super) fn of_function(function: &Map<String, Value>) -> Self {
         let (arguments, whole) = arguments(function.get("arguments"));
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -66,7 +66,7 @@ pub(super) fn take(
     let at = match open {
         Some(at) => at,
         None => {
-            // The name came once more before, behind a whole object.
+            // Some servers repeat the name before this piece, after a whole object.
             let last = answer.last_call().and_then(|at| answer.call(at));
             let named = last.filter(|last| last.again && piece.name.is_empty());
             let name = named.map_or_else(|| piece.name.clone(), |last| last.name.clone());
@@ -125,7 +125,7 @@ fn begins_another(open: &PartialCall, piece: &Fragment<'_>, is_new_number: bool)
     let is_empty = open.arguments.is_empty();
     let is_full = open.is_whole() && open.arguments.trim() != "{}";
     if !piece.id.is_empty() && !open.id.is_empty() && piece.id != open.id {
-        // A server may invent an id for every piece; without a name it is the same call.
+        // A server may invent an id for every piece; a piece without a name belongs to the same call.
         return !piece.name.is_empty() || (open.is_whole() && says_more);
     }
     if !piece.id.is_empty() && piece.id == open.id {

@@ -114,7 +114,7 @@ struct WireMessage<'a> {
     reasoning: Option<&'a Map<String, Value>>,
 }
 
-/// A text, or parts where there are images: only then, since a text is what every server takes.
+/// A text, or parts if there are images. Not parts alone, because every server accepts a text.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {

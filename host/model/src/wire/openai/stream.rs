@@ -17,7 +17,7 @@ pub(crate) struct Stream {
     answer: Answer,
     /// True after the server sent a usage, which overrides the server's timings.
     has_usage: bool,
-    /// The model declined in a field of its own.
+    /// True if the model declined in a separate field.
     refused: bool,
     done: bool,
     /// The number of the choice with the answer; `None` = no choice so far, or one without a number.

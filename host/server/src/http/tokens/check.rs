@@ -15,7 +15,7 @@ use super::seen::Seen;
 /// Seconds by which the clocks of an issuer and this machine may differ.
 pub(super) const LEEWAY: i64 = 30;
 
-/// Bytes of a subject, as OpenID Connect bounds them.
+/// Most bytes of a subject, the bound of OpenID Connect.
 const MAX_SUBJECT: usize = 255;
 
 /// A token whose signature, audience and times were right.
@@ -31,7 +31,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Returns whether it has not ended.
+    /// Returns whether the token has not expired.
     pub(super) fn lasts(&self, now: i64) -> bool {
         now < self.expires.saturating_add(LEEWAY)
     }
@@ -119,7 +119,8 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static
     whole.map(Some).ok_or("one of its times is none")
 }
 
-/// The library looks at claims behind the signature alone.
+/// The refusal for an error of the library. An error about claims means that the signature was valid, because
+/// claims are checked afterwards.
 fn why(error: &jsonwebtoken::errors::Error) -> Refused {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {

@@ -22,7 +22,7 @@ const MAX_KEYS: usize = 64;
 /// How long keys are believed without another look.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 
-/// How long keys are used while their issuer cannot be reached.
+/// How long keys are used while their issuer does not answer.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
 /// The interval before an issuer is asked again: for a missing key, or after a failure.
@@ -40,7 +40,7 @@ pub(super) struct Keyring(Mutex<HashMap<String, Arc<Ring>>>);
 #[derive(Default)]
 struct Ring {
     known: Mutex<Known>,
-    /// Held by whoever asks the issuer.
+    /// A lock, held during a fetch.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Key {
     /// The algorithms of the key.
     fits: Vec<SignatureKind>,
     decoding: DecodingKey,
-    /// The key itself, in the issuer's form.
+    /// The key in the issuer's form.
     written: AlgorithmParameters,
 }
 
@@ -152,7 +152,7 @@ impl Ring {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the keys by a new set: a removed key verifies nothing more.
+    /// Replaces the keys by a new set. A removed key verifies no further token.
     fn renew(&self, set: Result<Value, String>) {
         let now = Instant::now();
         let keys = set.ok().and_then(|set| {

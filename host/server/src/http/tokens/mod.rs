@@ -33,7 +33,7 @@ use crate::http::problem::{Kind, Problem};
 /// The holder of a token that has passed.
 #[derive(Debug, Clone)]
 pub(crate) struct Holder {
-    /// The digest of its token.
+    /// The digest of the token.
     pub(crate) id: Arc<str>,
     issuer: Arc<str>,
     checked: Arc<Checked>,
@@ -54,9 +54,9 @@ pub(crate) struct Admitted {
 pub(crate) enum Refused {
     /// The token is malformed or of an unsupported kind.
     Invalid(&'static str),
-    /// Signed by its issuer, but for another server, or expired.
+    /// The token is signed by its issuer, but for another server, or expired.
     Past(&'static str),
-    /// Valid, but no rule admits its holder.
+    /// The token is valid, but no rule admits its holder.
     Nobody(Box<Holder>),
     /// The token cannot be checked at present, for example because its issuer does not answer.
     Unknown(Problem),
@@ -75,7 +75,7 @@ impl Tokens {
         Self { settings: Settings::new(issuers, every), keyring: Keyring::default() }
     }
 
-    /// The addresses of the issuers; none where the settings cannot be read.
+    /// The addresses of the issuers; empty if the settings cannot be read.
     pub(crate) async fn addresses(&self) -> Vec<String> {
         let Ok(issuers) = self.settings.in_force().await else { return Vec::new() };
         issuers.iter().map(|issuer| issuer.url.clone()).collect()

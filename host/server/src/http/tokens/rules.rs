@@ -11,8 +11,8 @@ pub(crate) struct Given {
     pub(crate) scope: TokenScope,
 }
 
-/// The rights of the first matching rule. INV-373: the words in a token's own `scope` narrow the rights, and
-/// never widen them.
+/// The rights in the first matching rule. INV-373: a token's own `scope` narrows the rights, and never widens
+/// them.
 pub(super) fn given(issuer: &IssuerSetting, checked: &Checked) -> Option<Given> {
     let rule = issuer.allow.iter().find(|rule| fits(rule, checked))?;
     let said = ["scope", "scp"].into_iter().flat_map(|name| texts(checked.claims.get(name)));

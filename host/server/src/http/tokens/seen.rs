@@ -23,7 +23,7 @@ const KINDS: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 pub(super) struct Seen {
     pub(super) issuer: String,
     pub(super) algorithm: SignatureKind,
-    /// The name of its key.
+    /// The id of the signing key.
     pub(super) kid: Option<String>,
 }
 

@@ -10,16 +10,16 @@ use tokio::time::Instant;
 
 use super::trusted::Issuers;
 
-/// The settings of all issuers, or why they cannot be read.
+/// The settings of all issuers, or the reason why they cannot be read.
 type Word = Result<Arc<[IssuerSetting]>, Arc<str>>;
 
-/// The settings, looked at once in a while, by whoever comes first.
+/// The settings, read again by the first caller after an interval.
 pub(super) struct Settings {
     issuers: Arc<dyn Issuers>,
-    /// How long a look counts, from its end.
+    /// How long a read counts, from its end.
     fresh: Duration,
     last: Arc<Mutex<Option<(Instant, Word)>>>,
-    /// Held by whoever looks.
+    /// A lock, held during a read.
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
