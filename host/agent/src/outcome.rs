@@ -119,7 +119,7 @@ pub enum RunError {
         /// The provider's name for the reason; escaped.
         reason: String,
     },
-    /// The model call failed for good.
+    /// A model call failed, and further retries are useless.
     #[error("{message}")]
     Model {
         /// The problem; safe to show.

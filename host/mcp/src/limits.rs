@@ -22,7 +22,7 @@ pub(crate) const MAX_MESSAGES: usize = 10_000;
 /// Requests of a server within one reply. Each is answered by a request, so a loop has to end the call.
 pub(crate) const MAX_ASKED: usize = 16;
 
-/// Forms put to a person within one call; further ones are declined.
+/// Most forms shown to a person within one call; further forms are declined.
 pub(crate) const MAX_FORMS: usize = 4;
 
 /// Most texts that a model writes for a server within one call; their tokens have a separate bound.

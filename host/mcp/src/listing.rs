@@ -73,7 +73,7 @@ pub struct LeftOut {
 pub struct Difference {
     /// Tools that are new.
     pub added: Vec<ListedTool>,
-    /// Tools that are described otherwise, before and now.
+    /// Tools whose descriptions differ: before and now.
     pub changed: Vec<(ListedTool, ListedTool)>,
     /// The removed tools.
     pub removed: Vec<ListedTool>,

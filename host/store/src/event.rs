@@ -174,7 +174,7 @@ impl Store {
     }
 }
 
-/// A row.
+/// A row with a block of events.
 struct Block {
     first_seq: i64,
     last_seq: i64,

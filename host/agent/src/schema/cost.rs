@@ -1,4 +1,4 @@
-//! The cost of a JSON Schema, known before it is compiled or a value is checked.
+//! The cost of a JSON Schema, known before the schema is compiled or a value is checked.
 //!
 //! For example `{"items": {"pattern": "a{9}"}}` has 3 nodes and a pattern of some 10 states, so an array of 100
 //! strings with 5,000 bytes in all takes at most 3 x 101 + 10 x 5,000 steps.

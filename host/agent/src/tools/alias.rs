@@ -270,7 +270,7 @@ fn escape(own: &mut Map<String, Value>, of: &str) {
     }
 }
 
-/// The JSON Schema of these arguments.
+/// The JSON Schema of a tool's arguments under the shown names.
 fn schema(arguments: &[Argument]) -> Value {
     let properties: Map<String, Value> =
         arguments.iter().map(|argument| (argument.name.to_owned(), property(argument))).collect();

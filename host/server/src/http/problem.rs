@@ -400,7 +400,7 @@ impl Problem {
         Self::bug(&detail)
     }
 
-    /// A session that does one thing at a time.
+    /// The problem of a session whose turn is still running.
     pub(crate) fn busy(session: &str) -> Self {
         let id = Shown::clipped(session, MAX_SHOWN);
         Self::new(Kind::Busy, format!("session `{id}` is already answering"))

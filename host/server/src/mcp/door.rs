@@ -168,7 +168,7 @@ impl Door {
 /// The clients of a server, by their keys.
 struct Keys {
     states: Arc<States>,
-    /// Sessions that were begun.
+    /// The number of sessions begun so far.
     sessions: AtomicU64,
     /// The clients outside sessions.
     pool: Mutex<HashMap<Key, (Arc<Client>, Instant)>>,

@@ -68,7 +68,7 @@ impl Hearing<'_> {
                 () = frames.closed() => return None,
                 // Before the events, because there may always be one more event.
                 due = pulse.tick() => {
-                    // INV-286: whose key was revoked reads no more.
+                    // INV-286: a caller with a revoked key reads no more.
                     if !due.is_met(ctx, frames).await {
                         return None;
                     }

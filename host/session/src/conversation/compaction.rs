@@ -53,7 +53,7 @@ const MAX_CALLS: usize = 16;
 /// The time limit of one such call.
 const CALL_TIME: Duration = Duration::from_secs(120);
 
-/// The agent's name of these calls in transcripts.
+/// The agent's name in transcripts of summarising calls.
 const CALLER: &str = "compaction";
 
 /// A conversation whose history may be summarised.

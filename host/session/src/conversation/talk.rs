@@ -116,7 +116,7 @@ impl Conversation {
         self
     }
 
-    /// How much of the past each turn is sent. Default: [`History::Compacted`], for which a
+    /// The part of the past that each turn sends. Default: [`History::Compacted`], for which a
     /// [`crate::SavedSession`] makes the summaries.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
@@ -160,7 +160,7 @@ impl Conversation {
         &self.messages
     }
 
-    /// How much of the past each turn is sent.
+    /// The part of the past that each turn sends.
     pub fn history(&self) -> History {
         self.history
     }

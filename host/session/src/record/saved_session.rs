@@ -536,7 +536,7 @@ impl SavedSession {
         Ok(id)
     }
 
-    /// Writes the beginning of a turn. A session that could not be stored does not exist.
+    /// Stores the beginning of a turn. If storing a new session fails, the session is closed.
     async fn commit(&mut self, writes: Vec<Write>) -> Result<(), SessionError> {
         let done = self.store.enqueue(writes).await;
         match &mut self.open {

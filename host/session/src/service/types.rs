@@ -23,7 +23,7 @@ pub(crate) const LOOK: WorkKind =
 /// The limits of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Turns that run.
+    /// Most turns that run at a time.
     pub concurrent_turns: usize,
     /// Turns waiting for a running one to end.
     pub queued_turns: usize,

@@ -66,7 +66,7 @@ impl CallExecutor<'_> {
             }),
             WorktreeCall::Keep { .. } | WorktreeCall::Remove { .. } => {
                 if let Some(worktree) = self.jar.worktree() {
-                    // Copies of ended subagents, which had begun to resume.
+                    // Removes the copies of ended subagents that had begun to resume.
                     worktree.layers.forget();
                 }
                 None
