@@ -159,7 +159,7 @@ fn open(door: &Door, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
 /// accepts one answer.
 fn answer(door: &Door, turn: &str, id: u64, answer: PersonAnswer) {
     let Some((session, _)) = open(door, turn, id) else { return };
-    // An error: the turn has ended, or somebody else was faster.
+    // An error: the turn has ended, or the question was answered elsewhere.
     let _ = door.service.answer(&session, id, answer, ACTOR);
 }
 

@@ -78,7 +78,7 @@ fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
     }
 }
 
-/// Sends updates and asks questions, each question in a separate task; `None` = nobody reads any more.
+/// Sends updates and asks questions, each question in a separate task; `None` = the editor has disconnected.
 pub(crate) async fn emit(
     door: &Arc<Door>,
     to: &Connection,

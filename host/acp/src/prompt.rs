@@ -89,7 +89,7 @@ fn size(block: &ContentBlock) -> usize {
             EmbeddedResourceResource::TextResourceContents(resource) => {
                 resource.text.len().saturating_add(resource.uri.len())
             }
-            // The bytes of images have bounds of their own.
+            // Images have separate bounds.
             _ => 0,
         },
         _ => 0,

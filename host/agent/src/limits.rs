@@ -49,11 +49,11 @@ pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
 /// `unevaluatedProperties` or `unevaluatedItems` check the lower levels again.
 pub const MAX_SCHEMA_STEPS: u64 = 40_000;
 
-/// Most bytes of one compiled pattern of a schema, in each direction. `\pL{180}`, for example, takes more.
+/// Most bytes of one compiled pattern of a schema, in each direction. For example, `\pL{180}` needs more.
 pub const MAX_PATTERN_MEMORY: usize = 1 << 20;
 
-/// States of all compiled patterns of one schema, counted at each use. A pattern for a date has 30, a pattern
-/// for a name in any alphabet 400. Matching takes a step for each state and byte at worst.
+/// States of all compiled patterns of one schema, counted at each use. For example, a pattern for a date has
+/// 30, a pattern for a name in any alphabet 400. Matching costs a step for each state and byte at worst.
 pub const MAX_SCHEMA_STATES: u64 = 20_000;
 
 /// Most bytes of all compiled schemas of one request.
@@ -120,8 +120,8 @@ pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
 /// run longer are cancelled and named.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(300);
 
-/// How long a person has to answer a question. Enough for somebody present; an absent person must not hold up
-/// a run for ever.
+/// How long a person has to answer a question. Ten minutes are enough for a person who is present; an absent
+/// person must not stop a run for ever.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(600);
 
 /// Items of a `todo_write`.
@@ -161,8 +161,8 @@ pub const MAX_AGENTS_MD: u64 = 64 << 10;
 /// have.
 pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
 
-/// Bytes of a tool result kept in a shortened conversation: repeating a call costs more than keeping a short
-/// result. Longer results are taken out of a conversation that exceeds the model's context.
+/// Bytes of a tool result that stays in a shortened conversation, because repeating a call costs more than
+/// keeping a short result. Longer results are removed from a conversation that exceeds the model's context.
 pub const MAX_KEPT_RESULT: usize = 1 << 10;
 
 /// Most files in the list of a parent's read files for a child, the latest ones: some 40 tokens each.
@@ -192,7 +192,7 @@ pub const MAX_HOOK_STDERR: usize = 16 << 10;
 /// the model reads it and a person may.
 pub const MAX_HOOK_TEXT: usize = 8 << 10;
 
-/// Most bytes of a tool's result or of an agent's last text that a hook is told.
+/// Most bytes of a tool's result, or of an agent's last text, in the input of a hook.
 pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
 
 /// Most bytes of a team member's task in an outcome: the request, not the outputs of earlier stages, which
@@ -206,8 +206,8 @@ pub const MAX_LISTED_SKILLS: usize = 64;
 /// Characters of a skill's description in the list: when to use the skill, not how.
 pub const MAX_LISTED_SKILL_DESCRIPTION: usize = 300;
 
-/// Most bytes of a skill that `use_skill` gives to a model: some 16,000 tokens. Longer ones
-/// should name files to read instead.
+/// Most bytes of a skill that `use_skill` returns to a model: some 16,000 tokens. A longer skill should name
+/// files to read instead.
 pub const MAX_SKILL_BYTES: usize = 64 << 10;
 
 /// Characters of a skill added by a trigger. Some 1,000 tokens, because the person did not ask for the skill.

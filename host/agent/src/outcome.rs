@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::clock::RunId;
 use crate::prompt::findings::Findings;
 
-/// The outcome of an agent. Always made, whatever happened, with the work up to then.
+/// The outcome of an agent, with the work until its end. Made after every ending.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// The status at the end.
@@ -56,8 +56,8 @@ pub struct Outcome {
     /// tool that could not be offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Operations that had not ended when the run was given up, after the limits stated in
-    /// [`crate::limits`]. Empty in every ordinary run.
+    /// Operations that had not ended when the run ended, after the limits in [`crate::limits`]. Empty in
+    /// every ordinary run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
     /// The run; a subagent's is its parent's.
@@ -107,7 +107,7 @@ pub enum RunError {
     /// The model's last answer was cut at its own output limit.
     #[error("the model's answer was cut at its output limit")]
     OutputCut,
-    /// The model gave no text at all.
+    /// The model ended without any text.
     #[error("the model ended without an answer")]
     NoAnswer,
     /// The model, or a filter before the model, declined.

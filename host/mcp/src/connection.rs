@@ -291,7 +291,7 @@ impl Connection {
     ) -> Result<Output, Failed> {
         let called = self.called_in(open, gate, tool, arguments, talk).await;
         match called {
-            // The call was not made: once more, in a session of its own.
+            // The call was not made, so it is made once more, in a new session.
             Err(Failed::Fault(Fault::SessionOver)) => {
                 *open = None;
                 self.called_in(open, gate, tool, arguments, talk).await
@@ -371,7 +371,7 @@ impl Connection {
         Err(Fault::Broken("it asks for more again and again"))
     }
 
-    /// The answer to a call. A server with a session may also send requests on a stream of its own.
+    /// The answer to a call. A server with a session may also send requests on a separate stream.
     async fn heard(
         &self,
         gate: &Outgoing,

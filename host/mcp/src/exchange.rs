@@ -107,8 +107,7 @@ impl<'a> Aside<'a> {
             return Err(Fault::Broken("it asks for too much"));
         }
         if let Some(talk) = self.talk {
-            // Boxed, because the stack is deep here: questions to a model or a person get a stack of their
-            // own.
+            // Boxed, because the stack is deep here, and a question to a model or a person needs much of it.
             return Ok(Box::pin(talk.reply(gate, id, method, params)).await);
         }
         if method != "ping" {

@@ -12,8 +12,8 @@ pub(crate) const MAX_NAMED: usize = 1_024;
 /// Pages of a list, one request each. A server that always names a next page ends here.
 pub(crate) const MAX_PAGES: usize = 32;
 
-/// Bytes of one message. Every output that a call may have by default is smaller, in base64 too; parsed JSON
-/// may briefly take twenty times as much.
+/// Most bytes of one message. Every output that a call may have by default is smaller, in base64 too. Parsed
+/// JSON may briefly need twenty times as much memory.
 pub(crate) const MAX_MESSAGE: usize = 4 << 20;
 
 /// Messages of one reply, reports of progress included: a flood ends the call.

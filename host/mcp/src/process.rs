@@ -1,5 +1,5 @@
-//! A server that is a program: started by the broker behind a separate wall, a message on each line of stdin
-//! and stdout. One reader serves one call at a time; between calls the program can fill a pipe and no more.
+//! A server that is a program: started by the broker behind a separate wall, with one message on each line of
+//! stdin and stdout. One reader serves one call at a time; between calls the program can only fill a pipe.
 
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};

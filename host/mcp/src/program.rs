@@ -216,7 +216,7 @@ impl Connection {
     ) -> Result<Output, Failed> {
         let called = self.called_in_process(program, running, gate, tool, arguments, talk).await;
         match called {
-            // The call was not made: once more, in a process of its own.
+            // The call was not made, so it is made once more, in a new process.
             Err(Failed::Lost(Lost::EndedBefore)) => {
                 *running = None;
                 self.called_in_process(program, running, gate, tool, arguments, talk).await

@@ -113,7 +113,7 @@ impl Key {
     }
 }
 
-/// How many bytes at the end of `text` are the beginning of `key`, and not all of it.
+/// The number of bytes at the end of `text` that are the beginning of `key`, but not the whole key.
 pub(crate) fn begun(text: &str, key: &str) -> usize {
     let most = key.len().saturating_sub(1).min(text.len());
     let begins = |count: &usize| {

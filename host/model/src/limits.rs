@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Most bytes of one streamed response, framing included. An answer of 128,000 tokens, each in
-/// an event of its own of 100 bytes and more, takes 13 to 40 MB on the wire.
+/// Most bytes of one streamed response, framing included. An answer of 128,000 tokens, each in a separate
+/// event of 100 bytes and more, has 13 to 40 MB on the wire.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// Most bytes of one server-sent event. Larger than [`MAX_ARGUMENT_BYTES`] escaped once more, because some

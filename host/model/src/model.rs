@@ -54,8 +54,7 @@ pub struct CallContext<'a> {
 }
 
 impl<'a> CallContext<'a> {
-    /// A call of the first subagent named `agent`, with default timeouts and a token of its
-    /// own.
+    /// The context of a call of the first subagent named `agent`, with default timeouts and a new token.
     #[must_use]
     pub fn new(agent: &'a str) -> Self {
         Self {
@@ -95,7 +94,7 @@ impl Default for Timeouts {
 /// An event during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The first token of an answer is about to follow. Comes at most once for each attempt.
+    /// The first token of an answer is about to follow. Sent at most once for each attempt.
     Started,
     /// A piece of the answer's text.
     TextDelta(String),
@@ -106,7 +105,7 @@ pub enum StreamEvent {
         /// The tool's name, unchecked, for example `file_read`.
         name: String,
     },
-    /// An attempt failed and another follows. All that came of the answer before is void.
+    /// An attempt failed and another follows. Everything sent of the answer before is void.
     Retrying {
         /// Number of the attempt that will follow; the first retry is attempt 2.
         attempt: u32,

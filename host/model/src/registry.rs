@@ -120,7 +120,7 @@ impl ModelResolveError {
 }
 
 impl Models {
-    /// The models of a configuration. `env` gives the value of an environment variable.
+    /// The models of a configuration. `env` returns the value of an environment variable.
     ///
     /// # Errors
     ///

@@ -214,7 +214,7 @@ impl App {
         }))
     }
 
-    /// Resumes the interrupted turns of every tenant. Gives how many.
+    /// Resumes the interrupted turns of every tenant. Returns their number.
     ///
     /// # Errors
     ///
@@ -275,7 +275,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// When the system gives no random bytes.
+    /// When the system returns no random bytes.
     pub fn offer_link(&self) -> Result<String, getrandom::Error> {
         self.0.links.offer(Instant::now())
     }

@@ -147,7 +147,7 @@ pub struct SessionLook {
 pub struct DirectoryLook {
     /// The path of the directory for agents.
     pub guest: GuestPath,
-    /// An apply was interrupted: a part of these changes may stand in the directory by now. The next
+    /// True if an apply was interrupted: a part of these changes may be in the directory already. The next
     /// decision finishes or undoes the apply.
     pub is_interrupted: bool,
     /// An earlier apply to the directory can be undone.

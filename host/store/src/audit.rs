@@ -57,8 +57,8 @@ pub(crate) fn add(tenant: &str, entry: AuditEntry) -> Result<Statement, StoreErr
 const MAX_PRUNED: i64 = 5_000;
 
 impl Registry {
-    /// Deletes the lines of all tenants from before this time, in milliseconds since 1970; the file
-    /// keeps all others from then on. Gives how many went.
+    /// Deletes the lines of all tenants before this time, in milliseconds since 1970. From then on the file
+    /// refuses to delete later lines. Returns the number of deleted lines.
     pub async fn prune_audit(&self, before: i64) -> Result<u64, StoreError> {
         const WHAT: &str = "prune the audit log";
         let raise = "UPDATE audit_kept SET since = $1 WHERE since < $1";

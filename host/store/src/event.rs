@@ -15,7 +15,7 @@ pub const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Most events of one page.
 pub const MAX_EVENTS: u32 = 10_000;
 
-/// Bytes after which a page takes no more blocks, because many watchers may each hold a page.
+/// Bytes after which a page gets no more blocks, because many watchers may each hold a page.
 const MAX_PAGE_BYTES: usize = 256 << 10;
 
 /// Blocks read at once: few, so that little is read in vain.

@@ -47,7 +47,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
         name.push(end);
         name
     });
-    // Sessions are locked by files in a directory of their own.
+    // Locks of sessions are files in a separate directory.
     let locks = Path::new(name).with_extension("locks").into_os_string();
     let judged = beside.into_iter().map(|name| (name, of_file as Judge));
     for (name, judge) in judged.chain([(locks, of_locks as Judge)]) {

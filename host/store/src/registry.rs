@@ -91,7 +91,7 @@ impl Store {
 }
 
 impl Registry {
-    /// Makes a tenant with a new id. A taken name is [`StoreError::Taken`], a malformed name
+    /// Makes a tenant with a new id. A name in use is [`StoreError::Taken`], a malformed name
     /// [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], always exists.
     pub async fn create_tenant(&self, name: &str, now: i64) -> Result<Tenant, StoreError> {
         let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -153,8 +153,8 @@ impl Registry {
         Ok(self.store.writer.enqueue(None, both()).rows().await? > 0)
     }
 
-    /// Stores a key. A taken id is [`StoreError::Taken`], a missing tenant [`StoreError::NotFound`]. From
-    /// then on keys are needed: see [`Registry::keys_needed`].
+    /// Stores a key. An id in use is [`StoreError::Taken`], a missing tenant [`StoreError::NotFound`]. From
+    /// then on callers need keys: see [`Registry::keys_needed`].
     pub async fn create_key(&self, key: &NewKey) -> Result<(), StoreError> {
         let insert = "INSERT INTO api_keys (tenant, id, label, scope, secret_hash, created) \
             SELECT t.name, $2, $3, $4, $5, $6 FROM tenants t WHERE t.name = $1";

@@ -233,7 +233,7 @@ impl Group {
     fn end(self, result: Result<u64, StoreError>) {
         // Subtracted before the caller learns the result: a caller who has waited for all finds no load.
         drop(self.share);
-        // Whoever does not wait does not want to know.
+        // An error: the caller does not wait for the result.
         let _ = self.done.send(result);
     }
 }
@@ -256,7 +256,7 @@ impl Task {
             let _ = db.close().await;
         }
         if let Some(closed) = closing {
-            // The closing caller may be gone.
+            // An error: the closing caller does not wait any more.
             let _ = closed.send(());
         }
     }
@@ -295,7 +295,7 @@ impl Task {
                     group.end(done);
                 }
             }
-            // Alone already, or nobody's fault: another process has kept the file busy.
+            // A single group, or a fault of no group: another process has kept the file busy.
             Err(error) if batch.len() == 1 || matches!(error, StoreError::Busy { .. }) => {
                 let mut error = Some(error);
                 for group in batch {
@@ -349,7 +349,7 @@ async fn transaction(
     path: &Path,
 ) -> Result<Vec<Option<u64>>, Failure> {
     let failed = |error| Failure::database(WHAT, path, &error);
-    // Waits for the lock now, so that the transaction cannot fail halfway for lack of it.
+    // Waits for the lock at the beginning, so that the transaction cannot fail halfway without one.
     let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let mut counts = Vec::with_capacity(groups.len());
     // The last checked owner: most groups of a transaction have the same tenant.

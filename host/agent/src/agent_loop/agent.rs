@@ -48,8 +48,8 @@ pub(crate) trait Effects: Send + Sync {
     /// Runs the start hooks. Returns the hooks' text for the model.
     async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending>;
 
-    /// Takes the step of the model's next answer before the request, so that parallel agents never exceed a
-    /// shared budget.
+    /// Reserves the step of the model's next answer before the request, so that parallel agents never exceed
+    /// a shared budget.
     fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep;
 
     /// Has the model answer.

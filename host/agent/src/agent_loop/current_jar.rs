@@ -94,7 +94,7 @@ impl CurrentJar {
         Ok(Some(jar))
     }
 
-    /// Notes that the state left by a tool's earlier calls is gone: the tool's next result has a note.
+    /// Notes that the state of a tool's earlier calls was lost: the tool's next result has a note.
     pub(crate) fn begins_anew(&self, tool: &str) {
         match &*self.opened() {
             Some(jar) => jar.begins_anew(tool),

@@ -1,5 +1,5 @@
-//! The agent loop as a state machine: [`Loop::step`] takes an event and returns the next effects. The machine
-//! calls no model and no tool, and has no clock; its driver does.
+//! The agent loop as a state machine: [`Loop::step`] accepts an event and returns the next effects. The
+//! machine calls no model and no tool, and has no clock; its driver has all of these.
 //!
 //! ```text
 //! Begin -> AskModel -> Replied -> Call -> Answered -> AskModel -> ... -> Finish
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! When an agent's own steps are used up, the model is asked once more, without tools. When an ancestor's
-//! steps, or tokens, fuel or time are used up, the loop ends at once with a partial result.
+//! steps, or tokens, fuel or time are used up, the loop ends at once with a partial result. For example, an
+//! agent with one step calls a tool in that step, and answers without tools in an extra step of its parent's.
 
 mod counting;
 mod shortening;
@@ -67,7 +68,7 @@ pub(crate) struct Gauge {
 pub(crate) enum NextStep {
     /// A step was charged to the agent's budget and to every budget above.
     Whole,
-    /// The agent's own steps are used up: an ancestor's step was taken for the last answer.
+    /// The agent's own steps are used up, and a step of an ancestor was charged for the last answer.
     Last(Exhausted),
     /// No step is left.
     None(Exhausted),
@@ -263,8 +264,7 @@ impl Loop {
         self.add_note(text);
     }
 
-    /// Continues a conversation that had ended well, after a note to the model. Gives the
-    /// next input.
+    /// Continues a conversation that had ended well, after a note to the model. Returns the next input.
     pub(crate) fn reopen(&mut self) -> Input {
         if self.state == State::Ended && self.last_step.is_none() {
             self.state = State::Ready;
@@ -409,7 +409,7 @@ impl Loop {
     /// Checks whether an answer without calls is allowed, and has the required form.
     fn judge(&mut self, verdict: Option<Verdict>) {
         self.unfit = match &self.request.choice {
-            // INV-348: whatever the provider makes of the choice.
+            // INV-348: checked here, because a provider may ignore the choice.
             Some(choice) => Some((frame::uncalled(choice), frame::not_called(choice))),
             None => verdict.and_then(Result::err).map(|why| (why.clone(), frame::unfit(&why))),
         };

@@ -48,7 +48,8 @@ pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got
 /// The result of a caller's call, until the caller sends one.
 pub const HANDED_OVER: &str = "[no result: the caller has not sent one]";
 
-/// Replaces a long result taken out of a conversation that exceeds the model's context.
+/// The text in place of a long result that was removed from a conversation, because the conversation exceeds
+/// the model's context.
 pub(crate) fn taken_out(bytes: usize) -> String {
     format!(
         "[the {bytes} bytes of this result were taken out: the conversation had become longer than \

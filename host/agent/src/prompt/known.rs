@@ -11,7 +11,7 @@ use belljar_sandbox::Ending;
 use crate::agent_loop::ledger::Entries;
 use crate::prompt::frame::escape_frame;
 
-/// Characters of a path that is told. A longer one is left out: half a path leads nowhere.
+/// Characters of a listed path. A longer path is left out, because half a path leads nowhere.
 const MAX_PATH: usize = 200;
 
 /// Digits of a digest: enough to distinguish two contents.

@@ -16,7 +16,7 @@ use crate::limits::{
 use crate::prompt::frame::{NOTICE, escape_tags};
 use belljar_catalogue::SkillLibrary;
 
-/// The text before the list, behind the name of the tool that loads a skill.
+/// The text before the list, after the name of the tool that loads a skill.
 const INDEX: &str = "` before you do work that it covers.\n";
 
 /// The text before that name.

@@ -87,7 +87,7 @@ pub struct LoggedText {
     pub(crate) server: String,
     /// The number among the run's texts for the server, from 1.
     pub(crate) number: u64,
-    /// The tokens taken from the server's grant: all held ones, until the usage is known.
+    /// The tokens charged to the server's grant: all held ones, until the usage is known.
     pub(crate) tokens: u64,
     /// The used tokens, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -559,7 +559,7 @@ fn bill_child(agent: &CallExecutor<'_>, child: &ChildSummary) {
     let Usage { steps, input_tokens, output_tokens, fuel, .. } = child.outcome.total;
     let tokens = input_tokens.saturating_add(output_tokens);
     for (meter, amount) in [(Meter::Steps, steps), (Meter::Tokens, tokens), (Meter::Fuel, fuel)] {
-        // The gauge tells.
+        // An exhausted budget is reported by the gauge.
         let _ = agent.job.budget.bill(meter, amount);
     }
 }

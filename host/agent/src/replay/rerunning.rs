@@ -118,7 +118,8 @@ impl CallComparison<'_> {
     ) -> Way {
         let begun = past.begun(call.step, call.position);
         let Some(then) = past.result(call.step, call.position) else {
-            // The call's subagents have stored answers of their own.
+            // Without a result, only a call with subagents is made again, because the subagents' answers are
+            // stored.
             let spawned = begun.is_some_and(|children| !children.is_empty());
             return if spawned { Way::Anew } else { Way::CutShort };
         };

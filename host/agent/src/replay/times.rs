@@ -5,9 +5,9 @@ const MONTHS: [&str; 12] =
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// The text with each word of a time or a date as `~`, and each run of blanks as one, because columns move. A
-/// time has a colon between digits (for example `09:41`, `09:41:07.12`); a date is a month or a weekday by
-/// its short name, the day behind a month, or three numbers with dashes.
+/// Replaces each word of a time or a date by `~`, and each run of blanks by one blank, because columns move.
+/// A time has a colon between digits (for example `09:41`, `09:41:07.12`). A date is a month or a weekday by
+/// its short name, the day after a month, or three numbers with dashes.
 pub(crate) fn without_times(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.split('\n') {

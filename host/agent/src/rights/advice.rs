@@ -182,8 +182,8 @@ pub fn rule(target: &Target) -> Option<HostRule> {
     target.to_string().parse().ok()
 }
 
-/// The mount that would hold the path: the workspace, or the first directory of the path. Whoever is
-/// to write is granted to write there, and not beside.
+/// The mount that would contain the path: the workspace, or the first directory of the path. A request to
+/// write is answered by a grant to write in the directory itself, not in an overlay.
 fn mount(path: &str, access: Access) -> Option<MountSpec> {
     let access = if access == Access::Read { access } else { Access::ReadWrite };
     if GuestPath::workspace().covers(path) {

@@ -1,4 +1,4 @@
-//! JSON Schemas of callers: weighed, then compiled once, with bounds that hold whatever a stranger wrote.
+//! JSON Schemas of callers: weighed, then compiled once, with bounds that hold for any schema of a stranger.
 //!
 //! ```text
 //! Brought ── weigh ──> bytes (an entrance holds them) ── compile, on a thread of its own ──> Schemas

@@ -50,7 +50,7 @@ impl Schemas {
         }
         let made = belljar_work::run(&COMPILING, owner, move |stop| Compiled::of(schemas, stop));
         let made = Arc::new(made.await??);
-        // Two that come at once make two; the first is kept.
+        // Two simultaneous callers compile twice; the first result is kept.
         let _ = self.0.compiled.set(Arc::clone(&made));
         Ok(made)
     }

@@ -1,7 +1,7 @@
-//! A value for the schema checker, which ends the check when nobody waits for the verdict any more.
+//! A value for the schema checker that ends the check when the verdict is no longer needed.
 //!
-//! jsonschema cannot be interrupted, but accepts any representation of JSON. `Part` counts the questions
-//! about its value. Once the signal is raised, lists and objects have no further members and no part is a
+//! jsonschema cannot be interrupted, but accepts any representation of JSON. `Part` counts the checker's
+//! reads of its value. Once the signal is raised, lists and objects have no further members and no part is a
 //! text, so that a check of millions of parts ends after the present ones. The verdict is void then, and the
 //! owner of the signal ignores it.
 

@@ -304,7 +304,7 @@ impl CallExecutor<'_> {
         self.background.add(id, named, cancel);
         let (background, key) = (Arc::clone(&self.background), id.to_owned());
         let task = async move {
-            // A panic must not leave the parent waiting for an end that never comes.
+            // After a panic too the parent must see an end.
             let ended = AssertUnwindSafe(child).catch_unwind().await;
             let ended = ended.unwrap_or_else(|_| Ended {
                 status: RunStatus::Failed,

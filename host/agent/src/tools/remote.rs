@@ -69,7 +69,7 @@ impl RemoteTools {
     pub(crate) async fn close(&self, job: &Job) {
         let mut sessions: Vec<&Arc<Connection>> = self.0.values().collect();
         sessions.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        // A cancelled call's server is still told about the end.
+        // A cancelled call's server is still notified of the end.
         let never = CancellationToken::new();
         let closing =
             sessions.into_iter().map(|session| session.close(spec(job, &never, None, None)));

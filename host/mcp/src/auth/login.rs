@@ -1,6 +1,6 @@
 //! A login of a person: the page for consent, and the exchange of the code. INV-332: the consent must answer
-//! this very request (state), come from this very issuer, and be useless to anybody else (PKCE). An issuer
-//! that does not name itself in its answers asks for consent on its own host, or was named by the operator.
+//! this very request (state), be from this very issuer, and be useless to others (PKCE). An issuer that does
+//! not name itself in its answers asks for consent on its own host, or was named by the operator.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -60,7 +60,7 @@ impl Held {
         Ok(true)
     }
 
-    /// Keeps a renewal in the place of the token before; `false` = somebody has logged in or out.
+    /// Stores a renewal in place of the old token; `false` = a person has logged in or out meanwhile.
     fn keep(
         &self,
         server: &Server,
@@ -112,8 +112,7 @@ pub(crate) async fn renew(
     let now = now.filter(|tokens| tokens.refresh.is_some() && !challenge.insufficient);
     let Some(now) = now else { return Err(needs_a_person(server, challenge)) };
     let next = renewed(asking, &now).await;
-    // The request took a while: meanwhile a person may have logged in or out, or another process have renewed
-    // the token.
+    // Meanwhile a person may have logged in or out, or another process may have renewed the token.
     let overtaken = held.overtaken(server, &mut seen);
     if matches!(overtaken, Ok(true)) {
         return left();

@@ -175,7 +175,7 @@ pub(super) mod tests {
         Server::new("s", url, host, BTreeSet::new(), None).unwrap()
     }
 
-    /// A token of whoever tests.
+    /// Tokens for tests.
     pub(crate) fn tokens(access: &str) -> Tokens {
         let client = Client { id: "c".to_owned(), secret: None, method: Method::None };
         let bound = Bound {

@@ -1,5 +1,5 @@
-//! A text that a server wants a model to write: read and bounded. The server names no model, and gives
-//! no tools.
+//! A server's request for a text of a model, parsed and bounded. The server can choose neither the model nor
+//! tools.
 
 use belljar_received::whole::unsigned;
 use serde_json::Value;

@@ -199,7 +199,7 @@ impl Answer {
         let reasoning = self.thoughts.finish(&self.model, self.calls.len(), cut);
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
-            // An id that is missing or used twice could not tell two results apart.
+            // A missing or repeated id could not distinguish two results.
             let usable = !call.id.is_empty() && calls.iter().all(|other| other.id != call.id);
             let id = if usable { call.id } else { format!("call_{}_{}", self.turn, index + 1) };
             // No arguments at all is how some servers write an empty object.

@@ -39,7 +39,7 @@ impl Form {
         if self.usage && self.stream && (says("stream_options") || says("include_usage")) {
             return Some(Self { usage: false, ..self });
         }
-        // Whoever asks cuts the answer in any case.
+        // The caller cuts the answer at the stop words in any case.
         let of_stop = ["'stop'", "\"stop\"", "`stop`", "stop_sequences", "argument supplied: stop"];
         if self.stop && of_stop.iter().any(|word| says(word)) {
             return Some(Self { stop: false, ..self });

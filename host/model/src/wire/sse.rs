@@ -75,7 +75,8 @@ impl SseDecoder {
         self.joiner.end(each)
     }
 
-    /// The stream broke off: gives an event that waits for the other half of a pair, and no more.
+    /// Ends a stream that broke off. Passes on only an event that waits for the other half of a surrogate
+    /// pair.
     pub(crate) fn release(
         &mut self,
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,

@@ -55,7 +55,7 @@ pub(crate) struct Thoughts {
 }
 
 impl Thoughts {
-    /// Takes the fields of a message, or of a piece of one, on an OpenAI-compatible wire.
+    /// Stores the fields of a message, or of a piece of a message, on an OpenAI-compatible wire.
     pub(crate) fn take_message(&mut self, delta: &Value) {
         for (name, joined) in FIELDS {
             let Some(value) = delta.get(name).filter(|value| is_given(name, value)) else {

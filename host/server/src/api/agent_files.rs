@@ -53,8 +53,8 @@ pub(crate) struct DraftBody {
     command: Option<String>,
 }
 
-/// Both, as far as a scope is asked for. `admin`: whoever asks may know the operator's commands.
-/// Looks at files.
+/// The files in a scope that are no agents: broken files, and drafts. `admin` = the caller may see the
+/// operator's commands. Reads files.
 pub(crate) fn unused(
     host: &Host,
     wanted: &InScope,

@@ -99,7 +99,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
     let (service, text) = (ctx.service.clone(), text.to_owned());
     let admin = ctx.caller.may(Needs::Admin);
     let path = PathBuf::from(format!("{slug}.md"));
-    // A text of the largest size takes some milliseconds.
+    // Parsed on a thread, because a text of the largest size needs some milliseconds.
     let read = move |_: &StopSignal| {
         let host = service.host();
         let known = host.tools.known();
@@ -245,7 +245,7 @@ impl DiagnosticBody {
         }
     }
 
-    /// Returns whether the text cannot be used because of it.
+    /// Returns whether the finding makes the text unusable.
     pub(crate) fn is_error(&self) -> bool {
         self.severity == Severity::Error.to_string()
     }

@@ -20,7 +20,7 @@ use crate::http::respond::{Json, PathOf, QueryOf, Told};
 /// Most bytes of a search.
 const MAX_SEARCH: usize = 200;
 
-/// Most messages of a page with all that was said: each may be as large as a model's context.
+/// Most messages of a page with full contents. Few, because each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
 
 /// Visible fields of a message's metadata; other fields are hidden.

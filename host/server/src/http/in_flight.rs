@@ -152,7 +152,7 @@ impl InFlight {
         let mut held = self.held();
         let less = held.units.saturating_sub(units(bytes));
         for permit in &mut held.permits {
-            // Dropped, and so given back.
+            // Dropping frees the permits.
             drop(permit.split(whole(less)));
         }
         held.units -= less;

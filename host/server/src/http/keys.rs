@@ -46,7 +46,7 @@ impl NewSecret {
     ///
     /// # Errors
     ///
-    /// When the system gives no random bytes.
+    /// When the system returns no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         Self::of(KEY)
     }

@@ -157,7 +157,7 @@ impl App {
         let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };
         tokio::spawn(async move {
             let _place = place;
-            // Too slow to be told.
+            // An error: the client was too slow for the reason.
             let _ = tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)).await;
         });
     }

@@ -1,5 +1,5 @@
-//! The least rate at which a client reads. A client that takes a byte now and then is never silent for long,
-//! and could hold an answer's bytes in memory without end.
+//! The least rate at which a client must read. Without a rate, a client that reads a byte now and then would
+//! never be silent for long, and could hold an answer's bytes in memory without end.
 
 use std::io;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes a second that a client has to take on average while data waits: the rate of the slowest lines. A
-/// page of 4 MiB is held for a quarter of an hour at most.
+/// Bytes a second that a client must read on average while data waits. 4 KiB, because that is the rate of the
+/// slowest lines; a page of 4 MiB is held for a quarter of an hour at most.
 const LEAST_RATE: u32 = 4 << 10;
 
 /// How long a client that was fast enough may read nothing, for example while its line fails for a moment.

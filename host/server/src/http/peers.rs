@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The part of all places for connections that were told to close and have not done so yet: an eighth, well
-/// within the reserved descriptors.
+/// The share of all places for connections that are being closed: an eighth, well within the reserved
+/// descriptors.
 const CLOSING_SHARE: usize = 8;
 
 /// An address for limits: of IPv6 the first 64 bits, because their holder has all the rest.

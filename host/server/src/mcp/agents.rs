@@ -294,7 +294,7 @@ async fn put(
         (Way::Nobody | Way::Now(_) | Way::Later, _) => Value::Null,
     };
     let word = word(&question.kind, &given);
-    // An error: somebody else has answered, or the turn has ended.
+    // An error: another caller has answered, or the turn has ended.
     let _ = client.service.answer(&turn.session, question.id, word, &client.actor);
     Ok(None)
 }

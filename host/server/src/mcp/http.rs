@@ -31,7 +31,7 @@ const FIRST_PRIMED: &str = "2025-11-25";
 pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let primed = takes_priming(&parts.headers);
-    // INV-115: held as every body is, and only then given to the protocol.
+    // INV-115: the body's bytes are held like every body's, before the protocol gets them.
     let body = match parts.method {
         Method::POST => {
             let mut read = Request::new(body);

@@ -80,7 +80,7 @@ impl States {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !used.contains_key(tenant) {
-            // Expired states of other tenants are removed when a new tenant comes.
+            // Expired states of all tenants are removed before a further tenant is added.
             used.retain(|_, of| {
                 of.retain(|_, until| *until > now);
                 !of.is_empty()

@@ -29,7 +29,7 @@ const MAX_NAME: usize = 100;
 /// The reason why the streams could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The system gives no random bytes.
+    /// The system returned no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(getrandom::Error),
     /// The first message was not of the protocol.

@@ -142,7 +142,8 @@ impl Pulse {
 }
 
 impl Due {
-    /// Performs the action. `false` = the stream is over: the reader is gone, or no longer admitted (INV-88).
+    /// Performs the action. `false` = the stream is over: the client has disconnected, or is no longer
+    /// admitted (INV-88).
     pub(crate) async fn is_met(self, ctx: &Ctx, frames: &Frames) -> bool {
         match self {
             Self::Word => frames.keep_alive().await,
@@ -158,7 +159,7 @@ fn frame(id: Option<i64>, kind: &str, json: &Public) -> Bytes {
         text.push_str(&format!("id: {id}\n"));
     }
     text.push_str("event: ");
-    // A line break in a name would begin a field of its own.
+    // A line break in a name would begin another field.
     text.extend(kind.chars().filter(|c| !c.is_control()));
     text.push('\n');
     for line in json.split(['\n', '\r']) {

@@ -435,7 +435,7 @@ impl Drop for TurnOf {
 
 async fn say(outbox: &mpsc::Sender<Out>, outward: &Outward, message: &ServerMessage) {
     match serde_json::to_string(message) {
-        // The client is gone if the message cannot be sent.
+        // An error: the client has disconnected.
         Ok(text) => drop(outbox.send(Out::Text(outward.say(text))).await),
         Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
     }

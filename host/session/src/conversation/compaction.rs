@@ -196,7 +196,7 @@ async fn summarise(
     let mut text = before.map_or_else(String::new, |before| before.text);
     let reads = model.context_tokens.unwrap_or(room.context);
     let most = (room.context / 10).clamp(*SUMMARY_TOKENS.start(), *SUMMARY_TOKENS.end());
-    // Most of it for the material; the summary so far, the instructions and the answer have the
+    // Most of the context is for the material; the earlier summary, the instructions and the answer have the
     // rest.
     let limit = history::bytes_of(reads.saturating_mul(MATERIAL_PERCENT) / 100);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -135,7 +135,7 @@ impl Inner {
         if full {
             self.flush();
         }
-        // The last one waits until the message says the outcome of the turn.
+        // `RunFinished` waits until the message has the outcome of the turn.
         if !matches!(event.kind, EventKind::RunFinished { .. }) {
             self.wake.notify_one();
         }

@@ -9,8 +9,8 @@ use belljar_store::{Store, StoreError, StoredEvent};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Blocks that a watcher may be behind before reading from the store instead, because a slow watcher must not
-/// cost more memory.
+/// Most blocks for a slow watcher in memory. A watcher further behind reads from the store, so that it costs
+/// no more memory.
 const MAX_BEHIND: usize = 64;
 
 /// Events that a watcher reads from the store at once.
@@ -83,8 +83,8 @@ impl Hub {
         }
     }
 
-    /// Watches a session after an event; `None` = from now on. An id of a future event means from now on too,
-    /// because nobody has seen an unstored event.
+    /// Watches a session after an event; `None` = from now on. The id of a future event means from now on
+    /// too, because no watcher has seen an unstored event.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         store: &Store,
@@ -156,7 +156,8 @@ impl Watch {
         }
     }
 
-    /// The next event that is stored already. Outer `None`: no more events come; inner: wait for the next.
+    /// The next event that is stored already. Outer `None` = the watch has ended; inner `None` = wait for the
+    /// next event.
     pub async fn stored(&mut self) -> Option<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -208,7 +208,7 @@ impl SavedSession {
         Ok((self, past))
     }
 
-    /// Gives up a turn that cannot be resumed: the turn is marked as interrupted, with a note to the model.
+    /// Marks a turn that cannot be resumed as interrupted, with a note to the model.
     pub async fn give_up(&mut self, past: Past) -> Result<Past, SessionError> {
         self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
         self.past(Arc::unwrap_or_clone(past.session)).await

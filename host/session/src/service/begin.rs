@@ -143,7 +143,7 @@ impl Inner {
             belljar_agent::trace::turn_ended(&traced, &done.outcome);
             let end = claim.end.clone();
             claim.turn_ended();
-            // Whoever waits for the end may begin the next turn.
+            // Dropped first, because a caller that waits for the end may begin the next turn.
             drop((saved, claim, admitted));
             // An error: no caller waits for the end.
             let _ = end.send(Some(Arc::new(done.outcome)));

@@ -43,7 +43,7 @@ pub struct DirectSession {
     agent: String,
     id: String,
     jar: RwLock<Option<OpenJar>>,
-    /// INV-364: a replacement jar gives no server a fresh budget of tokens.
+    /// INV-364: kept here, so that a replacement jar gets no new budget of tokens for a server.
     served: Served,
     scribe: Scribe,
     _lock: SessionLock,

@@ -21,7 +21,7 @@ impl Service {
         left.retain(|turn| !turn.session.kind.is_run());
         let count = left.len();
         for turn in left {
-            // Claimed now: until the turn has ended, nobody else begins a turn in the session.
+            // Claimed now, so that no other turn begins in the session until this turn has ended.
             let claim = Running::claim(&self.0, &turn.session.id, self.0.now(), Purpose::Turn);
             let Ok(claim) = claim else { continue };
             self.0.resume_aside(claim, turn);
@@ -34,7 +34,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When the session runs, no more turns are taken, or the store cannot be read.
+    /// When the session runs, when the service accepts no more turns, or when the store cannot be read.
     pub async fn resume(&self, session: &str) -> Result<bool, ServiceError> {
         let (claim, left) = self.0.interrupted(session).await?;
         Ok(left.map(|turn| self.0.resume_aside(claim, turn)).is_some())
@@ -62,7 +62,7 @@ impl Inner {
     ) -> Result<(Claim, Option<StoredTurn>), ServiceError> {
         self.check_not_draining()?;
         let claim = self.claim(session, Purpose::Turn).await?;
-        // Read while nobody else can begin a turn in the session.
+        // Read under the claim, so that no other turn begins in the session.
         let left = self.store.in_flight().await?;
         let left = left.into_iter().find(|turn| turn.session.id == session);
         Ok((claim, left.filter(|turn| !turn.session.kind.is_run())))

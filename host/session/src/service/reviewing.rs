@@ -117,8 +117,8 @@ impl Service {
 }
 
 impl Inner {
-    /// The owner of the threads of a kind of work. A tenant has a share for each kind, so that a look at
-    /// changes takes no thread from a decision or from a turn.
+    /// The owner of the threads for a kind of work. A tenant has a share for each kind, so that looks at
+    /// changes use no thread of a decision or a turn.
     pub(crate) fn owner(&self, share: &str) -> String {
         format!("{}/{share}", self.store.tenant_id().unwrap_or(self.store.tenant()))
     }

@@ -18,7 +18,7 @@ use belljar_agent::{Control, Outcome};
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     turns: Mutex<HashMap<String, Entry>>,
-    /// The sessions in which a look has to give way, with the number of waiting callers.
+    /// The sessions in which a look must end, with the number of waiting callers.
     wanted: Mutex<HashMap<String, usize>>,
     ended: Notify,
 }
@@ -30,7 +30,7 @@ pub(crate) enum Purpose {
     Turn,
     /// A decision about the session's changes, or a change of its head: over in a moment.
     Review,
-    /// A look at the changes, which ends when the session is taken for another purpose.
+    /// A look at the changes, which ends when the session is claimed for another purpose.
     Look,
 }
 

@@ -211,7 +211,7 @@ impl From<ReviewError> for ServiceError {
         match error {
             ReviewError::Busy(session) => Self::Busy(session),
             ReviewError::Store(error) => error.into(),
-            // The signal is raised by the deadline alone while somebody waits.
+            // While the caller waits, only the deadline raises the signal.
             ReviewError::Changes(ChangesError::Stopped(_)) => {
                 Self::Work(WorkError::TimedOut { kind: LOOK.name, limit: LOOK.time })
             }

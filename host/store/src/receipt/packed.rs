@@ -1,4 +1,4 @@
-//! Receipts in one row: a JSON array, packed with LZ4. Most of the text repeats, so a packed receipt takes
+//! Receipts in one row: a JSON array, packed with LZ4. Most of the text repeats, so packed receipts need
 //! little room and little time to write.
 
 use serde_json::value::RawValue;

@@ -20,8 +20,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// INV-253: takes the room of a receipt. Without room, texts and touched files are left out and counted;
-    /// the first refusal stays.
+    /// INV-253: reserves the room of a receipt. Without room, texts and touched files are left out and
+    /// counted; the first refusal stays.
     pub(crate) fn fit(&self, receipt: &mut Receipt) {
         let needed = size(receipt);
         let take = |left: u64| left.checked_sub(needed);

@@ -73,8 +73,8 @@ impl CallExecutor<'_> {
         self.executed(call, &outer, ended, machine).await
     }
 
-    /// The result of a call with nested calls; `None` = given up, because the nested calls differ from the
-    /// record.
+    /// Waits for the result of a call with nested calls; `None` = the call was ended, because its nested
+    /// calls differ from the record.
     async fn executed(
         &self,
         call: Call<'_>,

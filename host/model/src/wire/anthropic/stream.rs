@@ -48,7 +48,7 @@ impl Decoder for Stream {
             }
             "message_stop" => self.over = true,
             "message" => self.message(&event, sink)?,
-            // `ping`, `content_block_stop`, and whatever is added to the API later.
+            // `ping`, `content_block_stop`, and later additions to the API.
             _ => {}
         }
         Ok(())

@@ -87,7 +87,7 @@ pub(super) fn take(
         return call.push_arguments(&piece.arguments);
     }
     call.again |= !piece.name.is_empty();
-    // An empty object that only held the place, or all of it once more.
+    // A placeholder `{}` before the arguments, or the whole arguments once more.
     let placeholder = call.arguments.trim() == "{}" && !piece.arguments.trim().is_empty();
     match placeholder {
         true => call.replace_arguments(&piece.arguments),

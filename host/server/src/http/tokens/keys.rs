@@ -194,7 +194,7 @@ impl Keyring {
         }
         let kept = ring.known().key(seen, KEPT);
         if let Some(key) = kept {
-            // Whoever has a key does not wait for the next ones.
+            // A caller whose key is known does not wait for a newer set.
             if let Ok(asking) = Arc::clone(&ring.asking).try_lock_owned() {
                 drop(ring.ask(Arc::clone(issuers), url, asking));
             }

@@ -1,12 +1,14 @@
 //! Tokens of an issuer that the operator trusts, beside belljar's own keys.
 //!
 //! ```text
-//! token ──> seen.rs: its form, whose it says it is ──> settings.rs, keys.rs: its issuer, and the keys of that
+//! token ──> seen.rs: its form, whose it says it is ──> settings.rs, keys.rs: its issuer, and the keys of
+//! that
 //!       ──> check.rs: signature, audience, times ──> rules.rs: the operator's word on its holder
 //! ```
 //!
-//! INV-371: a token's rights are the operator's rules. Nobody is admitted without a rule, and a claim widens
-//! nothing by itself.
+//! INV-371: a token's rights are the operator's rules. Without a rule the holder is refused, and a claim widens
+//! nothing by itself. For example, a rule with the scope `member` for the subject `ci` admits only that subject,
+//! and never as an admin, whatever its token claims.
 
 mod check;
 mod keys;

@@ -1,6 +1,6 @@
 //! The operator's settings of issuers, from the last read. INV-381: senders of tokens do not decide how often
-//! the settings are read. INV-376: a removed rule counts until the last read is no longer fresh; the duration
-//! of a read comes on top.
+//! the settings are read. INV-376: a removed rule counts until the last read is no longer fresh, plus the
+//! duration of the next read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
