@@ -31,7 +31,7 @@ struct Seen {
     as_of: i64,
     /// Lines about files, after the differences.
     named: Vec<String>,
-    /// How many files are not even named.
+    /// The number of files that are not even named.
     unnamed: usize,
 }
 

@@ -50,7 +50,7 @@ pub struct Brought {
     /// Sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How much the model should think.
+    /// The amount of reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// The sampling of answers, with the stop words.

@@ -363,7 +363,7 @@ pub enum Staying {
     /// No agent's text stays: the listener can withdraw all of it.
     #[default]
     Nothing,
-    /// That of the agent at the top.
+    /// The text of the agent at the top stays.
     Top,
     /// Everybody's.
     All,

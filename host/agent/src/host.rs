@@ -110,7 +110,7 @@ impl Host {
         self.owner_of("layers")
     }
 
-    /// This host, with the model bills known to the previous host.
+    /// Shares the model bills of the previous host.
     #[must_use]
     pub fn knowing_the_bills_of(self, before: &Self) -> Self {
         Self { billed: Arc::clone(&before.billed), ..self }

@@ -285,7 +285,7 @@ impl Layers {
         Ok(overlay)
     }
 
-    /// All layers of the session, in the order of making.
+    /// Returns all layers of the session, in the order of making.
     ///
     /// # Errors
     ///

@@ -61,9 +61,9 @@ pub(crate) struct Process {
     running: Running,
     /// Bytes of the program's stdout, in whole lines or not.
     heard: Vec<u8>,
-    /// How many bytes were returned as lines.
+    /// The number of bytes returned as lines.
     given: usize,
-    /// How many bytes were searched for a line's end.
+    /// The number of bytes searched for the end of a line.
     looked_at: usize,
     /// The program has answered a request.
     answers: bool,

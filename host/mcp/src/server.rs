@@ -40,7 +40,7 @@ pub struct Server {
 pub struct LoginSetting {
     /// The only issuer whose tokens are used; `None` = the issuer that the server names.
     pub issuer: Option<String>,
-    /// This program's client id at the issuer; `None` = registered on demand.
+    /// The client id of this program at the issuer; `None` = registered on demand.
     pub client_id: Option<String>,
     /// The secret that proves the client id.
     pub client_secret: Option<SecretName>,

@@ -71,13 +71,13 @@ impl<'a> CallContext<'a> {
 /// How long to wait for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From sending one attempt's request to the first token of its answer. Default 120 s, because a small
-    /// machine needs that long for a long prompt.
+    /// The limit from sending one attempt's request to the first token of its answer. Default 120 s, because
+    /// a small machine needs that long for a long prompt.
     pub first_token: Duration,
     /// Between two tokens after that. Default 60 s.
     pub between_tokens: Duration,
-    /// For the whole call with all retries and waits. Default: no limit, because the agent loop has a time
-    /// limit of its own.
+    /// The limit of the whole call with all retries and waits. Default: no limit, because the agent loop has
+    /// a time limit of its own.
     pub total: Option<Duration>,
 }
 

@@ -19,7 +19,7 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// Tools to advertise, in this order. Empty: no tools are mentioned at all.
     pub tools: Vec<ToolSpec>,
-    /// Whether the answer has to call a tool. `None`: the model chooses.
+    /// The call that the answer must make. `None` = the model chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<ToolChoice>,
     /// Most tokens the answer may have. `None`: the model's configured value, else the
@@ -27,8 +27,7 @@ pub struct ChatRequest {
     pub max_output_tokens: Option<u64>,
     /// Sampling temperature. `None`: the model's configured value, else the server's.
     pub temperature: Option<f64>,
-    /// How much the model should think. `None`: the model's configured value, else the
-    /// server's.
+    /// The amount of reasoning. `None` = the model's configured value, else the server's.
     pub effort: Option<Effort>,
     /// The sampling besides the temperature, and the stop words.
     #[serde(default, skip_serializing_if = "Sampling::is_default")]
@@ -207,7 +206,7 @@ pub struct ToolSpec {
 /// Tokens used by one or more calls, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
-    /// All input tokens, those read from a cache included.
+    /// The input tokens, including those read from a cache.
     pub input_tokens: u64,
     /// The part of the input that was read from the provider's prompt cache.
     pub cached_tokens: u64,

@@ -51,7 +51,7 @@ pub enum Needs {
 /// The object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
-    /// Nothing.
+    /// The path names no object.
     None,
     /// A session.
     Session,

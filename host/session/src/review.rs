@@ -194,11 +194,11 @@ impl SessionLook {
         &self.stop
     }
 
-    /// How many files and links are changed; directories are not counted.
+    /// The number of changed files and links; directories do not count.
     ///
     /// # Errors
     ///
-    /// As those of [`SessionLook::changes`].
+    /// As [`SessionLook::changes`].
     pub fn count(&self) -> Result<usize, ReviewError> {
         let of = |layer: &Layer| Review::look_at_names(&layer.overlay, &self.stop);
         let mut sum = 0;

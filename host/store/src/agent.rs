@@ -88,7 +88,7 @@ impl Store {
         row.map(|row| self.stored_agent(&row)).transpose()
     }
 
-    /// All agents of this tenant, by slug.
+    /// Returns all agents of this tenant, by slug.
     pub async fn agents(&self) -> Result<Vec<StoredAgent>, StoreError> {
         let select = "SELECT slug, text, created, updated FROM agents \
             WHERE tenant = $1 ORDER BY slug";

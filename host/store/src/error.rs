@@ -67,7 +67,7 @@ pub enum StoreError {
     /// A row has a value that this program cannot parse.
     #[error("{what} in `{}` cannot be read: {why}", path.shown())]
     Row {
-        /// Which row.
+        /// The row.
         what: String,
         /// The file.
         path: PathBuf,
@@ -101,7 +101,7 @@ pub enum StoreError {
     /// A content exceeds its bound.
     #[error("{what} has {bytes} bytes; the limit is {limit}")]
     TooLarge {
-        /// Which content.
+        /// The content.
         what: &'static str,
         /// The size in bytes.
         bytes: usize,
@@ -111,7 +111,7 @@ pub enum StoreError {
     /// A content has an invalid form.
     #[error("{what} {why}")]
     Invalid {
-        /// Which content.
+        /// The content.
         what: &'static str,
         /// The problem.
         why: String,

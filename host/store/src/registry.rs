@@ -112,7 +112,7 @@ impl Registry {
         Ok(Tenant { name: name.to_owned(), id, disabled: false, created: now })
     }
 
-    /// All tenants, by name.
+    /// Returns all tenants, by name.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
         let select = "SELECT name, disabled, created, id FROM tenants ORDER BY name";
         let rows = sqlx::query(select).fetch_all(&self.store.pool).await;

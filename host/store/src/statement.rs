@@ -43,13 +43,13 @@ pub(crate) enum Arg {
 /// The meaning of a statement that has changed no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nothing {
-    /// There was nothing to do.
+    /// The statement had nothing to do.
     Fine,
     /// The tenant `$1` is missing.
     NoTenant,
-    /// That tenant `$1` has no session `$2`.
+    /// The tenant `$1` has no session `$2`.
     NoSession,
-    /// That session `$2` has no message `$3`.
+    /// The session `$2` has no message `$3`.
     NoMessage,
     /// The message `$3` is finished or missing.
     NotInFlight,
@@ -57,7 +57,7 @@ pub(crate) enum Nothing {
     NotNext,
     /// The agent `$2` is not at the expected version.
     AgentChanged,
-    /// That an agent `$2` is there already, or too many others, or no tenant.
+    /// The agent `$2` exists already, the tenant has too many agents, or the tenant is missing.
     AgentNotNew,
     /// Another session uses the id of the new row.
     Taken,

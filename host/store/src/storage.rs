@@ -1,4 +1,4 @@
-//! How much a tenant has stored.
+//! The size of a tenant's stored data.
 
 use sqlx::Row as _;
 

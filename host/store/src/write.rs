@@ -143,8 +143,7 @@ impl Store {
         self.commit(made.map(|()| statements))
     }
 
-    /// How many groups of writes were handed over, by all clones of this store, and are not
-    /// committed yet.
+    /// The number of enqueued groups of writes, by all clones of this store, that are not committed yet.
     pub fn pending_writes(&self) -> usize {
         self.writer.pending()
     }

@@ -80,7 +80,7 @@ struct Group {
     share: Share,
 }
 
-/// How much waits.
+/// The size of the queue.
 #[derive(Debug, Default)]
 struct Load {
     groups: AtomicUsize,
@@ -186,7 +186,7 @@ impl Drop for Share {
 }
 
 impl Committed {
-    /// How many rows the last statement has changed.
+    /// Waits for the commit; returns the number of rows changed by the last statement.
     pub(crate) async fn rows(self) -> Result<u64, StoreError> {
         let path = self.path;
         self.done.await.unwrap_or_else(|_| Err(StoreError::Closed { path: path.to_path_buf() }))

@@ -52,7 +52,7 @@ pub(crate) trait Effects: Send + Sync {
     /// a shared budget.
     fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep;
 
-    /// Has the model answer.
+    /// Asks the model for an answer.
     async fn ask_model(
         &self,
         agent: &Agent<'_>,

@@ -81,7 +81,7 @@ impl Shared {
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
 
 impl SpawnCount {
-    /// Counts on from the journal; the top agent has the first index of its slug.
+    /// Continues the counts of the journal; the top agent has the first index of its slug.
     pub(crate) fn after(replay: &Replay, top: &str) -> Self {
         let (children, mut by_slug) = replay.spawned();
         let first = by_slug.entry(top.to_owned()).or_default();

@@ -107,7 +107,7 @@ impl Ledger {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All entries, each list in the order asked.
+    /// Removes and returns all entries, each list in the order asked.
     pub(crate) fn take(&self) -> Entries {
         let mut entries = std::mem::take(&mut *self.entries());
         entries.receipts.sort_by_key(|(position, call)| (call.step, *position));

@@ -40,7 +40,7 @@ pub(crate) enum Input {
     Replied(Reply),
     /// The checks of an answer are made, in the order asked.
     Checked(Vec<Verdict>),
-    /// All calls of the step are answered, in the order asked.
+    /// The answers to all calls of the step, in the order asked.
     Answered(Vec<Answer>),
     /// The agent was interrupted, for example by a failed model, a deadline or a cancellation.
     Interrupted {
@@ -58,12 +58,12 @@ pub(crate) enum Input {
 pub(crate) struct Gauge {
     /// Tokens or fuel are used up, here or above.
     pub(crate) halt: Option<Exhausted>,
-    /// Whether the model may be asked.
+    /// The step for the next model call.
     pub(crate) next: NextStep,
     pub(crate) tokens_left: u64,
 }
 
-/// Whether the budgets have a step left.
+/// The step that the budgets have left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NextStep {
     /// A step was charged to the agent's budget and to every budget above.

@@ -81,7 +81,7 @@ fn first(text: &str, words: &[String]) -> Option<usize> {
     places.min().map(|(_, at)| at)
 }
 
-/// How many bytes at the end of a text could be the beginning of a word.
+/// The number of bytes at the end of a text that could begin a stop word.
 fn begun(text: &str, words: &[String]) -> usize {
     let ends = |word: &String| {
         let beginnings = word.char_indices().map(|(at, _)| at).rev();

@@ -18,7 +18,7 @@ pub(super) enum Ended {
 }
 
 impl Told {
-    /// None of the layers could be opened.
+    /// The text of layers that could not be opened.
     pub(crate) fn failure() -> Self {
         Self { guest: GuestPath::workspace(), ended: Ended::Failed }
     }

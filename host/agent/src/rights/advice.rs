@@ -1,5 +1,5 @@
-//! Whether an agent may use a tool on a target, which source decides, and the operator's remedy: the output
-//! of `belljar explain` and of the server.
+//! The output of `belljar explain` and of the server: whether an agent may use a tool on a target, which
+//! source decides, and the operator's remedy.
 
 use std::path::Path;
 
@@ -103,7 +103,7 @@ impl ResolvedAgent {
 }
 
 impl ResolvedAgent {
-    /// For a tool that starts subagents, adds to the grants' vote how long the call waits for its subagent.
+    /// Adds the longest wait for a subagent to the grants' vote, for a tool that starts subagents.
     fn say_how_long_it_waits(&self, tool: &str, answer: &mut Explanation) {
         let Some(wait) = self.auto_background else { return };
         if BuiltinTool::of(tool) != Some(BuiltinTool::Spawn)

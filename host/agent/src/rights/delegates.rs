@@ -15,7 +15,7 @@ use crate::prompt::blocks::ListedAgent;
 use crate::rights::resolve;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// All agents of a library open to delegation, by the name for calls.
+/// The agents of a library that are open to delegation, by the name for calls.
 #[derive(Debug, Default)]
 pub(crate) struct Listing(BTreeMap<String, Listed>);
 
@@ -72,7 +72,7 @@ fn granted_side_by_side(granted: &[SubagentsAsk]) -> usize {
     most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1)
 }
 
-/// How many children of this parent run side by side at most.
+/// The largest number of this parent's children that run side by side.
 pub fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize {
     let asked = parent.subagents.as_ref().and_then(|asked| asked.max_concurrent);
     let granted = granted_side_by_side(granted);

@@ -1,4 +1,4 @@
-//! Which model an agent gets.
+//! The choice of an agent's model.
 
 use belljar_model::{ModelResolveError, Resolved};
 

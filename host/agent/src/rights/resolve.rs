@@ -32,7 +32,7 @@ pub struct ResolvedAgent {
     pub rights: Rights,
     /// The requests that are not granted.
     pub narrowed: Vec<Narrowing>,
-    /// Whether the agent runs at present.
+    /// The readiness of the agent at present.
     pub status: AgentReadiness,
     /// The operator's command that unblocks the agent; empty if no grant would.
     pub hint: String,
@@ -105,7 +105,7 @@ pub fn resolve_known(
     Ok(at_the_top(host, catalog.find(name)?, workspace))
 }
 
-/// All agents of the library with their status, in the catalogue's order.
+/// Resolves all agents of the library, in the catalogue's order.
 pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, ResolveError> {
     resolve_all_until(host, workspace, &StopSignal::never())
 }

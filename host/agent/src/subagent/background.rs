@@ -190,7 +190,7 @@ impl Background {
         running.map(|entry| (entry.id.clone(), entry.agent.clone())).collect()
     }
 
-    /// How many were started until now.
+    /// The number of background subagents so far.
     pub(crate) fn count(&self) -> usize {
         self.entries().len()
     }

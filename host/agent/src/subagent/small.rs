@@ -1,4 +1,4 @@
-//! How much a subagent of a small model has: `profile = "small"` under `[agents]`, or of a role.
+//! The limits of a subagent with a small model: `profile = "small"` under `[agents]`, or of a role.
 //!
 //! A small model loses a task in a long prompt, and a small context is full before thirty steps are done.
 

@@ -109,8 +109,7 @@ impl Dispatcher {
         self.callers.check(call, position)
     }
 
-    /// This dispatcher for a model that sees only the tool `code`: the code in its calls uses the other
-    /// tools.
+    /// Hides all tools but `code` from the model: the code in its calls uses the other tools.
     pub(crate) fn through(self, code: &ToolName) -> Self {
         let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
         Self { in_code, ..self }

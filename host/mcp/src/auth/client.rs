@@ -1,5 +1,5 @@
-//! This program's client id at an issuer: the operator's setting, a document's address, or a registered id.
-//! An id is valid at its issuer only.
+//! The client id of this program at an issuer: the operator's setting, a document's address, or a registered
+//! id. An id is valid at its issuer only.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -69,7 +69,7 @@ impl Word {
     }
 }
 
-/// Has a person fill in a form of this server.
+/// Asks the person to fill in a form of this server.
 pub(super) async fn fill(form: &Form, server: &str, person: &Respondent<'_>) -> Word {
     match filled(form, server, person).await {
         Ok(content) => Word::Accepted(Some(content)),

@@ -86,7 +86,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// transcript is shared, so making another is cheap.
 pub struct ScriptedModel {
     transcript: Arc<Transcript>,
-    /// How many turns each script has played; used by scripts of one spawn index.
+    /// The number of turns that each script has played; for scripts of one spawn index.
     played: Vec<AtomicUsize>,
     /// The number of played turns of scripts with `spawn: any`, by script and spawn index.
     played_any: Mutex<HashMap<(usize, u32), usize>>,
@@ -100,7 +100,7 @@ pub struct Unplayed {
     pub agent: String,
     /// The spawn index; `None` = an unused entry with `spawn: any`.
     pub spawn: Option<u32>,
-    /// How many turns were played.
+    /// The number of played turns.
     pub played: usize,
     /// The number of the script's turns.
     pub turns: usize,

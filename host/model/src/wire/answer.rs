@@ -174,7 +174,7 @@ impl Answer {
         self.calls.len().checked_sub(1)
     }
 
-    /// How many calls have begun.
+    /// The number of begun calls.
     pub(crate) fn call_count(&self) -> usize {
         self.calls.len()
     }

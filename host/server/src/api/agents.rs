@@ -68,7 +68,7 @@ pub(crate) struct Agents {
     drafts: Vec<DraftBody>,
 }
 
-/// Which agents are wanted.
+/// The filter of the list of agents.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentsQuery {
@@ -76,7 +76,7 @@ pub(crate) struct AgentsQuery {
     scope: Option<String>,
 }
 
-/// Which agent of a name is wanted.
+/// The choice among several agents of one name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentQuery {

@@ -12,7 +12,7 @@ use crate::http::page::{Limit, PAGE_BYTES, next_of};
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, QueryOf};
 
-/// Which lines are wanted.
+/// The filter of the lines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditQuery {

@@ -24,7 +24,7 @@ const MAX_PATCH: usize = 2 << 20;
 /// Most paths that a decision names.
 const MAX_PATHS: usize = 5_000;
 
-/// Which changes are wanted.
+/// The filter of the changes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangesQuery {

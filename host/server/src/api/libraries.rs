@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 use crate::http::respond::{Json, QueryOf};
 use crate::routes::Needs;
 
-/// Which libraries are wanted.
+/// The filter of the libraries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LibrariesQuery {

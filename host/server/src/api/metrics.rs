@@ -44,7 +44,7 @@ pub(crate) struct Metrics {
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicI64);
 
-/// Counts one while alive.
+/// Adds one to a gauge until dropped.
 pub(crate) struct Counted<'a>(&'a AtomicI64);
 
 impl Gauge {

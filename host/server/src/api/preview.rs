@@ -28,7 +28,7 @@ pub(crate) struct PreviewBody {
     model: Option<String>,
     /// The text that would be sent.
     text: String,
-    /// How much of the session's past would be sent, as in a turn. Default: `compacted`.
+    /// The part of the session's past that would be sent, as in a turn. Default: `compacted`.
     #[serde(default)]
     history: History,
 }

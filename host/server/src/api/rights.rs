@@ -23,7 +23,7 @@ use crate::routes::Needs;
 /// Most agents of a page.
 const MAX_AGENTS: usize = 100;
 
-/// Which agents are wanted.
+/// The filter of the agents.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RightsQuery {

@@ -57,7 +57,7 @@ const OF_SUBAGENTS: &[&str] = &[
     "rest",
 ];
 
-/// Which rows are wanted.
+/// The page of rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
@@ -68,7 +68,7 @@ pub(crate) struct PageQuery {
     running: Option<bool>,
 }
 
-/// Which messages are wanted.
+/// The page of messages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessagesQuery {
@@ -77,7 +77,7 @@ pub(crate) struct MessagesQuery {
     full: Option<bool>,
 }
 
-/// Which subagents are wanted.
+/// The filter of the subagents.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubagentsQuery {
@@ -86,7 +86,7 @@ pub(crate) struct SubagentsQuery {
     after: Option<String>,
 }
 
-/// Which receipts are wanted.
+/// The filter of the receipts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReceiptsQuery {

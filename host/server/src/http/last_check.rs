@@ -1,4 +1,4 @@
-//! Whether the store answered a moment ago.
+//! The last check that the store answers.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -31,7 +31,7 @@ pub(crate) struct Metered<IO> {
 }
 
 impl Meter {
-    /// Counts from now on.
+    /// Starts the counting.
     pub(crate) fn start(&self, flight: InFlight) {
         *self.begun() = Some(Begun { flight, bytes: 0 });
     }

@@ -11,7 +11,7 @@ pub(crate) const MAX_ROWS: u32 = 200;
 /// Bytes after which a page gets no more rows. The last row may exceed the bound.
 pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 
-/// How many rows are wanted.
+/// The requested number of rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limit(u32);
 

@@ -56,7 +56,7 @@ pub enum Kind {
 /// A row of the documented table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KindRow {
-    /// Which.
+    /// The kind.
     pub(crate) kind: Kind,
     /// The last part of the type, `/problems/NAME`.
     pub(crate) name: &'static str,

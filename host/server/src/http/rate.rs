@@ -1,5 +1,5 @@
-//! How many requests a caller may make, and how many keys an address may try: a bucket for each,
-//! refilled at a steady rate.
+//! Bounds on a caller's requests and on an address's invalid keys: a bucket of tokens for each, refilled at a
+//! steady rate. For example, 10 requests a second allow 20 at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

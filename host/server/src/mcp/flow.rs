@@ -34,7 +34,7 @@ pub(super) struct Flow<T> {
     waits: Arc<Waits>,
     /// The flow's own unsent answer. No message is read before it is sent.
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Since when no place was free.
+    /// The time since which no place was free.
     full: Option<Instant>,
 }
 

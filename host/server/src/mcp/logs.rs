@@ -53,7 +53,7 @@ fn lines_of(receipt: &CallReceipt) -> impl Iterator<Item = (String, LoggingLevel
     })
 }
 
-/// Which of two levels is the graver.
+/// The rank of a level: a higher rank is graver.
 fn rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

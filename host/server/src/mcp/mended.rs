@@ -16,7 +16,7 @@ use super::stdio::MAX_LINE;
 /// Bytes that are read at once.
 const STEP: usize = 8 << 10;
 
-/// See the module.
+/// A reader that rewrites the lines of another reader, as the module describes.
 pub(super) struct Mended<R> {
     inner: R,
     mender: Mender,

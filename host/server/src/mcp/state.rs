@@ -26,7 +26,7 @@ pub(crate) struct States {
     used: Mutex<HashMap<String, Used>>,
     /// The life of a state.
     lasts: Duration,
-    /// See [`MAX_USED`].
+    /// The bound of used states; see [`MAX_USED`].
     most: usize,
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn schema(format: Option<&Value>, param: &str) -> Result<Option<Value
     }
 }
 
-/// How much the model should think.
+/// Parses the amount of reasoning.
 pub(crate) fn effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, Problem> {
     match word {
         None => Ok(None),

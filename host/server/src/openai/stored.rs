@@ -35,7 +35,7 @@ pub(crate) struct ReadQuery {
     starting_after: Option<u64>,
 }
 
-/// Which items are wanted.
+/// The page of items.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ItemsQuery {
     limit: Option<usize>,

@@ -8,7 +8,7 @@ use crate::http::problem::Problem;
 use crate::openai::left_out::Unserved;
 use crate::openai::params::{invalid, unsupported};
 
-/// Whether a call may be made of the caller's tools.
+/// The tools of a request, after its choice.
 pub(crate) struct Chosen {
     /// The tools; empty if no tool may be called.
     pub(crate) tools: Vec<ToolSpec>,

@@ -39,8 +39,8 @@ impl TenantLayers {
     }
 }
 
-/// How many sessions of the command line have overlays, and how much these hold together. `store` is
-/// the file of the store. Reads directories.
+/// The number of sessions of the command line with overlays, and the overlays' total size. `store` = the file
+/// of the store. Reads directories.
 pub fn held_beside(store: &Path) -> (usize, OverlayQuota) {
     let root = store.with_extension("overlays").join(TENANT);
     (sessions(&root).len(), held(&root))

@@ -44,7 +44,7 @@ const LIBRARY_AGE: Duration = Duration::from_secs(1);
 /// The way in which a turn waits for its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waits {
-    /// In the queue, unless the queue is full.
+    /// Waits in the queue, unless the queue is full.
     InLine,
     /// However many wait.
     Surely,

@@ -226,7 +226,7 @@ fn caps((tokens, fuel): (Option<u64>, Option<u64>)) -> Caps {
     caps
 }
 
-/// How many turns run at a time, and how many run or wait.
+/// The numbers of turns that may run, and that may run or wait.
 fn sizes(limits: &ServiceLimits) -> (usize, usize) {
     let turns = limits.concurrent_turns.max(1);
     (turns, turns.saturating_add(limits.queued_turns).min(Semaphore::MAX_PERMITS))

@@ -27,7 +27,7 @@ pub struct OpenQuestion {
 /// The kind of a question, with its text.
 #[derive(Debug, Clone)]
 pub enum QuestionKind {
-    /// Whether a call may be made.
+    /// The question whether a call may be made.
     Permission {
         /// The tool.
         tool: String,

@@ -92,7 +92,7 @@ pub struct RunningTurn {
     pub user_message: String,
     /// The agent; empty while the turn waits.
     pub agent: String,
-    /// Since when, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub started: i64,
     ended: watch::Receiver<Option<Arc<Outcome>>>,
     store: Store,

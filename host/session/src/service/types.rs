@@ -157,7 +157,7 @@ pub enum ServiceError {
     DayUsed {
         /// The setting of the limit: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
         limit: &'static str,
-        /// How much that is.
+        /// The amount of the limit.
         most: u64,
         /// The rest of the limit.
         left: u64,

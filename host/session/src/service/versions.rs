@@ -27,7 +27,7 @@ pub struct Version {
     pub limits: ServiceLimits,
 }
 
-/// When a look makes a new version.
+/// The condition for a new version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// Makes a new version if a file has changed.
@@ -41,7 +41,7 @@ pub enum Look {
 pub enum Renewed {
     /// No source has changed since the last look.
     Same,
-    /// This holds from now on.
+    /// The new version, in force from now on.
     New(Box<Version>),
     /// The files are not valid, and why: the version before stays in force. For the
     /// operator's log.

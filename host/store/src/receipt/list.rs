@@ -81,8 +81,8 @@ impl Store {
         Ok(rows.and(packed).page(limit, most_bytes))
     }
 
-    /// All receipts of a turn, the oldest first. Their number is bounded by the turn's budget; for a client
-    /// that calls tools directly, by the tenant's storage.
+    /// Returns all receipts of a turn, the oldest first. Their number is bounded by the turn's budget; for a
+    /// client that calls tools directly, by the tenant's storage.
     pub async fn receipts_of_turn(
         &self,
         session: &str,

@@ -24,7 +24,7 @@ pub struct TeamOutcome {
     pub error: Option<RunError>,
     /// The stages that began, in order.
     pub stages: Vec<StageOutcome>,
-    /// How many stages the team has.
+    /// The number of the team's stages.
     pub planned: usize,
     /// The usage of all agents, with their subagents.
     pub total: Usage,

@@ -35,8 +35,8 @@ pub struct PrivateQuestion<'a> {
     pub options: &'a [String],
 }
 
-/// All that a call can touch, as a person may see it: without a directory's place on the host and without a
-/// secret's value.
+/// The directories, hosts and secrets that a call can touch, as a person may see them: without a directory's
+/// place on the host and without a secret's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Directories.

@@ -30,7 +30,7 @@ struct State {
 pub(crate) struct Waiting(Arc<Pause>);
 
 impl Pause {
-    /// That of an agent below.
+    /// The waiting time of an agent below `above`.
     pub(crate) fn below(above: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self { above: Some(Arc::clone(above)), ..Self::default() })
     }
@@ -45,7 +45,7 @@ impl Pause {
         Waiting(Arc::clone(self))
     }
 
-    /// How much later than planned the time is up.
+    /// The total of the waits, by which deadlines move.
     pub(crate) fn total(&self) -> Duration {
         self.state().total
     }

@@ -67,7 +67,7 @@ impl SpawnArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Isolation {
-    /// In separate overlays, merged into the parent's at the end.
+    /// Separate overlays, merged into the parent's at the end.
     Worktree,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Todo {
 /// A well-formed call that is about the agent's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TodoCall {
-    /// This is the list from now on.
+    /// Replaces the whole list.
     Write(Vec<Todo>),
     /// Adds an item.
     Create { content: String, detail: Option<String> },
@@ -181,7 +181,7 @@ struct Todos {
     todos: Vec<Todo>,
 }
 
-/// Whether a call is about one thing to be done.
+/// The test whether a call changes one item or the whole list.
 #[derive(Deserialize)]
 struct HasAction {
     action: Option<IgnoredAny>,

@@ -18,7 +18,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     jwk_utils: JwkUtils::new_unimplemented(),
 };
 
-/// Has the library of tokens check signatures so, in this process.
+/// Installs this check of signatures in the tokens' library, for the whole process.
 pub(super) fn install() {
     // An error: the embedding program has chosen a provider already.
     let _ = PROVIDER.install_default();
@@ -75,7 +75,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(Checks { algorithm: *algorithm, how, key: key.clone() }))
 }
 
-/// This server makes no tokens.
+/// Refuses to sign, because this server makes no tokens.
 fn no_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
     Err(ErrorKind::InvalidAlgorithm.into())
 }

@@ -47,7 +47,7 @@ pub(crate) struct PersonMetadata {
     pub(crate) entrance: Option<Value>,
 }
 
-/// How much of the past the model is sent.
+/// The part of the past that is sent to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum History {
