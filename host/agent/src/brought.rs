@@ -29,7 +29,7 @@ pub struct Brought {
     /// Images beside the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Tools that the caller executes: a call of one ends the turn.
+    /// Tools that the caller executes. A call of such a tool ends the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
     /// True if one step may have several calls of the caller's tools. Default: no.

@@ -146,7 +146,7 @@ pub enum RunError {
         /// The hook's reason; escaped.
         reason: String,
     },
-    /// A thing that the caller brought does not fit the agent.
+    /// An input of the caller does not fit the agent.
     #[error("{message}")]
     Caller {
         /// The failed part and the reason; safe to show.

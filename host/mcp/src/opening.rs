@@ -53,7 +53,7 @@ impl Opening<'_> {
         Address { url: self.url.clone(), session: None, version, revision }
     }
 
-    /// Finds out how the server is spoken to: the newest revision first.
+    /// Negotiates the protocol revision, the newest first; returns the address for requests.
     pub(crate) async fn begin(&self, gate: &Outgoing) -> Result<Address, Fault> {
         match self.pinned {
             Some(Revision::Sessions) => self.initialize(gate).await,

@@ -74,7 +74,7 @@ pub struct Timeouts {
     /// The limit from sending one attempt's request to the first token of its answer. Default 120 s, because
     /// a small machine needs that long for a long prompt.
     pub first_token: Duration,
-    /// Between two tokens after that. Default 60 s.
+    /// The limit between two later tokens. Default 60 s.
     pub between_tokens: Duration,
     /// The limit of the whole call with all retries and waits. Default: no limit, because the agent loop has
     /// a time limit of its own.

@@ -280,7 +280,7 @@ impl Agent<'_> {
     }
 
     /// Shortens a conversation that exceeds the model's context: a summary replaces earlier turns, or long
-    /// results already read are taken out. Returns whether anything was shortened.
+    /// results already read are removed. Returns whether anything was shortened.
     async fn shorten(&self, machine: &mut Loop, timer: &mut Timer) -> Result<bool, Ending> {
         let job = self.job;
         if let Some(past) = &job.shorter {

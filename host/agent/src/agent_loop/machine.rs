@@ -53,7 +53,7 @@ pub(crate) enum Input {
     },
 }
 
-/// The amounts that the budgets have left when something has happened.
+/// The amounts that the budgets have left after an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gauge {
     /// Tokens or fuel are used up, here or above.
@@ -527,7 +527,7 @@ impl Loop {
         }
     }
 
-    /// Two user messages in a row become one: some servers insist on taking turns.
+    /// Adds a message. Two user messages in a row become one, because some servers require alternating roles.
     fn push(&mut self, message: Message) {
         self.bytes = self.bytes.saturating_add(message_bytes(&message));
         let request = Arc::make_mut(&mut self.request);

@@ -88,7 +88,7 @@ pub enum Comparison {
     Differs,
     /// The call was not made: the stored result was used.
     FromRecord,
-    /// Made anew or left out, without a stored result for comparison.
+    /// The call was made again or left out, and has no stored result for comparison.
     NotCompared,
     /// A newly asked model made a call that is not stored.
     Added,

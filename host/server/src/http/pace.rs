@@ -37,7 +37,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The result of a write: that, or an error where the client has been too slow for too long.
+    /// The result of a write, or an error if the client has been too slow for too long.
     pub(crate) fn kept(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The MCP door for callers without a key: the path, and the address of facts about keys.
+//! The MCP door for callers without a key: its path, and the address of the document about its tokens.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};

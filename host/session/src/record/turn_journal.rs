@@ -141,7 +141,7 @@ impl TurnJournal {
         record
     }
 
-    /// Changes the record of a path, and hands it to the store together with `with`.
+    /// Changes the record of a path, and enqueues the record together with `with`.
     fn change(
         &self,
         path: &str,

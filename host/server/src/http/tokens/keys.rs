@@ -211,8 +211,8 @@ impl Keyring {
 }
 
 impl Ring {
-    /// Fetches the issuer's keys, unless done a moment ago. In a separate task, which goes on when the caller
-    /// goes away, because otherwise each caller could cause a fetch.
+    /// Fetches the issuer's keys, unless done a moment ago. In a separate task that continues after
+    /// the caller has disconnected, because otherwise each caller could cause a fetch.
     fn ask(
         self: &Arc<Self>,
         issuers: Arc<dyn Issuers>,
