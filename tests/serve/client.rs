@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use belljar_received::sse::EventDecoder;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Method, Request};
@@ -12,6 +13,9 @@ use tokio::net::TcpSocket;
 
 /// No answer of a test takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// No event of a test is this long.
+const MAX_EVENT: usize = 64 << 20;
 
 /// A request being written.
 pub(crate) struct Call {
@@ -35,7 +39,9 @@ pub(crate) struct Stream {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     body: Incoming,
-    text: String,
+    events: EventDecoder,
+    /// The received part that no event has ended in.
+    piece: Bytes,
 }
 
 /// One server-sent event.
@@ -98,11 +104,20 @@ impl Call {
         let sent = tokio::time::timeout(PATIENCE, sender.send_request(request)).await;
         let response = sent.expect("the server did not answer in time").unwrap();
         let (parts, body) = response.into_parts();
-        Stream { status: parts.status.as_u16(), headers: parts.headers, body, text: String::new() }
+        let (events, piece) = (EventDecoder::new(MAX_EVENT), Bytes::new());
+        Stream { status: parts.status.as_u16(), headers: parts.headers, body, events, piece }
     }
 }
 
 impl Answer {
+    /// The data of each event of a stream.
+    pub(crate) fn data(&self) -> Vec<String> {
+        let (mut events, mut piece) = (EventDecoder::new(MAX_EVENT), &self.body[..]);
+        let next = || events.next_event(&mut piece).unwrap();
+        let data = std::iter::from_fn(next).filter_map(|event| event.data);
+        data.map(|data| String::from_utf8(data).unwrap()).collect()
+    }
+
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.body);
@@ -135,19 +150,15 @@ impl Stream {
     /// The next event; `None` = the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some((frame, rest)) = self.text.split_once("\n\n") {
-                let event = Event::parse(frame);
-                self.text = rest.to_owned();
-                match event {
-                    Some(event) => return Some(event),
-                    None => continue,
-                }
+            let mut piece = &self.piece[..];
+            let event = self.events.next_event(&mut piece).unwrap();
+            self.piece = self.piece.slice_ref(piece);
+            if let Some(event) = event {
+                return Some(Event::from(event));
             }
             let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await;
             let frame = frame.expect("the stream stood still")?.ok()?;
-            if let Ok(data) = frame.into_data() {
-                self.text.push_str(std::str::from_utf8(&data).unwrap());
-            }
+            self.piece = frame.into_data().unwrap_or_default();
         }
     }
 
@@ -165,15 +176,13 @@ impl Stream {
     }
 }
 
-impl Event {
-    /// `None` = a comment.
-    fn parse(frame: &str) -> Option<Self> {
-        let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
-        let data = field("data: ")?;
-        Some(Self {
-            id: field("id: ").map(|id| id.parse().unwrap()),
-            kind: field("event: ").unwrap().to_owned(),
-            data: serde_json::from_str(data).unwrap(),
-        })
+impl From<belljar_received::sse::Event> for Event {
+    fn from(event: belljar_received::sse::Event) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Self {
+            id: event.id.map(|id| text(id).parse().unwrap()),
+            kind: text(event.name),
+            data: serde_json::from_slice(&event.data.unwrap()).unwrap(),
+        }
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn newer(call: Call, method: &str, mut params: Value) -> Call {
 #[track_caller]
 pub(crate) fn answer_of(answer: &Answer) -> Value {
     let text = String::from_utf8(answer.body.clone()).unwrap();
-    let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
-    let messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages = answer.data().into_iter().chain([text.clone()]);
+    let messages = messages.filter_map(|text| serde_json::from_str::<Value>(&text).ok());
     let mut found =
         messages.filter(|message| message["id"] == 1 && message.get("method").is_none());
     found.next_back().unwrap_or_else(|| panic!("{}: {text}", answer.status))

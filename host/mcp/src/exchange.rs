@@ -328,8 +328,8 @@ async fn until_its_end(
     aside: &mut Aside<'_>,
 ) -> Result<Option<Result<Value, RpcError>>, Fault> {
     while let Some(piece) = got.chunk().await? {
-        let ended = events.push(&piece).map_err(|_| Fault::Broken("a message is too long"))?;
-        for data in ended {
+        let mut piece = &piece[..];
+        while let Some(data) = events.next_data(&mut piece)? {
             for message in read_event(gate, &data, aside)? {
                 aside.count()?;
                 match message {

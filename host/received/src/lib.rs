@@ -10,8 +10,11 @@
 //! - [`whole`]: an integer written as a float, for example `5.0` or `1e1`. It becomes an integer where one is
 //!   expected, and no number changes its value.
 //!
-//! Each conversion takes time linear in the input and output, with bounded memory.
+//! [`sse`] cuts a stream into server-sent events, each of bounded size.
+//!
+//! All take time linear in the input and output, with bounded memory.
 
 pub mod coding;
 pub mod json;
+pub mod sse;
 pub mod whole;

@@ -36,11 +36,10 @@ async fn respond(world: &World, caller: &str, body: Value) -> Answer {
 #[track_caller]
 fn data(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.headers["content-type"], "text/event-stream");
-    let text = String::from_utf8(answer.body.clone()).unwrap();
-    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
-    let (last, rest) = lines.split_last().unwrap_or_else(|| panic!("nothing in {text}"));
-    assert_eq!(*last, "[DONE]", "{text}");
-    rest.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let data = answer.data();
+    let (last, rest) = data.split_last().expect("a stream without an event");
+    assert_eq!(*last, "[DONE]", "{data:?}");
+    rest.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
 /// Fails the test unless an answer is an error of this shape with this code.

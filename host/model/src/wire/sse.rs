@@ -1,35 +1,34 @@
-//! Server-sent events out of a byte stream.
-//!
-//! Written here because `eventsource-stream` panics on a byte order mark and takes quadratic time
-//! on many short lines, and a peer chooses both. This decoder does a bounded amount of work per
-//! byte and holds at most one event.
+//! The events of a model's stream, with halves of a character joined.
 
 use std::borrow::Cow;
 
 use belljar_received::json::{Joiner, mend_bytes};
+use belljar_received::sse::{Event, EventDecoder, EventTooLong};
 
 use crate::ModelError;
 use crate::limits::{MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
 
 /// The state between two chunks of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SseDecoder {
-    /// The line that has not ended yet.
-    line: Vec<u8>,
-    /// Data lines of the unfinished event, each with a line feed.
-    data: String,
-    /// The value of the event's `event` field.
-    event: String,
-    /// Bytes of the event's lines so far, without `line`.
-    event_bytes: usize,
+    events: EventDecoder,
     /// Bytes of the whole response so far.
     total_bytes: usize,
-    /// The last byte was a carriage return, so that a line feed now ends no second line.
-    after_cr: bool,
-    /// A line has been seen, so that a byte order mark is no longer one.
-    started: bool,
     /// INV-470: half a surrogate pair is joined with the other one in the next event, or mended.
     joiner: Joiner,
+}
+
+impl Default for SseDecoder {
+    fn default() -> Self {
+        let events = EventDecoder::new(MAX_EVENT_BYTES).taking_bare_json();
+        Self { events, total_bytes: 0, joiner: Joiner::default() }
+    }
+}
+
+impl From<EventTooLong> for ModelError {
+    fn from(_: EventTooLong) -> Self {
+        Self::TooLarge { what: "bytes in one event", limit: MAX_EVENT_BYTES }
+    }
 }
 
 impl SseDecoder {
@@ -37,27 +36,15 @@ impl SseDecoder {
     /// its data.
     pub(crate) fn push(
         &mut self,
-        chunk: &[u8],
+        mut chunk: &[u8],
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
         self.total_bytes = self.total_bytes.saturating_add(chunk.len());
         if self.total_bytes > MAX_RESPONSE_BYTES {
             return Err(ModelError::TooLarge { what: "bytes", limit: MAX_RESPONSE_BYTES });
         }
-        let mut rest = chunk;
-        while let Some((first, tail)) = rest.split_first() {
-            if std::mem::take(&mut self.after_cr) && *first == b'\n' {
-                rest = tail;
-                continue;
-            }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
-                return self.extend(rest);
-            };
-            let (line, ended) = rest.split_at(end);
-            self.extend(line)?;
-            self.after_cr = ended.first() == Some(&b'\r');
-            rest = ended.get(1..).unwrap_or_default();
-            self.end_line(each)?;
+        while let Some(event) = self.events.next_event(&mut chunk)? {
+            self.pass_on(&event, each)?;
         }
         Ok(())
     }
@@ -68,10 +55,9 @@ impl SseDecoder {
         &mut self,
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
-        if !self.line.is_empty() {
-            self.end_line(each)?;
+        if let Some(event) = self.events.end() {
+            self.pass_on(&event, each)?;
         }
-        self.dispatch(each)?;
         self.joiner.end(each)
     }
 
@@ -84,88 +70,27 @@ impl SseDecoder {
         self.joiner.end(each)
     }
 
-    fn extend(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        let size = self.event_bytes.saturating_add(self.line.len()).saturating_add(bytes.len());
-        if size > MAX_EVENT_BYTES {
-            return Err(ModelError::TooLarge {
-                what: "bytes in one event",
-                limit: MAX_EVENT_BYTES,
-            });
-        }
-        self.line.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn end_line(
+    fn pass_on(
         &mut self,
+        event: &Event,
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
-        let bytes = std::mem::take(&mut self.line);
-        let text =
-            match std::str::from_utf8(&bytes) {
-                Ok(text) => Cow::Borrowed(text),
-                Err(_) => Cow::Owned(String::from_utf8(mend_bytes(&bytes).into_owned()).map_err(
-                    |_| ModelError::Protocol { message: "the stream is not UTF-8".to_owned() },
-                )?),
-            };
-        let text = &*text;
-        let line = if self.started { text } else { text.trim_start_matches('\u{feff}') };
-        self.started = true;
-        if line.is_empty() {
-            self.dispatch(each)?;
-        } else {
-            self.event_bytes = self.event_bytes.saturating_add(line.len());
-            self.field(line);
-        }
-        // Keeps the allocation for the next line.
-        self.line = bytes;
-        self.line.clear();
-        Ok(())
+        let Some(data) = &event.data else { return Ok(()) };
+        self.joiner.push(&decode_text(&event.name)?, &decode_text(data)?, each)
     }
+}
 
-    fn field(&mut self, line: &str) {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match name {
-            "data" => {
-                self.data.push_str(value);
-                self.data.push('\n');
-            }
-            "event" => value.clone_into(&mut self.event),
-            // Not of the protocol: llama.cpp writes errors so, others JSON without any name.
-            "error" => {
-                "error".clone_into(&mut self.event);
-                self.data.push_str(value);
-                self.data.push('\n');
-            }
-            _ if line.starts_with('{') => {
-                self.data.push_str(line);
-                self.data.push('\n');
-            }
-            // A comment (empty name), `id`, `retry`, or an unknown field.
-            _ => {}
-        }
+fn decode_text(bytes: &[u8]) -> Result<Cow<'_, str>, ModelError> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(Cow::Borrowed(text));
     }
-
-    fn dispatch(
-        &mut self,
-        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
-    ) -> Result<(), ModelError> {
-        let result = match self.data.strip_suffix('\n') {
-            Some(data) => self.joiner.push(&self.event, data, each),
-            None => Ok(()),
-        };
-        self.event.clear();
-        self.data.clear();
-        self.event_bytes = 0;
-        result
-    }
+    let text = String::from_utf8(mend_bytes(bytes).into_owned());
+    let no_text = |_| ModelError::Protocol { message: "the stream is not UTF-8".to_owned() };
+    text.map(Cow::Owned).map_err(no_text)
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn decode(chunks: &[&[u8]]) -> Result<Vec<(String, String)>, ModelError> {
@@ -180,55 +105,21 @@ mod tests {
         Ok(events)
     }
 
-    fn event(event: &str, data: &str) -> (String, String) {
-        (event.to_owned(), data.to_owned())
-    }
-
     #[test]
-    fn all_line_endings_comments_and_unknown_fields_are_understood() {
-        let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nid: 7\ndata\n\nretry: 3\n\ndata: x\r\r";
-        let expected = [event("a", "1\n2"), event("", ""), event("", "x")];
-        assert_eq!(decode(&[text.as_bytes()]).unwrap(), expected);
-    }
-
-    #[test]
-    fn an_event_that_never_ends_is_refused_at_the_bound() {
-        let chunk = vec![b'x'; 1 << 20];
-        let chunks: Vec<&[u8]> = std::iter::repeat_n(chunk.as_slice(), 5).collect();
-        let error = decode(&chunks).unwrap_err();
-        assert!(matches!(error, ModelError::TooLarge { limit: MAX_EVENT_BYTES, .. }), "{error:?}");
+    fn an_event_without_data_is_passed_over_and_one_with_empty_data_is_not() {
+        let text = b"event: a\n\nid: 7\n\nevent: b\ndata\n\n";
+        assert_eq!(decode(&[text]).unwrap(), [("b".to_owned(), String::new())]);
     }
 
     #[test]
     fn many_lines_of_one_event_are_refused_at_the_same_bound() {
         let chunk = b"data: 0123456789\n".repeat(100_000);
-        let chunks: Vec<&[u8]> = std::iter::repeat_n(chunk.as_slice(), 4).collect();
-        let error = decode(&chunks).unwrap_err();
+        let error = decode(&[&chunk[..]; 4]).unwrap_err();
         assert!(matches!(error, ModelError::TooLarge { limit: MAX_EVENT_BYTES, .. }), "{error:?}");
     }
 
     #[test]
     fn bytes_that_are_not_utf8_are_refused() {
         assert!(matches!(decode(&[b"data: \xff\n\n"]), Err(ModelError::Protocol { .. })));
-    }
-
-    proptest! {
-        #[test]
-        fn how_the_stream_is_cut_into_chunks_makes_no_difference(
-            text in "(data: ?[a-zé:\u{feff}]{0,4}|event: b|:c|)?(\n|\r|\r\n)((data|event)(: x)?(\n|\r|\r\n)){0,6}\n\n",
-            cuts in prop::collection::vec(0_usize..60, 0..6),
-        ) {
-            let whole = decode(&[text.as_bytes()]).unwrap();
-            let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| *at <= text.len()).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            let chunks: Vec<&[u8]> = cuts.windows(2).map(|w| &text.as_bytes()[w[0]..w[1]]).collect();
-            prop_assert_eq!(decode(&chunks).unwrap(), whole);
-        }
-
-        #[test]
-        fn any_bytes_are_decoded_or_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decode(&[&bytes]);
-        }
     }
 }
