@@ -20,17 +20,17 @@ use crate::auth::{Asking, AuthError, Tokens, renew};
 use crate::call::{CallSpec, ending, is_given_up};
 use crate::challenge::Challenge;
 use crate::demands::{Clock, Talk, Waits};
-use crate::exchange::{Address, Aside, Fault, answer_beside, ask, leave, overhear, tell};
+use crate::exchange::{Aside, Fault};
 use crate::limits::{FAREWELL, MAX_ROUNDS};
 use crate::line::Line;
 use crate::listing::{ListedTool, Listing, changed};
-use crate::message::notification;
 use crate::opening::{Ids, Opening};
 use crate::parameters;
-use crate::program::ProgramSession;
+use crate::program::ServerProgram;
 use crate::revision::Revision;
 use crate::rounds::{Demand, Wanted};
 use crate::server::Server;
+use crate::transport::Transport;
 
 /// A code of JSON-RPC: the arguments do not fit.
 const INVALID_PARAMS: i64 = -32602;
@@ -40,18 +40,16 @@ const INVALID_PARAMS: i64 = -32602;
 pub struct Connection {
     server: Arc<Server>,
     open: Line<Open>,
-    pub(crate) ids: Ids,
-    /// The running program of a server that is a command.
-    pub(crate) running: Line<ProgramSession>,
+    ids: Arc<Ids>,
     /// The time spent waiting for a person here, in any call.
-    pub(crate) waits: Waits,
+    waits: Waits,
 }
 
 /// A session that has begun.
 #[derive(Debug)]
 struct Open {
-    address: Address,
-    /// The digests of the server's present descriptions of its tools.
+    transport: Transport,
+    /// The tools as the server describes them now.
     now: BTreeMap<String, Digest>,
     /// True after the server has announced that its tools changed.
     stale: bool,
@@ -102,12 +100,11 @@ impl Open {
 impl Connection {
     /// A session that begins with the first call.
     pub fn new(server: Arc<Server>) -> Self {
-        let (open, running) = (Line::default(), Line::default());
-        Self { server, open, ids: Ids::default(), running, waits: Waits::default() }
+        Self { server, open: Line::default(), ids: Arc::default(), waits: Waits::default() }
     }
 
     /// The longest time of one call, or of one look at the list of tools.
-    pub(crate) fn longest(&self, limits: &Limits) -> Duration {
+    fn longest(&self, limits: &Limits) -> Duration {
         let most = Duration::from_secs(limits.call_timeout_seconds);
         self.server.timeout.map_or(most, |own| own.min(most))
     }
@@ -118,11 +115,8 @@ impl Connection {
     }
 
     /// Calls a tool that was accepted. INV-311: a tool that the server now describes in other words is
-    /// refused.
+    /// refused. INV-322: whatever ends the call early ends the process of a program.
     pub async fn call(&self, tool: &ToolName, arguments: &str, spec: CallSpec<'_>) -> CallResult {
-        if let Some(program) = self.server.program() {
-            return self.call_program(program, tool, arguments, spec).await;
-        }
         let asked = Instant::now();
         let Some(accepted) = self.server.tools().get(tool) else {
             let receipt = Receipt::empty(tool.as_str(), "", arguments);
@@ -153,8 +147,10 @@ impl Connection {
                 let done = spec.within(&clock, Box::pin(doing)).await;
                 let outcome =
                     done.and_then(|done| done.map_err(|failed| self.told(failed, &gate.gate)));
-                if is_given_up(&outcome) {
-                    self.give_up(front.take(), &gate.gate).await;
+                if is_given_up(&outcome)
+                    && let Some(open) = front.take()
+                {
+                    open.transport.give_up(&gate.gate).await;
                 }
                 front.settle();
                 outcome
@@ -172,14 +168,49 @@ impl Connection {
     ///
     /// When the server cannot be asked: the text is for the operator, with the server's words escaped.
     pub async fn list(&self, spec: CallSpec<'_>) -> Result<Listing, String> {
+        let facts = |receipt: &Receipt| {
+            let first = receipt.denials.first().map(|denial| format!(" ({})", denial.facts));
+            first.unwrap_or_default()
+        };
+        self.list_tools(None, &spec, facts).await
+    }
+
+    /// The tools that the server's program lists now, if the digest matches.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be asked: the text is for the operator, with the server's words escaped.
+    pub async fn list_of_program(
+        &self,
+        digest: &str,
+        spec: &CallSpec<'_>,
+    ) -> Result<Listing, String> {
+        let Some(program) = self.server.program() else {
+            return Err("it is no command".to_owned());
+        };
+        let facts = |receipt: &Receipt| {
+            let denied = receipt.denials.iter().map(|denial| &denial.facts);
+            let logged = receipt.logs.iter().map(|line| &line.message);
+            denied.chain(logged).map(|facts| format!("\n  {facts}")).collect::<String>()
+        };
+        self.list_tools(Some((program, digest)), spec, facts).await
+    }
+
+    /// Lists the tools in a session of their own. `facts`: what of the receipt stands behind a failure.
+    async fn list_tools(
+        &self,
+        program: Option<(&ServerProgram, &str)>,
+        spec: &CallSpec<'_>,
+        facts: impl FnOnce(&Receipt) -> String,
+    ) -> Result<Listing, String> {
         let budget = spec.budget.child(Level::Call, Caps::unlimited());
-        let mut gate = self.gate_of_now(&spec, &budget);
+        let mut gate = self.gate_of_now(spec, &budget);
         let most = self.longest(spec.limits);
         let listing = async {
-            match self.list_once(&gate.gate).await {
+            match self.list_once(&gate.gate, program).await {
                 Err(Fault::Unauthorized(challenge)) => {
-                    gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
-                    Ok(self.list_once(&gate.gate).await?)
+                    gate = self.renewed(&gate, spec, &budget, &challenge).await?;
+                    Ok(self.list_once(&gate.gate, program).await?)
                 }
                 listing => Ok::<_, Failed>(listing?),
             }
@@ -191,36 +222,34 @@ impl Connection {
         };
         let mut receipt = Receipt::empty("", "", "");
         let _ = gate.gate.conclude(Ok(Output::default()), &mut receipt, Duration::ZERO);
-        let facts = receipt.denials.first().map(|denial| format!(" ({})", denial.facts));
         match listing {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(failed)) => Err(format!("{}{}", failed.why(), facts.unwrap_or_default())),
+            Ok(Err(failed)) => Err(failed.why() + &facts(&receipt)),
             Err(_) => Err(format!("it does not answer within {} seconds", most.as_secs())),
         }
     }
 
-    /// Notifies the server that the session has ended.
-    pub async fn close(&self, spec: CallSpec<'_>) {
-        if self.server.program().is_some() {
-            return self.close_program().await;
-        }
-        let closing = async {
-            let Some(open) = self.open.front().await.take() else { return };
-            if open.address.session.is_some() {
-                let gate = self.gate_of_now(&spec, spec.budget).gate;
-                let _ = leave(&gate, &open.address).await;
-            }
+    async fn list_once(
+        &self,
+        gate: &Outgoing,
+        program: Option<(&ServerProgram, &str)>,
+    ) -> Result<Listing, Fault> {
+        let mut transport = match program {
+            Some((program, digest)) => self.start_program(gate, program, digest).await?,
+            None => self.opening().begin(gate).await?,
         };
-        let _ = timeout(FAREWELL, closing).await;
+        let listing = self.opening().listed(gate, &mut transport).await;
+        transport.leave(gate).await;
+        listing.map(|(listing, _)| listing)
     }
 
-    async fn list_once(&self, gate: &Outgoing) -> Result<Listing, Fault> {
-        let mut address = self.opening().begin(gate).await?;
-        let listing = self.opening().listed(gate, &mut address).await;
-        if address.revision == Revision::Sessions {
-            let _ = timeout(FAREWELL, leave(gate, &address)).await;
+    /// Tells the server that the session is over, and ends a program with its descendants.
+    pub async fn close(&self, spec: CallSpec<'_>) {
+        // The call that holds the session ends it.
+        let Ok(mut front) = timeout(FAREWELL, self.open.front()).await else { return };
+        if let Some(open) = front.take() {
+            open.transport.close(&self.gate_of_now(&spec, spec.budget).gate).await;
         }
-        listing.map(|(listing, _)| listing)
     }
 
     /// INV-310: the gate lets through the server's own host, with its own secrets. The token is such a
@@ -277,7 +306,12 @@ impl Connection {
         secrets: &'a SecretStore,
         joined: &'a BTreeSet<SecretName>,
     ) -> OutgoingSpec<'a> {
-        let scope = HostScope::of(Source::Grants, vec![self.server.host.clone()]);
+        // Nothing gets through to the network for a program, which is reached otherwise.
+        let hosts = match self.server.program() {
+            Some(_) => Vec::new(),
+            None => vec![self.server.host.clone()],
+        };
+        let scope = HostScope::of(Source::Grants, hosts);
         OutgoingSpec { scope, secrets, joined, budget, limits: spec.limits }
     }
 
@@ -291,14 +325,16 @@ impl Connection {
     ) -> Result<Output, Failed> {
         let called = self.called_in(open, gate, tool, arguments, talk).await;
         match called {
-            // The call was not made, so it is made once more, in a new session.
-            Err(Failed::Fault(Fault::SessionOver)) => {
+            // The call was not made: once more, in a session of its own.
+            Err(Failed::Fault(Fault::SessionOver | Fault::EndedBefore)) => {
                 *open = None;
                 self.called_in(open, gate, tool, arguments, talk).await
             }
             Err(Failed::Fault(fault)) if !matches!(fault, Fault::Rpc(_)) => {
-                // After any fault, the next call begins a new session.
-                *open = None;
+                // Whatever is wrong with it, the next call begins anew.
+                if let Some(open) = open.take() {
+                    open.transport.stop(true).await;
+                }
                 Err(fault.into())
             }
             called => called,
@@ -313,11 +349,13 @@ impl Connection {
         arguments: &str,
         talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
-        let session = match open.take().filter(|open| !open.is_stale()) {
+        if let Some(stale) = open.take_if(|open| open.is_stale()) {
+            stale.transport.stop(false).await;
+        }
+        let session = match open {
             Some(session) => session,
-            None => self.session(gate).await?,
+            None => open.insert(self.session(gate).await?),
         };
-        let session = open.insert(session);
         if let Some(how) = changed(&session.now, tool) {
             return Err(Failed::Changed(how));
         }
@@ -340,7 +378,7 @@ impl Connection {
         arguments: Value,
         talk: &Talk<'_>,
     ) -> Result<Value, Fault> {
-        let revision = session.address.revision;
+        let revision = session.transport.revision();
         let mut headers = HeaderMap::new();
         if revision == Revision::Stateless {
             headers = parameters::headers(&tool.schema, &arguments);
@@ -348,13 +386,12 @@ impl Connection {
         let call = json!({"name": tool.name, "arguments": arguments});
         let mut params = call.clone();
         for _ in 0..MAX_ROUNDS {
-            let id = self.ids.next();
+            let id = session.transport.ids().next();
             params["_meta"] = json!({"progressToken": id});
             let asked = self.opening().request(revision, id, "tools/call", params);
             let mut aside = Aside::of_call(talk);
             aside.headers.clone_from(&headers);
-            let asking = ask(gate, &session.address, id, &asked, &mut aside);
-            let result = Box::pin(self.heard(gate, &session.address, talk, asking)).await;
+            let result = Box::pin(session.transport.ask(gate, id, &asked, &mut aside)).await;
             session.stale |= aside.tools_changed;
             let result = result?;
             if revision == Revision::Sessions {
@@ -371,75 +408,59 @@ impl Connection {
         Err(Fault::Broken("it asks for more again and again"))
     }
 
-    /// The answer to a call. A server with a session may also send requests on a separate stream.
-    async fn heard(
-        &self,
-        gate: &Outgoing,
-        address: &Address,
-        talk: &Talk<'_>,
-        asking: impl Future<Output = Result<Value, Fault>>,
-    ) -> Result<Value, Fault> {
-        if address.revision != Revision::Sessions || !self.server.granted.is_something() {
-            return asking.await;
-        }
-        let mut asking = Box::pin(asking);
-        let Some(stream) = overhear(gate, address).await else { return asking.await };
-        tokio::select! {
-            answer = &mut asking => answer,
-            ended = Box::pin(answer_beside(gate, address, stream, talk)) => {
-                ended?;
-                asking.await
-            }
-        }
-    }
-
     /// A session, with the tools that the server lists.
     async fn session(&self, gate: &Outgoing) -> Result<Open, Fault> {
+        let opening = self.opening();
         let revision = self.server.pinned.unwrap_or(self.server.revision);
-        let mut address = match revision {
-            Revision::Sessions => self.opening().initialize(gate).await?,
-            // Every answer of a stateless server repeats the facts of `server/discover`.
-            Revision::Stateless => self.opening().address(revision),
-        };
-        let (listing, until) = self.opening().listed(gate, &mut address).await?;
-        Ok(Open { address, now: listing.digests(), stale: false, until })
-    }
-
-    /// Notifies the server that the current call and the session have ended: a late answer is dropped.
-    async fn give_up(&self, open: Option<Open>, gate: &Outgoing) {
-        let session = open.filter(|open| open.address.revision == Revision::Sessions);
-        // Without a session, the closed stream is notice enough.
-        let Some(session) = session else { return };
-        let id = self.ids.last();
-        let params = json!({"requestId": id, "reason": "it was cancelled"});
-        let farewell = async {
-            let _ = tell(gate, &session.address, &notification("notifications/cancelled", &params))
-                .await;
-            if session.address.session.is_some() {
-                let _ = leave(gate, &session.address).await;
+        let mut transport = match (self.server.program(), revision) {
+            (Some(program), _) => {
+                let digest = program.accepted_digest().ok_or(Fault::OtherProgram)?;
+                self.start_program(gate, program, digest).await?
             }
+            (None, Revision::Sessions) => {
+                opening.initialize(gate, opening.http_transport(revision)).await?
+            }
+            // Every answer of a stateless server repeats the facts of `server/discover`.
+            (None, Revision::Stateless) => opening.http_transport(revision),
         };
-        let _ = timeout(FAREWELL, farewell).await;
+        let (listing, until) = opening.listed(gate, &mut transport).await?;
+        Ok(Open { transport, now: listing.digests(), stale: false, until })
     }
 
-    /// Returns the text that a model may see, and logs the rest.
+    /// Returns the text that a model may see, and logs the rest, which may name files of this machine.
     fn told(&self, failed: Failed, gate: &Outgoing) -> CallError {
         let name = &self.server.name;
+        let refused = |facts: String| {
+            gate.deny(DenyCode::ToolNotAllowed, "call", facts);
+            CallError::Refused(DenyCode::ToolNotAllowed)
+        };
+        let no_result = |kind: ToolErrorKind, why: &str| {
+            let message = format!("the MCP server `{name}` gave no result: {why}");
+            CallError::Tool { kind, message }
+        };
+        let refuse_program = |how: &str| {
+            refused(format!("the MCP server `{name}`: {how}: see `belljar mcp review {name}`"))
+        };
         match failed {
             Failed::Output(error) => error,
-            Failed::Changed(how) => {
-                let facts = format!(
-                    "the tool {how} by the MCP server `{name}`: `belljar mcp review {name}` shows the \
-                     difference"
-                );
-                gate.deny(DenyCode::ToolNotAllowed, "call", facts);
-                CallError::Refused(DenyCode::ToolNotAllowed)
+            Failed::Changed(how) if self.server.program().is_some() => {
+                refuse_program(&format!("the tool {how}"))
             }
+            Failed::Changed(how) => refused(format!(
+                "the tool {how} by the MCP server `{name}`: `belljar mcp review {name}` shows the \
+                 difference"
+            )),
             Failed::NoToken(why) => {
                 let facts = format!("the MCP server `{name}` wants a token: {why}");
                 gate.deny(DenyCode::RequestNotAllowed, "a token", facts);
-                let message = format!("the MCP server `{name}` gave no result: it wants a token");
-                CallError::Tool { kind: ToolErrorKind::Denied, message }
+                no_result(ToolErrorKind::Denied, "it wants a token")
+            }
+            Failed::Fault(fault @ (Fault::OtherProgram | Fault::NoSandbox)) => {
+                refuse_program(&fault.to_string())
+            }
+            Failed::Fault(Fault::NotStarted(why)) => {
+                gate.log("error", &why);
+                no_result(ToolErrorKind::Failed, "it cannot be started")
             }
             Failed::Fault(Fault::Rpc(error)) => {
                 let kind = match error.code {
@@ -449,10 +470,7 @@ impl Connection {
                 let message = cut(format!("{}\n{}", frame(name), shown(&error.message)));
                 CallError::Tool { kind, message }
             }
-            Failed::Fault(fault) => {
-                let message = format!("the MCP server `{name}` gave no result: {fault}");
-                CallError::Tool { kind: ToolErrorKind::Failed, message }
-            }
+            Failed::Fault(fault) => no_result(ToolErrorKind::Failed, &fault.to_string()),
         }
     }
 

@@ -1,6 +1,8 @@
 //! One request and its answer over streamable HTTP. The answer is a JSON text or an event of a stream, and a
 //! stream may have other messages first.
 
+use std::sync::Arc;
+
 use belljar_policy::{DenyCode, Shown};
 use belljar_received::whole::unsigned;
 use belljar_sandbox::{HttpReply, Outgoing, OutgoingError, Progress};
@@ -16,6 +18,7 @@ use crate::limits::{
     FAREWELL, MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN,
 };
 use crate::message::{Message, RpcError, is_of_protocol, reply};
+use crate::opening::Ids;
 use crate::revision::Revision;
 use crate::sse::Events;
 
@@ -43,6 +46,7 @@ pub(crate) struct Address {
     pub(crate) version: Option<HeaderValue>,
     /// The protocol revision of the server.
     pub(crate) revision: Revision,
+    pub(crate) ids: Arc<Ids>,
 }
 
 /// The reason of a request without an answer.
@@ -69,6 +73,23 @@ pub(crate) enum Fault {
     /// The server answers with an error.
     #[error("it answers with error {}: {}", .0.code, Shown::clipped(&.0.message, MAX_SHOWN))]
     Rpc(RpcError),
+    /// Nothing here can confine a program.
+    #[error(
+        "it is a command, and such are run in the OS sandbox alone, which this process is without"
+    )]
+    NoSandbox,
+    /// The program's digest differs from the accepted one.
+    #[error("its program is another than the one that was accepted")]
+    OtherProgram,
+    /// The program cannot be started.
+    #[error("it cannot be started: {0}")]
+    NotStarted(String),
+    /// The program ended before the request was sent.
+    #[error("it has ended")]
+    EndedBefore,
+    /// The program has ended.
+    #[error("it has ended")]
+    Ended,
 }
 
 /// Data for a request, and the server's messages besides its answer.
@@ -128,8 +149,30 @@ impl<'a> Aside<'a> {
     }
 }
 
-/// Sends the request with this id, and returns the answer.
+/// Sends the request with this id, and returns the answer. In a call, a server with a session may also send
+/// requests on a stream of its own.
 pub(crate) async fn ask(
+    gate: &Outgoing,
+    to: &Address,
+    id: u64,
+    request: &Value,
+    aside: &mut Aside<'_>,
+) -> Result<Value, Fault> {
+    let is_session = to.revision == Revision::Sessions;
+    let talk = aside.talk.filter(|talk| is_session && talk.grants_something());
+    let mut answer = Box::pin(request_answer(gate, to, id, request, aside));
+    let Some(talk) = talk else { return answer.await };
+    let Some(stream) = overhear(gate, to).await else { return answer.await };
+    tokio::select! {
+        answer = &mut answer => answer,
+        ended = Box::pin(answer_beside(gate, to, stream, talk)) => {
+            ended?;
+            answer.await
+        }
+    }
+}
+
+async fn request_answer(
     gate: &Outgoing,
     to: &Address,
     id: u64,
@@ -177,13 +220,13 @@ pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
 
 /// Opens the stream for messages that belong to no answer. A server with a session may lack such a stream,
 /// and the wait for one is short.
-pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<HttpReply> {
+async fn overhear(gate: &Outgoing, to: &Address) -> Option<HttpReply> {
     let got = timeout(FAREWELL, gate.send(listening(to, None).ok()?)).await.ok()?.ok()?;
     (got.status == StatusCode::OK && kind(&got) == EVENTS).then_some(got)
 }
 
-/// Answers the server's requests on a stream, until the stream ends.
-pub(crate) async fn answer_beside(
+/// Answers what the server asks for there, until the stream ends.
+async fn answer_beside(
     gate: &Outgoing,
     to: &Address,
     mut got: HttpReply,

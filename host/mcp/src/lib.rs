@@ -35,6 +35,7 @@ mod revision;
 mod rounds;
 mod server;
 mod sse;
+mod transport;
 mod wants;
 
 pub use accepted::{Accepted, AcceptedError};

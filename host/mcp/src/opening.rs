@@ -1,5 +1,6 @@
 //! The beginning of a session: the negotiated revision and the list of tools.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -9,12 +10,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::demands::Granted;
-use crate::exchange::{Address, Aside, Fault, ask, tell};
+use crate::exchange::{Address, Aside, Fault};
 use crate::limits::MAX_FRESH;
 use crate::listing::Listing;
 use crate::message::{notification, request};
 use crate::pages::ToolPages;
 use crate::revision::{Revision, client};
+use crate::transport::Transport;
 
 /// The server does not speak the revision of the request.
 const UNSUPPORTED_REVISION: i64 = -32022;
@@ -42,45 +44,45 @@ pub(crate) struct Opening<'a> {
     pub(crate) url: &'a Uri,
     /// The operator's setting of the protocol revision.
     pub(crate) pinned: Option<Revision>,
-    pub(crate) ids: &'a Ids,
+    pub(crate) ids: &'a Arc<Ids>,
     /// The operator's grants for requests of the server.
     pub(crate) granted: &'a Granted,
 }
 
 impl Opening<'_> {
-    pub(crate) fn address(&self, revision: Revision) -> Address {
+    /// The server over HTTP, before a session has begun.
+    pub(crate) fn http_transport(&self, revision: Revision) -> Transport {
         let version = Some(revision.header()).filter(|_| revision == Revision::Stateless);
-        Address { url: self.url.clone(), session: None, version, revision }
+        let (url, ids) = (self.url.clone(), Arc::clone(self.ids));
+        Transport::Http(Address { url, session: None, version, revision, ids })
     }
 
-    /// Negotiates the protocol revision, the newest first; returns the address for requests.
-    pub(crate) async fn begin(&self, gate: &Outgoing) -> Result<Address, Fault> {
-        match self.pinned {
-            Some(Revision::Sessions) => self.initialize(gate).await,
-            Some(Revision::Stateless) => self.discover(gate).await,
-            None => match self.discover(gate).await {
+    /// Finds out how the server is spoken to: the newest revision first.
+    pub(crate) async fn begin(&self, gate: &Outgoing) -> Result<Transport, Fault> {
+        if self.pinned != Some(Revision::Sessions) {
+            match self.discover(gate).await {
                 // A server that does not know `server/discover` may know `initialize`.
-                Err(Fault::Status(_) | Fault::Rpc(_) | Fault::Broken(_)) => {
-                    self.initialize(gate).await
-                }
-                found => found,
-            },
+                Err(Fault::Status(_) | Fault::Rpc(_) | Fault::Broken(_))
+                    if self.pinned.is_none() => {}
+                found => return found,
+            }
         }
+        self.initialize(gate, self.http_transport(Revision::Sessions)).await
     }
 
-    async fn discover(&self, gate: &Outgoing) -> Result<Address, Fault> {
-        let address = self.address(Revision::Stateless);
-        let own = address.revision.as_str();
+    async fn discover(&self, gate: &Outgoing) -> Result<Transport, Fault> {
+        let mut server = self.http_transport(Revision::Stateless);
+        let own = Revision::Stateless.as_str();
         let mut again = true;
         loop {
-            let (id, mut aside) = (self.ids.next(), Aside::default());
-            let asked = self.request(address.revision, id, "server/discover", json!({}));
-            match ask(gate, &address, id, &asked, &mut aside).await {
+            let (id, mut aside) = (server.ids().next(), Aside::default());
+            let asked = self.request(Revision::Stateless, id, "server/discover", json!({}));
+            match server.ask(gate, id, &asked, &mut aside).await {
                 Ok(found) => {
                     let spoken = found.get("supportedVersions").and_then(Value::as_array);
                     let spoken = spoken.is_some_and(|all| all.contains(&Value::from(own)));
                     return match spoken {
-                        true => Ok(address),
+                        true => Ok(server),
                         false => Err(Fault::Broken("it speaks no revision that is spoken here")),
                     };
                 }
@@ -96,23 +98,27 @@ impl Opening<'_> {
         }
     }
 
-    pub(crate) async fn initialize(&self, gate: &Outgoing) -> Result<Address, Fault> {
-        let mut address = self.address(Revision::Sessions);
+    /// Begins a session with a server.
+    pub(crate) async fn initialize(
+        &self,
+        gate: &Outgoing,
+        mut server: Transport,
+    ) -> Result<Transport, Fault> {
         let params = json!({
-            "protocolVersion": address.revision.as_str(),
+            "protocolVersion": Revision::Sessions.as_str(),
             "capabilities": self.granted.capabilities(),
             "clientInfo": client(),
         });
-        let (id, mut aside) = (self.ids.next(), Aside::default());
-        let begun =
-            ask(gate, &address, id, &request(id, "initialize", &params), &mut aside).await?;
+        let (id, mut aside) = (server.ids().next(), Aside::default());
+        let begun = server.ask(gate, id, &request(id, "initialize", &params), &mut aside).await?;
         let chosen = begun.get("protocolVersion").and_then(Value::as_str);
         let chosen = chosen.and_then(Revision::chosen);
-        address.session = aside.session;
-        address.version =
-            Some(chosen.ok_or(Fault::Broken("it speaks no revision that is spoken here"))?);
-        tell(gate, &address, &notification("notifications/initialized", &json!({}))).await?;
-        Ok(address)
+        let chosen = chosen.ok_or(Fault::Broken("it speaks no revision that is spoken here"))?;
+        if let Transport::Http(address) = &mut server {
+            (address.session, address.version) = (aside.session, Some(chosen));
+        }
+        server.tell(gate, &notification("notifications/initialized", &json!({}))).await?;
+        Ok(server)
     }
 
     /// A request, with the fields that the revision demands.
@@ -130,16 +136,16 @@ impl Opening<'_> {
     pub(crate) async fn listed(
         &self,
         gate: &Outgoing,
-        address: &mut Address,
+        server: &mut Transport,
     ) -> Result<(Listing, Option<Instant>), Fault> {
         let (mut pages, mut cursor) = (ToolPages::default(), None);
-        let (revision, began) = (address.revision, Instant::now());
+        let (revision, began) = (server.revision(), Instant::now());
         let mut fresh = MAX_FRESH;
         loop {
             let params = cursor.map_or(json!({}), |cursor: String| json!({"cursor": cursor}));
-            let (id, mut aside) = (self.ids.next(), Aside::default());
+            let (id, mut aside) = (server.ids().next(), Aside::default());
             let asked = self.request(revision, id, "tools/list", params);
-            let mut page = ask(gate, address, id, &asked, &mut aside).await?;
+            let mut page = server.ask(gate, id, &asked, &mut aside).await?;
             if let Some(millis) = page.get("ttlMs").and_then(Value::as_u64) {
                 fresh = fresh.min(Duration::from_millis(millis));
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belljar_os_sandbox::{Program, Running};
 use belljar_policy::Shown;
-use belljar_sandbox::{Outgoing, OutgoingError};
+use belljar_sandbox::Outgoing;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use crate::exchange::{Aside, Fault, told};
 use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
 use crate::message::{Message, is_of_protocol};
+use crate::opening::Ids;
 use crate::wants;
 
 /// How long the host waits for the end of a killed program and its descendants.
@@ -24,41 +25,12 @@ const END_WAIT: Duration = Duration::from_secs(12);
 /// Lines of stderr that are logged for one failure.
 const MAX_LINES: usize = 20;
 
-/// The reason why a program does not answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Lost {
-    /// This process cannot confine a program.
-    #[error(
-        "it is a command, and such are run in the OS sandbox alone, which this process is without"
-    )]
-    NoSandbox,
-    /// The program's digest differs from the accepted one.
-    #[error("its program is another than the one that was accepted")]
-    Other,
-    /// The program cannot be started.
-    #[error("it cannot be started: {0}")]
-    NotStarted(String),
-    /// The program ended before the request was sent.
-    #[error("it has ended")]
-    EndedBefore,
-    /// The program has ended.
-    #[error("it has ended")]
-    Ended,
-    /// The program answers with an error, or breaks the protocol.
-    #[error(transparent)]
-    Fault(#[from] Fault),
-}
-
-impl From<OutgoingError> for Lost {
-    fn from(error: OutgoingError) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
 /// A running program, for one session. Dropping `Process` ends the program and its descendants.
 #[derive(Debug)]
 pub(crate) struct Process {
     running: Running,
+    /// Counted anew for each process.
+    pub(crate) ids: Ids,
     /// Bytes of the program's stdout, in whole lines or not.
     heard: Vec<u8>,
     /// The number of bytes returned as lines.
@@ -88,18 +60,19 @@ impl Process {
         gate: &Outgoing,
         program: &Program,
         digest: &str,
-    ) -> Result<Self, Lost> {
-        let broker = gate.broker().ok_or(Lost::NoSandbox)?;
+    ) -> Result<Self, Fault> {
+        let broker = gate.broker().ok_or(Fault::NoSandbox)?;
         let mut running = match broker.program(program, digest).await {
             Ok(running) => running,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return Err(Lost::Other);
+                return Err(Fault::OtherProgram);
             }
             Err(error) => return Err(not_started(&error)),
         };
         let complaints = Complaints::of(&program.name, running.stderr.take());
         Ok(Self {
             running,
+            ids: Ids::default(),
             heard: Vec::new(),
             given: 0,
             looked_at: 0,
@@ -110,8 +83,8 @@ impl Process {
     }
 
     /// The digest that a program has now.
-    pub(crate) async fn identify(gate: &Outgoing, program: &Program) -> Result<String, Lost> {
-        let broker = gate.broker().ok_or(Lost::NoSandbox)?;
+    pub(crate) async fn identify(gate: &Outgoing, program: &Program) -> Result<String, Fault> {
+        let broker = gate.broker().ok_or(Fault::NoSandbox)?;
         broker.identify(program).await.map_err(|error| not_started(&error))
     }
 
@@ -122,9 +95,9 @@ impl Process {
         id: u64,
         request: &Value,
         aside: &mut Aside<'_>,
-    ) -> Result<Value, Lost> {
+    ) -> Result<Value, Fault> {
         let answer = self.answered(gate, id, request, aside).await;
-        if matches!(answer, Err(Lost::Ended | Lost::Fault(Fault::Broken(_)))) {
+        if matches!(answer, Err(Fault::Ended | Fault::Broken(_))) {
             self.complaints.log(gate).await;
         }
         answer
@@ -136,10 +109,10 @@ impl Process {
         id: u64,
         request: &Value,
         aside: &mut Aside<'_>,
-    ) -> Result<Value, Lost> {
+    ) -> Result<Value, Fault> {
         if self.answers && self.has_ended().await {
-            // The call was not made, so another process may make it.
-            return Err(Lost::EndedBefore);
+            // The call was not made: another process takes its place.
+            return Err(Fault::EndedBefore);
         }
         self.tell(gate, request).await?;
         loop {
@@ -156,7 +129,7 @@ impl Process {
                     // For the operator: a program that logs on stdout is a common mistake.
                     self.log_stray(gate, &line);
                     match is_of_protocol(&line) {
-                        true => return Err(Fault::Broken(why).into()),
+                        true => return Err(Fault::Broken(why)),
                         false => continue,
                     }
                 }
@@ -168,7 +141,7 @@ impl Process {
                 match message {
                     Message::Answer(Some(own), answer) if own == id => {
                         self.answers = true;
-                        return answer.map_err(|error| Fault::Rpc(error).into());
+                        return answer.map_err(Fault::Rpc);
                     }
                     // A late or forged answer is dropped.
                     Message::Answer(..) => {}
@@ -193,11 +166,11 @@ impl Process {
     }
 
     /// Writes one line.
-    pub(crate) async fn tell(&mut self, gate: &Outgoing, message: &Value) -> Result<(), Lost> {
+    pub(crate) async fn tell(&mut self, gate: &Outgoing, message: &Value) -> Result<(), Fault> {
         let line = format!("{message}\n");
         gate.sent(line.len())?;
-        let stdin = self.running.stdin.as_mut().ok_or(Lost::Ended)?;
-        stdin.write_all(line.as_bytes()).await.map_err(|_| Lost::Ended)
+        let stdin = self.running.stdin.as_mut().ok_or(Fault::Ended)?;
+        stdin.write_all(line.as_bytes()).await.map_err(|_| Fault::Ended)
     }
 
     /// Ends the program with its descendants: first by closing its input, if there is time.
@@ -219,7 +192,7 @@ impl Process {
     }
 
     /// The next line, without the spaces at its end.
-    async fn line(&mut self, gate: &Outgoing) -> Result<Vec<u8>, Lost> {
+    async fn line(&mut self, gate: &Outgoing) -> Result<Vec<u8>, Fault> {
         loop {
             let fresh = self.heard.get(self.looked_at..).unwrap_or_default();
             if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
@@ -236,19 +209,19 @@ impl Process {
             self.given = 0;
             self.looked_at = self.heard.len();
             if self.heard.len() > MAX_MESSAGE {
-                return Err(Fault::Broken("a message is too long").into());
+                return Err(Fault::Broken("a message is too long"));
             }
-            let stdout = self.running.stdout.as_mut().ok_or(Lost::Ended)?;
+            let stdout = self.running.stdout.as_mut().ok_or(Fault::Ended)?;
             match stdout.read_buf(&mut self.heard).await {
-                Ok(0) | Err(_) => return Err(Lost::Ended),
+                Ok(0) | Err(_) => return Err(Fault::Ended),
                 Ok(count) => gate.received(count)?,
             }
         }
     }
 }
 
-fn not_started(error: &std::io::Error) -> Lost {
-    Lost::NotStarted(Shown::clipped(&error.to_string(), 1_000).to_string())
+fn not_started(error: &std::io::Error) -> Fault {
+    Fault::NotStarted(Shown::clipped(&error.to_string(), 1_000).to_string())
 }
 
 impl Complaints {

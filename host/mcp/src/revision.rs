@@ -17,7 +17,7 @@ pub enum Revision {
 }
 
 /// The dated names that a server with sessions may choose: only features of the newest are used.
-pub(crate) const OF_SESSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const OF_SESSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The fields of each request that name the client.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";

@@ -130,8 +130,8 @@ impl Connection {
     /// The demand of a server that is asked without a token.
     async fn challenge(&self, gate: &Outgoing) -> Result<Challenge, AuthError> {
         let listed = async {
-            let mut address = self.opening().begin(gate).await?;
-            self.opening().listed(gate, &mut address).await
+            let mut server = self.opening().begin(gate).await?;
+            self.opening().listed(gate, &mut server).await
         };
         match listed.await {
             // The server may want a token for calls alone.

@@ -60,6 +60,11 @@ impl<'a> Talk<'a> {
         Self { server, answers, progress, waits, forms, samples, person }
     }
 
+    /// Whether any request of the server is granted.
+    pub(crate) fn grants_something(&self) -> bool {
+        self.server.granted.is_something()
+    }
+
     /// The answer to a request of the server.
     pub(crate) async fn reply(
         &self,
