@@ -12,7 +12,7 @@ use super::builtin_tools::{BUILTIN_TOOLS, WORKTREE};
 use super::limit_words::{self, MAX_NAME};
 use super::narrowed::delegate_nothing;
 use super::says::Says;
-use super::stated_fields::{STATED, States};
+use super::stated_fields::{States, stated_names};
 use super::tool_list::ToolList;
 use super::words::{flat, is_crossed_out};
 use super::{NotKept, SubagentsAsk};
@@ -56,7 +56,7 @@ fn states(key: &str) -> Option<States> {
         return None;
     }
     let plain = flat(key);
-    STATED.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(states, _)| *states)
+    stated_names().find(|(_, name)| *name == plain).map(|(states, _)| states)
 }
 
 /// The field that a key misspells by one edit: a letter inserted, missing, replaced, or swapped with its
@@ -70,7 +70,7 @@ pub(super) fn misspelt(key: &str) -> Option<&'static str> {
         return None;
     }
     let plain = flat(key);
-    let names = STATED.iter().flat_map(|(_, names)| names.iter().copied());
+    let names = stated_names().map(|(_, name)| name);
     let mut names = names.filter(|name| name.len() >= LONG || SHORT.contains(name));
     names.find(|name| strsim::damerau_levenshtein(&plain, name) == 1)
 }
@@ -317,9 +317,11 @@ mod tests {
         }
         assert!(!is_stated("-bash"));
         assert!(!is_stated("maximum") && !is_stated("max_tokens"));
-        let names = || STATED.iter().flat_map(|(_, names)| names.iter());
-        let once: std::collections::BTreeSet<_> = names().collect();
-        assert_eq!(once.len(), names().count());
+        let once: std::collections::BTreeSet<_> = stated_names().map(|(_, name)| name).collect();
+        assert_eq!(once.len(), stated_names().count());
+        assert!(
+            once.iter().all(|name| *name == flat(name) && !name.is_empty()) && once.len() > 280
+        );
     }
 
     #[test]

@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The longest text that is split without blanks or capitals, for example `skiptools`.
+use super::stated_fields::StatedFields;
+
+/// The longest text cut without blanks or capitals, for example `skiptools`.
 const MAX_JOINED: usize = 40;
 
 /// A set of words of one table.
@@ -49,6 +51,7 @@ pub(super) struct Tables {
     pub(super) switches: Words,
     /// Keys that limit nothing here, each with the reason.
     pub(super) no_limits: BTreeMap<String, String>,
+    pub(super) stated: Vec<StatedFields>,
 }
 
 /// The tables, normalized like the compared texts; `None` = they cannot be parsed, and then every key

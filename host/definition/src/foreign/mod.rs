@@ -1,50 +1,87 @@
 //! The tools of other programs: the names and arguments under which an agent's author wrote of them, and the
 //! belljar tool and arguments that each becomes.
 //!
-//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) maps a name in a file's `tools` to a right; this table maps the same
-//! tool to the alias that is offered to the model. A system prompt that mentions `Read` and `file_path` thus
-//! stays true, word for word. This module is data only: `belljar-agent` translates calls with the table.
+//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) says what a name in a file's `tools` gives; this table
+//! says under which alias such a tool is offered to the model, so that a system prompt that
+//! speaks of `Read` and `file_path` stays true, word for word. The tables are data,
+//! `tables/foreign/*.toml`, read once; `belljar-agent` translates calls by them.
 
-mod claude_code;
-mod copilot;
-mod gemini_cli;
-mod opencode;
-mod pi;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Deserializer};
 
 use crate::Dialect;
 
-/// One tool under the name in its author's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The file of each dialect that has tools.
+const FILES: [(Dialect, &str); 5] = [
+    (Dialect::ClaudeCode, include_str!("../../tables/foreign/claude_code.toml")),
+    (Dialect::OpenCode, include_str!("../../tables/foreign/opencode.toml")),
+    (Dialect::Copilot, include_str!("../../tables/foreign/copilot.toml")),
+    (Dialect::GeminiCli, include_str!("../../tables/foreign/gemini_cli.toml")),
+    (Dialect::Pi, include_str!("../../tables/foreign/pi.toml")),
+];
+
+/// The tables. A table that cannot be read has no tools, and their agents see belljar's own names. A test reads
+/// every table.
+static TABLES: LazyLock<[(Dialect, Vec<ForeignTool>); 5]> = LazyLock::new(|| {
+    FILES.map(|(dialect, text)| {
+        (
+            dialect,
+            toml::from_str::<ToolTable>(text).map_or_else(|_| Vec::new(), |table| table.tools),
+        )
+    })
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+struct ToolTable {
+    tools: Vec<ForeignTool>,
+}
+
+/// One tool under its author's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ForeignTool {
     /// The name for the model's calls, for example `Read`.
+    #[serde(deserialize_with = "keep_text")]
     pub name: &'static str,
-    /// The name of belljar's tool, for example `file_read`.
+    /// Belljar's tool.
+    #[serde(deserialize_with = "keep_text")]
     pub tool: &'static str,
     /// The description that the model reads.
+    #[serde(deserialize_with = "keep_text")]
     pub description: &'static str,
-    /// The arguments, in the order shown to the model.
+    /// Its arguments, in the order shown.
+    #[serde(default, deserialize_with = "keep_list")]
     pub arguments: &'static [Argument],
-    /// Arguments of belljar's tool that are set to fixed values unless the model's own arguments set them.
+    /// Belljar's arguments that are given where the model's own do not set them, with their
+    /// values.
+    #[serde(default, deserialize_with = "keep_given")]
     pub given: &'static [(&'static str, Given)],
 }
 
-/// One argument under the name in its author's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One argument under its author's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Argument {
     /// The name that the model writes, for example `file_path`.
+    #[serde(deserialize_with = "keep_text")]
     pub name: &'static str,
     /// The type of the value.
     pub kind: ArgumentKind,
-    /// Whether a call without this argument is malformed.
+    /// Whether a call without it is malformed.
+    #[serde(default)]
     pub required: bool,
     /// The description that the model reads.
+    #[serde(deserialize_with = "keep_text")]
     pub description: &'static str,
     /// The argument of belljar's tool that this argument becomes.
     pub becomes: Becomes,
 }
 
 /// The type of an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", bound(deserialize = "'de: 'static"))]
 pub enum ArgumentKind {
     /// A text.
     Text,
@@ -52,45 +89,57 @@ pub enum ArgumentKind {
     Number,
     /// True or false.
     Flag,
-    /// One of these words, each with the word of belljar's tool.
+    /// One of these words, each with the one that belljar's tool has for it.
+    #[serde(deserialize_with = "keep_words")]
     Word(&'static [(&'static str, &'static str)]),
     /// A list of texts.
     Texts,
     /// An object with any members.
     Object,
     /// A list of objects with these members.
+    #[serde(deserialize_with = "keep_list")]
     Items(&'static [Argument]),
 }
 
-/// The effect of an argument on the translated call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The fate of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Becomes {
     /// Belljar's argument of this name, for example `path`, with the same value.
+    #[serde(deserialize_with = "keep_text")]
     Argument(&'static str),
-    /// Belljar's argument of this name gets the only element of the list; a longer list is refused, because
-    /// one call does one thing here.
+    /// The only element of the list is belljar's argument of this name; a list of more is
+    /// refused, as one call does one thing here.
+    #[serde(deserialize_with = "keep_text")]
     OnlyElement(&'static str),
     /// The members of the list's only object become arguments of the call; a longer list is refused.
     OnlyObject,
     /// More search terms in the text argument `of`: results only from these sites, or from all others.
     Sites {
         /// The argument that holds the terms.
+        #[serde(deserialize_with = "keep_text")]
         of: &'static str,
         /// Whether only these sites are searched; otherwise they are left out.
         only: bool,
     },
-    /// Unless the value is true, the text argument of this name is literal text, not a regular expression.
+    /// Unless it is true, the text argument of this name is meant as it is, not as a regular
+    /// expression.
+    #[serde(deserialize_with = "keep_text")]
     IsPattern(&'static str),
-    /// Accepted without effect, for this reason.
+    /// Nothing: it is taken and has no effect here, for this reason.
+    #[serde(deserialize_with = "keep_text")]
     Nothing(&'static str),
-    /// A call that sets this argument is refused with this message.
+    /// Nothing, and a call that sets it is refused with these words.
+    #[serde(deserialize_with = "keep_text")]
     Never(&'static str),
 }
 
-/// A fixed value of an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A value that is always given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
 pub enum Given {
     /// A text.
+    #[serde(deserialize_with = "keep_text")]
     Text(&'static str),
     /// True or false.
     Flag(bool),
@@ -100,14 +149,8 @@ impl ForeignTool {
     /// The aliases of a dialect's tools. An unknown dialect has no aliases: its tools keep belljar's own
     /// names.
     pub fn of(dialect: Dialect) -> &'static [ForeignTool] {
-        match dialect {
-            Dialect::ClaudeCode => claude_code::TOOLS,
-            Dialect::OpenCode => opencode::TOOLS,
-            Dialect::Copilot => copilot::TOOLS,
-            Dialect::GeminiCli => gemini_cli::TOOLS,
-            Dialect::Pi => pi::TOOLS,
-            Dialect::Canonical | Dialect::SmallCode | Dialect::Unknown => &[],
-        }
+        let table = TABLES.iter().find(|(named, _)| *named == dialect);
+        table.map_or(&[], |(_, tools)| tools)
     }
 
     /// The aliases under which a tool is offered to an agent of this dialect: those that the author wrote in
@@ -146,56 +189,29 @@ impl ForeignTool {
 /// becomes a list of the values.
 pub const SELF: &str = ".";
 
-/// The description of the shell tool in every dialect.
-const SHELL: &str = "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to begin \
-    with; the working directory and variables last from call to call. The usual text and file \
-    utilities are there; git, compilers, package managers and interpreters are not, nor is the \
-    network.";
-
-/// The argument for a subagent's task.
-const PROMPT: Argument = argument(
-    "prompt",
-    ArgumentKind::Text,
-    "task",
-    "The task, complete in itself: the subagent knows nothing of this conversation.",
-)
-.required();
-
-/// The argument for facts that a subagent need not find out again. The author's program has no such argument.
-const CONTEXT: Argument = argument(
-    "context",
-    ArgumentKind::Text,
-    "context",
-    "Optional. What you know already and the subagent would otherwise have to find out again: paths and \
-     names that matter, findings so far, decisions, what was tried and failed. Pass facts, not how to work.",
-);
-
-/// The argument that names the agent to run as the subagent.
-const fn agent(name: &'static str) -> Argument {
-    let names = "The name of the agent, from the list in your instructions.";
-    argument(name, ArgumentKind::Text, "agent", names)
+/// A text of a table, kept as long as the process: each table is read once.
+fn keep_text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    Ok(String::deserialize(from)?.leak())
 }
 
-/// An argument that is only renamed.
-const fn argument(
-    name: &'static str,
-    kind: ArgumentKind,
-    becomes: &'static str,
-    description: &'static str,
-) -> Argument {
-    Argument { name, kind, required: false, description, becomes: Becomes::Argument(becomes) }
+fn keep_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<&'static [T], D::Error> {
+    Ok(Vec::deserialize(from)?.leak())
 }
 
-impl Argument {
-    /// The same argument, but a call without it is malformed.
-    const fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
+fn keep_given<'de: 'static, D: Deserializer<'de>>(
+    from: D,
+) -> Result<&'static [(&'static str, Given)], D::Error> {
+    let pairs = Vec::<(String, Given)>::deserialize(from)?.into_iter();
+    Ok(pairs.map(|(name, value)| (&*name.leak(), value)).collect::<Vec<_>>().leak())
+}
 
-    /// The same argument with another effect.
-    const fn becomes(self, becomes: Becomes) -> Self {
-        Self { becomes, ..self }
-    }
+fn keep_words<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<&'static [(&'static str, &'static str)], D::Error> {
+    let pairs = Vec::<(String, String)>::deserialize(from)?.into_iter();
+    Ok(pairs.map(|(own, here)| (&*own.leak(), &*here.leak())).collect::<Vec<_>>().leak())
 }
 
 #[cfg(test)]
@@ -207,6 +223,17 @@ mod tests {
 
     fn names(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static str> {
         ForeignTool::offered(dialect, tool, written).iter().map(|alias| alias.name).collect()
+    }
+
+    #[test]
+    fn every_table_is_of_its_schema_and_holds_tools() {
+        for (dialect, text) in FILES {
+            let table: ToolTable =
+                toml::from_str(text).unwrap_or_else(|why| panic!("{dialect}: {why}"));
+            assert_eq!(ForeignTool::of(dialect), table.tools);
+            assert!(table.tools.iter().all(|tool| !tool.name.is_empty() && !tool.tool.is_empty()));
+        }
+        assert_eq!(FILES.map(|(dialect, _)| dialect).len(), Dialect::WITH_TOOLS.len());
     }
 
     #[test]

@@ -1,98 +1,27 @@
 //! Finds requests that are far wider than the description suggests.
 
+use std::sync::LazyLock;
+
 use belljar_policy::Access;
+use serde::Deserialize;
 
 use crate::AgentDefinition;
 use crate::agent::{TOOL_ALIASES, Written};
 
-/// Beginnings of words for work that only reads.
-const READING: &[&str] = &[
-    "analy",
-    "answer",
-    "assess",
-    "audit",
-    "check",
-    "compar",
-    "critiqu",
-    "evaluat",
-    "examin",
-    "explain",
-    "find",
-    "inspect",
-    "locat",
-    "look",
-    "read",
-    "report",
-    "review",
-    "search",
-    "summar",
-    "understand",
-];
+/// Beginnings of the words in a description: the table in `tables/descriptions.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stems {
+    /// Of somebody who looks and tells, for example `review`.
+    reading: Vec<String>,
+    /// Of somebody who does more, for example `deploy`.
+    acting: Vec<String>,
+}
 
-/// Beginnings of words for work that changes, runs or fetches something. A description with one of them is
-/// not only about reading.
-const ACTING: &[&str] = &[
-    "add",
-    "apply",
-    "automat",
-    "build",
-    "chang",
-    "clean",
-    "cod",
-    "configur",
-    "coordinat",
-    "craft",
-    "creat",
-    "debug",
-    "deliver",
-    "deploy",
-    "design",
-    "develop",
-    "download",
-    "draft",
-    "edit",
-    "engineer",
-    "enhanc",
-    "execut",
-    "fetch",
-    "fix",
-    "format",
-    "generat",
-    "implement",
-    "improv",
-    "install",
-    "integrat",
-    "maintain",
-    "manag",
-    "migrat",
-    "moderniz",
-    "modif",
-    "optimi",
-    "orchestrat",
-    "patch",
-    "prepar",
-    "produc",
-    "prototyp",
-    "publish",
-    "refactor",
-    "remediat",
-    "remov",
-    "renam",
-    "repair",
-    "replac",
-    "resolv",
-    "restructur",
-    "run",
-    "scaffold",
-    "script",
-    "setup",
-    "solv",
-    "test",
-    "transform",
-    "troubleshoot",
-    "updat",
-    "writ",
-];
+/// The table; a test reads it.
+static STEMS: LazyLock<Stems> = LazyLock::new(|| toml::from_str(TABLE).unwrap_or_default());
+
+const TABLE: &str = include_str!("../../tables/descriptions.toml");
 
 /// The requests beyond reading.
 #[derive(Debug, Default)]
@@ -129,8 +58,8 @@ pub(super) fn look(definition: &AgentDefinition) -> Option<String> {
 fn only_reads(description: &str) -> bool {
     let text = description.to_lowercase();
     let words = || text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let begins = |list: &[&str]| words().any(|word| list.iter().any(|stem| word.starts_with(stem)));
-    begins(READING) && !begins(ACTING)
+    let begins = |stems: &[String]| words().any(|word| stems.iter().any(|it| word.starts_with(it)));
+    begins(&STEMS.reading) && !begins(&STEMS.acting)
 }
 
 impl Asks {
@@ -159,5 +88,20 @@ impl Asks {
             "web_fetch" | "web_search" => self.network = true,
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_stems_is_of_its_schema_and_no_stem_is_of_both_kinds() {
+        let Stems { reading, acting } = toml::from_str(TABLE).unwrap();
+        for stem in reading.iter().chain(&acting) {
+            assert!(stem.len() > 2 && stem.bytes().all(|byte| byte.is_ascii_lowercase()), "{stem}");
+            assert!(!(reading.contains(stem) && acting.contains(stem)), "{stem}");
+        }
+        assert!(only_reads("Reviews texts.") && !only_reads("Reviews texts and fixes them."));
     }
 }
