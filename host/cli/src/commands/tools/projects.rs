@@ -108,132 +108,11 @@ fn write(project: &Below, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Words that cannot name a function in one of the languages, for example `for`.
-const KEYWORDS: &[&str] = &[
-    "abstract",
-    "and",
-    "anytype",
-    "as",
-    "assert",
-    "async",
-    "await",
-    "become",
-    "bool",
-    "box",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "comptime",
-    "const",
-    "continue",
-    "crate",
-    "def",
-    "default",
-    "defer",
-    "del",
-    "delete",
-    "do",
-    "double",
-    "dyn",
-    "elif",
-    "else",
-    "enum",
-    "except",
-    "export",
-    "extends",
-    "extern",
-    "false",
-    "final",
-    "finally",
-    "float",
-    "fn",
-    "for",
-    "from",
-    "func",
-    "function",
-    "gen",
-    "global",
-    "go",
-    "goto",
-    "if",
-    "impl",
-    "import",
-    "in",
-    "int",
-    "interface",
-    "is",
-    "lambda",
-    "let",
-    "long",
-    "loop",
-    "macro",
-    "main",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "namespace",
-    "new",
-    "none",
-    "nonlocal",
-    "not",
-    "null",
-    "operator",
-    "or",
-    "orelse",
-    "override",
-    "package",
-    "pass",
-    "priv",
-    "private",
-    "protected",
-    "pub",
-    "public",
-    "raise",
-    "range",
-    "ref",
-    "register",
-    "return",
-    "select",
-    "self",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "super",
-    "switch",
-    "template",
-    "test",
-    "this",
-    "throw",
-    "tool",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "typedef",
-    "typeof",
-    "union",
-    "unsafe",
-    "unsigned",
-    "unsized",
-    "use",
-    "using",
-    "var",
-    "virtual",
-    "void",
-    "volatile",
-    "where",
-    "while",
-    "with",
-    "yield",
-];
+const KEYWORDS: &str = include_str!("keywords.txt");
 
 /// A tool's name is a function's name here, so fewer names are allowed than in the policy.
 pub(super) fn check_name(name: &str) -> Result<(), Failure> {
-    if KEYWORDS.contains(&name) {
+    if is_keyword(name) {
         return Err(Failure::usage(format!(
             "`{name}` cannot be the name of a function in every language"
         ))
@@ -245,8 +124,12 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
     let failure = Failure::usage(format!("`{}` is not a tool name", Shown::clipped(name, 80)))
         .hint("use a lower-case letter, then letters, digits and `_`, at most 64 in all");
     let meant = name.to_ascii_lowercase().replace(['-', ' ', '.'], "_");
-    let is_meant = is_name(&meant) && !KEYWORDS.contains(&meant.as_str());
+    let is_meant = is_name(&meant) && !is_keyword(&meant);
     Err(if is_meant { failure.hint(format!("such as `{meant}`")) } else { failure })
+}
+
+fn is_keyword(name: &str) -> bool {
+    KEYWORDS.split_whitespace().any(|word| word == name)
 }
 
 fn is_name(name: &str) -> bool {
