@@ -48,7 +48,7 @@ pub(crate) struct Updates {
     /// The agent's message.
     message: String,
     workspace: PathBuf,
-    /// The step that each agent is in.
+    /// The present step of each agent.
     steps: HashMap<String, u64>,
     /// The shown calls, by the calling agent and the call's id.
     shown: HashMap<(String, String), ShownCall>,

@@ -89,11 +89,11 @@ pub enum LayersError {
     /// A file or directory of belljar's own.
     #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
-        /// The step that was tried.
+        /// The failed step.
         what: &'static str,
         /// The path.
         path: PathBuf,
-        /// The reason why it failed.
+        /// The cause of the failure.
         source: io::Error,
     },
     /// The overlay fails.
@@ -161,7 +161,7 @@ impl Layers {
         Ok(overlay)
     }
 
-    /// The number of a layer that is open.
+    /// The number of an open layer.
     fn number(&self, mount: &Mount) -> usize {
         match &self.0.parent {
             Some(parent) => parent.number(mount),

@@ -9,9 +9,9 @@ use crate::limits::MAX_CHALLENGE;
 pub(crate) struct Challenge {
     /// The address of the document in which the server names its issuer.
     pub(crate) metadata: Option<String>,
-    /// The rights that a token has to have, with blanks between.
+    /// The scopes that a token must have, separated by blanks.
     pub(crate) scope: Option<String>,
-    /// The token that was there has too few rights.
+    /// True if the presented token has too few scopes.
     pub(crate) insufficient: bool,
 }
 

@@ -114,8 +114,8 @@ impl Connection {
         &self.server
     }
 
-    /// Calls a tool that was accepted. INV-311: a tool that the server now describes in other words is
-    /// refused. INV-322: whatever ends the call early ends the process of a program.
+    /// Calls an accepted tool. INV-311: a tool whose present description differs from the accepted one is
+    /// refused.
     pub async fn call(&self, tool: &ToolName, arguments: &str, spec: CallSpec<'_>) -> CallResult {
         let asked = Instant::now();
         let Some(accepted) = self.server.tools().get(tool) else {

@@ -256,8 +256,8 @@ pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Opti
     }
 }
 
-/// Returns whether a tool can be granted at all. Accepted tools are checked again, because their file could
-/// be edited.
+/// Checks that a tool can be granted at all. Accepted tools are checked again, because their file could be
+/// edited.
 pub(crate) fn check(tool: &ListedTool, server: &str) -> Result<(), String> {
     tool.own_name(server)?;
     parameters::check(&tool.schema)?;

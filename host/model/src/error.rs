@@ -16,7 +16,7 @@ pub enum ModelError {
     /// No data arrived in time. Not retried, because the caller set the time.
     #[error("the model gave nothing for {} s ({phase})", after.as_secs_f64())]
     Timeout {
-        /// The phase that was waited for.
+        /// The phase that timed out.
         phase: Phase,
         /// How long.
         after: Duration,
@@ -91,7 +91,7 @@ pub enum ModelError {
     Script(#[from] Box<ScriptMismatch>),
 }
 
-/// The phase of a call that a timeout waited for.
+/// The phases of a call that have a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The first token of the answer.

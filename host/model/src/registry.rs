@@ -26,7 +26,7 @@ pub struct Models {
     recording: Option<Recording>,
 }
 
-/// A model that was asked for.
+/// A resolved model.
 #[derive(Clone)]
 pub struct Resolved {
     /// The model.
@@ -69,7 +69,7 @@ pub enum ModelResolveError {
         "model `{request}` is not configured; add it under `[models]`, or use a role (main, fast, strong) or one of {configured}"
     )]
     Unknown {
-        /// The model that was asked for; escaped.
+        /// The requested name; escaped.
         request: String,
         /// The configured models.
         configured: String,

@@ -181,7 +181,7 @@ pub struct ToolCall {
 /// A tool's answer to one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The [`ToolCall::id`] this answers.
+    /// The [`ToolCall::id`] of the answered call.
     pub id: String,
     /// The tool's name, for example `file_read`.
     pub name: String,

@@ -45,7 +45,7 @@ pub enum ReviewError {
     Lock {
         /// The session.
         session: String,
-        /// The reason why it failed.
+        /// The cause of the failure.
         source: io::Error,
     },
     /// The overlay of a directory.

@@ -16,7 +16,7 @@ pub enum StoreError {
         what: &'static str,
         /// The path.
         path: PathBuf,
-        /// The reason why it failed.
+        /// The cause of the failure.
         source: io::Error,
     },
     /// The file is not a store of belljar, or is damaged. The file is not changed.

@@ -73,11 +73,11 @@ impl Store {
         }
     }
 
-    /// Returns whether every page and row of the file is intact.
+    /// Checks that every page and row of the file is intact.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unusable`] with the first thing that is wrong.
+    /// [`StoreError::Unusable`] with the first fault.
     pub async fn verify(&self) -> Result<(), StoreError> {
         let check = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&self.pool).await;
         let row = check.map_err(|error| self.failed("check the store", &error))?;

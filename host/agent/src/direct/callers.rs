@@ -12,14 +12,14 @@ use crate::tools::approval::asker::{Approval, Asker, Question, Said};
 /// return soon and must not wait. The sandbox bounds the number and length of reports.
 pub type DirectProgress = Arc<dyn Fn(u64, Option<u64>, &str) + Send + Sync>;
 
-/// The calls that run.
+/// The running calls.
 #[derive(Default)]
 pub(super) struct Callers(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     calls: HashMap<String, Caller>,
-    /// The calls that questions are about.
+    /// The call of each open question.
     asked: HashMap<u64, String>,
 }
 
@@ -28,7 +28,7 @@ struct Caller {
     asker: Option<Arc<dyn Asker>>,
 }
 
-/// A call that runs.
+/// A running call, removed on drop.
 pub(super) struct Entered {
     callers: Arc<Callers>,
     id: String,

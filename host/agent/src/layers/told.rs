@@ -27,7 +27,7 @@ impl Told {
         matches!(self.ended, Ended::Failed)
     }
 
-    /// A line for the parent of the subagent that worked there.
+    /// A line for the parent of the layers' subagent.
     pub(crate) fn of_child(&self) -> Option<String> {
         let guest = &self.guest;
         match &self.ended {
@@ -45,7 +45,7 @@ impl Told {
         }
     }
 
-    /// A line for the agent that entered the worktree.
+    /// A line for the agent of the worktree.
     pub(crate) fn of_worktree(&self) -> Option<String> {
         let guest = &self.guest;
         match &self.ended {

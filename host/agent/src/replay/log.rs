@@ -109,7 +109,7 @@ pub struct LoggedCourse {
 pub struct LoggedResult {
     /// The text that the model reads.
     pub content: String,
-    /// True if that is an error.
+    /// True if the result is an error.
     pub is_error: bool,
     /// The receipt; absent for a call that started subagents.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -51,8 +51,8 @@ pub enum Unasked {
 }
 
 impl ResolvedAgent {
-    /// Returns whether the agent may call a tool, with a path or a URL as target. `write`: whether writing is
-    /// meant; a tool that asks to write always means writing.
+    /// Explains whether the agent may call a tool, with a path or a URL as target, and how the operator can allow
+    /// it. `write` = the question is about writing; for a tool that requests to write, it always is.
     ///
     /// # Errors
     ///

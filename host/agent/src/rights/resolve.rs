@@ -30,7 +30,7 @@ pub struct ResolvedAgent {
     pub grants: Grants,
     /// The intersection of definition and grants; a subagent's rights are also within its parent's.
     pub rights: Rights,
-    /// The requests that are not granted.
+    /// The denied requests.
     pub narrowed: Vec<Narrowing>,
     /// The readiness of the agent at present.
     pub status: AgentReadiness,
@@ -71,7 +71,7 @@ pub enum ResolveError {
     Stopped(#[from] WorkStopped),
 }
 
-/// The remedy for a directory that is not there.
+/// The remedy for a missing directory.
 pub const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
 
 /// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at

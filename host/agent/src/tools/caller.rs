@@ -114,7 +114,7 @@ impl CallerTools {
         })
     }
 
-    /// Returns whether a call may be made at all.
+    /// Checks that a call is within the bounds, and calls the required tool, if any.
     fn admit(&self, call: &ToolCall, position: usize) -> Result<(), Refusal> {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");

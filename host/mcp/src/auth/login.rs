@@ -148,12 +148,12 @@ impl Login {
         &self.address
     }
 
-    /// The issuer that is asked.
+    /// The issuer of the token.
     pub fn issuer(&self) -> &str {
         &self.issuer.issuer
     }
 
-    /// The rights that are asked for.
+    /// The requested scopes.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }

@@ -26,7 +26,7 @@ pub struct Tokens {
     /// The address for renewals.
     pub(super) endpoint: String,
     pub(super) client: Client,
-    /// The rights that were asked for.
+    /// The requested scopes.
     pub(super) scopes: Vec<String>,
     pub(super) access: String,
     pub(super) refresh: Option<String>,
@@ -90,7 +90,7 @@ impl Tokens {
         &self.issuer
     }
 
-    /// The rights that were asked for.
+    /// The requested scopes.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }

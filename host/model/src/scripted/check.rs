@@ -24,9 +24,9 @@ pub struct ScriptMismatch {
     pub spawn: u32,
     /// Number of the turn, from 1.
     pub turn: usize,
-    /// The text that the transcript expects; escaped.
+    /// The expected text; escaped.
     pub expected: String,
-    /// The text that was sent; escaped and cut short.
+    /// The received text; escaped and cut short.
     pub got: String,
 }
 

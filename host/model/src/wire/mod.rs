@@ -209,7 +209,7 @@ impl WireModel {
         Self { images, ..self }
     }
 
-    /// Returns whether requests have `stream_options`, until a server refuses them.
+    /// Sets whether requests have `stream_options`, until a server refuses the field.
     pub(crate) fn with_stream_options(self, usage: bool) -> Self {
         self.learn(Form { usage, ..self.form() });
         self

@@ -496,7 +496,7 @@ impl std::fmt::Debug for Gatekeeper {
     }
 }
 
-/// Returns whether any key is there that was not revoked.
+/// Returns whether a key exists that was not revoked.
 ///
 /// # Errors
 ///

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// How long a state is valid while a person answers.
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
-/// Unexpired used states of a tenant. INV-391: a tenant with so many waits until one expires, and no other
-/// tenant does.
+/// Most unexpired used states of a tenant. INV-391: a tenant at this bound waits until a state expires, and no
+/// other tenant waits.
 const MAX_USED: usize = 16_384;
 
 /// The used states, each until it expires.

@@ -120,7 +120,7 @@ fn has_changed(uri: &str, before: Versions, now: Versions) -> bool {
     }
 }
 
-/// Returns whether a resource is the session's own, and can change.
+/// Checks that a resource is the session's own, and can change.
 async fn own(client: &Client, uri: &str) -> Result<(), ErrorData> {
     let none = || ErrorData::resource_not_found("there is no such resource to watch", None);
     let (Named::Receipts { session } | Named::Changes { session }) =

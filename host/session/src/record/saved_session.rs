@@ -125,7 +125,7 @@ pub enum SessionError {
         session: String,
         /// The directory of the locks.
         dir: PathBuf,
-        /// The reason why it failed.
+        /// The cause of the failure.
         source: io::Error,
     },
     /// The workspace has no session.
