@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Reads a result. Content of a kind that is not known is named and left out.
+    /// Parses a result. Content of an unknown kind is named and left out.
     pub(crate) fn of(server: &str, result: &Value) -> Self {
         let mut parts = vec![Part::Text(frame(server))];
         let content = result.get("content").and_then(Value::as_array);

@@ -15,8 +15,7 @@ use crate::text::quoted;
 /// The replacement for a key in a text.
 pub(crate) const REDACTED: &str = "[key]";
 
-/// Bytes of the shortest key that texts are searched for, as of a secret: a shorter one would be
-/// found by chance.
+/// Bytes of the shortest key that texts are searched for. Eight, because a shorter key would be found by chance.
 const MIN_BYTES: usize = 8;
 
 /// Bytes of the longest key that can count as a placeholder, if it has only words. 24, because keys of

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-/// The things that a server may ask for in the midst of a call. Default: nothing.
+/// The requests that a server may make during a call. Default: none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Forms, and addresses to open, are put to a person.

@@ -1,5 +1,4 @@
-//! The scripted model: plays a transcript, and fails loudly when it is sent something else
-//! than the transcript expects.
+//! The scripted model: plays a transcript, and fails loudly on a request that differs from the transcript.
 //!
 //! # The transcript format
 //!
@@ -51,12 +50,12 @@
 //!         hang: true            # says this, then nothing until cancelled or timed out
 //! ```
 //!
-//! Where one text is asked for (`..._contains`, `contains`) a list means all of them. Texts are
-//! compared as they are, case included. A turn without `say`, `calls`, `fail` or `hang` is an
-//! error, and so are two entries for one agent and spawn index.
+//! A field for one text (`..._contains`, `contains`) may have a list, and then all texts must occur. Case
+//! matters. A turn without `say`, `calls`, `fail` or `hang` is an error, and so are two entries for one agent
+//! and spawn index.
 //!
-//! The model never sleeps; `fail` is returned as it is, without retries, because retries belong
-//! to the wire clients. A failed match does not use up the turn.
+//! The model never sleeps. A `fail` is returned at once, without retries, because retries belong to the wire
+//! clients. A failed match does not use up the turn.
 
 mod check;
 mod file;

@@ -115,7 +115,7 @@ pub(crate) async fn read(
     let described = tools::described(&ctx).await?;
     let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
     let names: Vec<String> = described.iter().map(|tool| tool.name.clone()).collect();
-    // It looks at files, and at each tool for each agent.
+    // Looked up on a thread, because files, and each tool for each agent, are read.
     let look = move |stop: &StopSignal| {
         let (host, workspace) = (service.host(), service.workspace());
         let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);

@@ -86,7 +86,7 @@ impl EventLog {
         move |event| inner.push(event)
     }
 
-    /// Hands waiting events to the store. Later writes are stored only if these events are.
+    /// Enqueues waiting events for the store. Later writes are stored only if these events are.
     pub(crate) fn flush(&self) {
         self.inner.flush();
     }

@@ -1,4 +1,4 @@
-//! Makes the nested calls of a tool during its own call, in the same task: the end of one is the end of all.
+//! Makes the nested calls of a tool during its own call, in the same task, so that all end with the outer call.
 
 use std::sync::Arc;
 
