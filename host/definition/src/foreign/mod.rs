@@ -12,27 +12,28 @@ use serde::{Deserialize, Deserializer};
 
 use crate::Dialect;
 
-/// The file of each dialect that has tools.
-const FILES: [(Dialect, &str); 5] = [
-    (Dialect::ClaudeCode, include_str!("../../tables/foreign/claude_code.toml")),
-    (Dialect::OpenCode, include_str!("../../tables/foreign/opencode.toml")),
-    (Dialect::Copilot, include_str!("../../tables/foreign/copilot.toml")),
-    (Dialect::GeminiCli, include_str!("../../tables/foreign/gemini_cli.toml")),
-    (Dialect::Pi, include_str!("../../tables/foreign/pi.toml")),
-];
+macro_rules! table {
+    ($name:literal) => {
+        LazyLock::new(|| {
+            toml::from_str(include_str!(concat!("../../tables/foreign/", $name, ".toml")))
+        })
+    };
+}
+
+/// The tools of a dialect, read when first needed.
+type Table = LazyLock<Result<ToolTable, toml::de::Error>>;
 
 /// The tables. A table that cannot be read has no tools, and their agents see belljar's own names. A test reads
 /// every table.
-static TABLES: LazyLock<[(Dialect, Vec<ForeignTool>); 5]> = LazyLock::new(|| {
-    FILES.map(|(dialect, text)| {
-        (
-            dialect,
-            toml::from_str::<ToolTable>(text).map_or_else(|_| Vec::new(), |table| table.tools),
-        )
-    })
-});
+static TABLES: [(Dialect, Table); 5] = [
+    (Dialect::ClaudeCode, table!("claude_code")),
+    (Dialect::OpenCode, table!("opencode")),
+    (Dialect::Copilot, table!("copilot")),
+    (Dialect::GeminiCli, table!("gemini_cli")),
+    (Dialect::Pi, table!("pi")),
+];
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 struct ToolTable {
     tools: Vec<ForeignTool>,
@@ -150,7 +151,7 @@ impl ForeignTool {
     /// names.
     pub fn of(dialect: Dialect) -> &'static [ForeignTool] {
         let table = TABLES.iter().find(|(named, _)| *named == dialect);
-        table.map_or(&[], |(_, tools)| tools)
+        table.and_then(|(_, table)| table.as_ref().ok()).map_or(&[], |table| &table.tools)
     }
 
     /// The aliases under which a tool is offered to an agent of this dialect: those that the author wrote in
@@ -227,13 +228,12 @@ mod tests {
 
     #[test]
     fn every_table_is_of_its_schema_and_holds_tools() {
-        for (dialect, text) in FILES {
-            let table: ToolTable =
-                toml::from_str(text).unwrap_or_else(|why| panic!("{dialect}: {why}"));
-            assert_eq!(ForeignTool::of(dialect), table.tools);
+        for (dialect, table) in &TABLES {
+            let table = table.as_ref().unwrap_or_else(|why| panic!("{dialect}: {why}"));
             assert!(table.tools.iter().all(|tool| !tool.name.is_empty() && !tool.tool.is_empty()));
+            assert!(Dialect::WITH_TOOLS.contains(dialect) && !ForeignTool::of(*dialect).is_empty());
         }
-        assert_eq!(FILES.map(|(dialect, _)| dialect).len(), Dialect::WITH_TOOLS.len());
+        assert_eq!(TABLES.each_ref().map(|(dialect, _)| *dialect), Dialect::WITH_TOOLS);
     }
 
     #[test]
