@@ -39,7 +39,7 @@ pub struct EventTooLong;
 /// assert_eq!(decoder.next_event(&mut piece)?, None);
 /// # Ok::<_, belljar_received::sse::EventTooLong>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EventDecoder {
     /// The line without its end so far.
     line: Vec<u8>,
@@ -58,15 +58,7 @@ pub struct EventDecoder {
 impl EventDecoder {
     /// A decoder at the beginning of a stream, for events of at most `most` bytes, names of fields included.
     pub fn new(most: usize) -> Self {
-        Self {
-            line: Vec::new(),
-            event: Event::default(),
-            event_bytes: 0,
-            most,
-            after_return: false,
-            begun: false,
-            takes_bare: false,
-        }
+        Self { most, ..Self::default() }
     }
 
     /// The same decoder, with two more forms of data that are not of the format: JSON without the name of a
@@ -122,8 +114,10 @@ impl EventDecoder {
             }
         }
         let event = if line.is_empty() { self.end_event() } else { None };
-        self.event_bytes = self.event_bytes.saturating_add(line.len());
-        self.set_field(line);
+        if !line.is_empty() {
+            self.event_bytes = self.event_bytes.saturating_add(line.len());
+            self.set_field(line);
+        }
         // Keeps the allocation for the next line.
         self.line = held;
         self.line.clear();
@@ -161,7 +155,10 @@ impl EventDecoder {
     }
 
     fn end_event(&mut self) -> Option<Event> {
-        self.event_bytes = 0;
+        // A peer may send nothing but blank lines, so that each has to be cheap.
+        if take(&mut self.event_bytes) == 0 {
+            return None;
+        }
         Some(take(&mut self.event)).filter(|event| *event != Event::default())
     }
 }

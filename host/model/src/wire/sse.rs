@@ -8,6 +8,9 @@ use belljar_received::sse::{Event, EventDecoder, EventTooLong};
 use crate::ModelError;
 use crate::limits::{MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
 
+/// The reader of each event: the type of the event, empty if it has none, and the data.
+type ReadEvent<'a> = dyn FnMut(&str, &str) -> Result<(), ModelError> + 'a;
+
 /// The state between two chunks of a stream.
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
@@ -32,12 +35,11 @@ impl From<EventTooLong> for ModelError {
 }
 
 impl SseDecoder {
-    /// Adds bytes, and passes every event that is now complete to `each`: its type (empty if not stated) and
-    /// its data.
+    /// Takes the next bytes and gives every event that they complete to `each`.
     pub(crate) fn push(
         &mut self,
         mut chunk: &[u8],
-        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
+        each: &mut ReadEvent<'_>,
     ) -> Result<(), ModelError> {
         self.total_bytes = self.total_bytes.saturating_add(chunk.len());
         if self.total_bytes > MAX_RESPONSE_BYTES {
@@ -49,32 +51,21 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Ends the stream. Passes on the last event even if the blank line after it is missing, and an event
-    /// that waits for the other half of a surrogate pair.
-    pub(crate) fn end(
-        &mut self,
-        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
-    ) -> Result<(), ModelError> {
+    /// Nothing more comes: gives the last event, should the blank line behind it be missing, and an event that
+    /// waits for the other half of a pair.
+    pub(crate) fn end(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         if let Some(event) = self.events.end() {
             self.pass_on(&event, each)?;
         }
         self.joiner.end(each)
     }
 
-    /// Ends a stream that broke off. Passes on only an event that waits for the other half of a surrogate
-    /// pair.
-    pub(crate) fn release(
-        &mut self,
-        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
-    ) -> Result<(), ModelError> {
+    /// The stream broke off: gives an event that waits for the other half of a pair, and no more.
+    pub(crate) fn release(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         self.joiner.end(each)
     }
 
-    fn pass_on(
-        &mut self,
-        event: &Event,
-        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
-    ) -> Result<(), ModelError> {
+    fn pass_on(&mut self, event: &Event, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         let Some(data) = &event.data else { return Ok(()) };
         self.joiner.push(&decode_text(&event.name)?, &decode_text(data)?, each)
     }
