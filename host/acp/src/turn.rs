@@ -8,7 +8,6 @@ use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionUp
 use belljar_agent::{Brought, Outcome, Staying};
 use belljar_policy::Shown;
 use belljar_session::{Head, RunningTurn, TurnRequest};
-use serde_json::json;
 
 use crate::commands;
 use crate::door::{ACTOR, Connection, Door};
@@ -62,11 +61,10 @@ pub(crate) async fn say(
         brought: Brought { images: prompt.images, ..Brought::default() },
         actor: ACTOR.to_owned(),
         kept: Staying::All,
+        door: "acp",
         ..TurnRequest::default()
     };
     let turn = door.service.begin(request).await.map_err(|error| of_service(&error))?;
-    let object = format!("session {} message {}", turn.session, turn.message);
-    door.service.audit(ACTOR, "chat", object, json!({"by": "acp"}));
     let watching = prompting.cancel.clone();
     let (service, id) = (door.service.clone(), session.id.clone());
     // Also if cancelled before the beginning.

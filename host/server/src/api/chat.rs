@@ -7,10 +7,9 @@ use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use belljar_session::{RunningTurn, SessionEvent};
-use tracing::Instrument as _;
 
 use crate::api::questions;
-use crate::api::turn::{Answered, ChatBody, note_begun};
+use crate::api::turn::{Answered, ChatBody};
 use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonBody, accepts, json_as};
@@ -31,19 +30,11 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     let wants_stream = accepts(request.headers(), EVENT_STREAM);
     let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
     let (stream, wait) = (body.stream || wants_stream, body.wait);
-    let request = body.request(&ctx.caller)?;
+    let request = body.request(&ctx.caller, "http")?;
     if let Some(session) = &request.session {
         ctx.session(session).await?;
     }
-    // In a task, so that the audit line is written even if the caller goes away meanwhile.
-    let beginning = async move {
-        let turn = ctx.service.begin(request).await?;
-        note_begun(&ctx, &turn, "http").await;
-        Ok::<_, Problem>((ctx, turn))
-    };
-    let begun = tokio::spawn(beginning.in_current_span()).await;
-    let begun = begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
-    let (ctx, turn) = begun??;
+    let turn = ctx.service.begin(request).await?;
     if stream {
         let about = turn.clone();
         return Ok(named(&about, streamed(ctx, turn)));

@@ -6,18 +6,15 @@ use belljar_policy::{LIMITS, LimitsRequest, Shown};
 use belljar_session::{History, RunningTurn, TurnRequest};
 use belljar_store::{MessageStatus, Store, StoredMessage};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::api::questions::QuestionBody;
-use crate::app::Ctx;
 use crate::http::auth::Caller;
 use crate::http::ids::is_id;
 use crate::http::page::MOST;
 use crate::http::problem::Problem;
-use crate::routes::Op;
 
 /// Most characters of the name of an agent or a model.
 const MAX_NAME: usize = 200;
@@ -140,8 +137,12 @@ pub(crate) struct Counted {
 }
 
 impl ChatBody {
-    /// Converts to a turn, after a check of the form.
-    pub(crate) fn request(self, caller: &Caller) -> Result<TurnRequest, Problem> {
+    /// The turn of this entrance, checked for its form.
+    pub(crate) fn request(
+        self,
+        caller: &Caller,
+        door: &'static str,
+    ) -> Result<TurnRequest, Problem> {
         if self.text.trim().is_empty() {
             return Err(Problem::invalid("`text` is blank").hint("say what the agent should do"));
         }
@@ -160,6 +161,7 @@ impl ChatBody {
             text: self.text,
             history: self.history,
             actor: caller.actor.to_string(),
+            door,
             ..TurnRequest::default()
         })
     }
@@ -191,14 +193,6 @@ fn limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
         }
     }
     Ok(limits)
-}
-
-/// Writes the beginning of a turn to the audit log, with the entrance.
-pub(crate) async fn note_begun(ctx: &Ctx, turn: &RunningTurn, by: &str) {
-    let Ctx { app, caller, .. } = ctx;
-    let object = format!("session {} message {}", turn.session, turn.message);
-    let detail = json!({ "by": by });
-    app.audit(caller, Op::Chat.name(), object, detail).await;
 }
 
 impl Answered {
@@ -257,11 +251,12 @@ fn unfinished(session: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn problem(body: serde_json::Value) -> Option<u16> {
         let caller = Caller::for_tests();
         let body: ChatBody = serde_json::from_value(body).unwrap();
-        body.request(&caller).err().map(|problem| problem.kind().row().status)
+        body.request(&caller, "http").err().map(|problem| problem.kind().row().status)
     }
 
     #[test]

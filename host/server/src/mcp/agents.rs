@@ -183,20 +183,10 @@ async fn begin(client: &Client, name: &str, arguments: &str) -> Result<RunningTu
         context,
         entrance: serde_json::to_value(Note { wire: NoteWire::Mcp }).ok(),
         actor: client.actor.to_string(),
+        door: "mcp",
         ..TurnRequest::default()
     };
-    let (service, actor) = (client.service.clone(), Arc::clone(&client.actor));
-    // In a task: the audit line is written even if the client goes away meanwhile.
-    let beginning = client.service.spawn(async move {
-        let turn = service.begin(request).await?;
-        let object = format!("session {} message {}", turn.session, turn.message);
-        service.audit(&actor, "chat", object, json!({"by": "mcp"}));
-        Ok::<_, ServiceError>(turn)
-    });
-    let begun = beginning
-        .await
-        .map_err(|_| ErrorData::internal_error("the server failed; its log says why", None))?;
-    begun.map_err(|error| refused(&error))
+    client.service.begin(request).await.map_err(|error| refused(&error))
 }
 
 /// Waits for the end of a turn, reports progress, and passes on questions.

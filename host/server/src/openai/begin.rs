@@ -7,7 +7,6 @@ use belljar_session::{RunningTurn, ServiceError, TurnRequest};
 use tracing::Instrument as _;
 
 use crate::api::grants::find;
-use crate::api::turn::note_begun;
 use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
 use crate::openai::errors;
@@ -39,10 +38,11 @@ pub(crate) struct Begun {
     pub(crate) awaited: Awaited,
 }
 
-/// Begins a turn, with an audit line even if the caller disconnects meanwhile.
+/// Begins a turn, with [`Awaited`] even if its caller goes away meanwhile.
 pub(crate) async fn begin(ctx: Ctx, to_begin: ToBegin) -> Result<Begun, Problem> {
     let beginning = async move {
-        let ToBegin { request, model, by, left, stays } = to_begin;
+        let ToBegin { mut request, model, by, left, stays } = to_begin;
+        request.door = by;
         let unfit = |unfit| unfit_at(unfit, by, &left);
         let bytes = request.brought.memory(&ctx.caller.tenant).await;
         let bytes = bytes.map_err(|error| match error {
@@ -59,7 +59,6 @@ pub(crate) async fn begin(ctx: Ctx, to_begin: ToBegin) -> Result<Begun, Problem>
             other => errors::of_service(other, &model),
         })?;
         let awaited = if stays { Awaited::by_nobody() } else { Awaited::by_caller(&ctx, &turn) };
-        note_begun(&ctx, &turn, by).await;
         Ok(Begun { ctx, turn, awaited })
     };
     let begun = tokio::spawn(beginning.in_current_span()).await;

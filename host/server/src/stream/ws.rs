@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::turn::{Answered, ChatBody, note_begun};
+use crate::api::turn::{Answered, ChatBody};
 use crate::api::{questions, running};
 use crate::app::Ctx;
 use crate::http::auth::{SUBPROTOCOL, offered};
@@ -40,6 +40,9 @@ use crate::stream::pump::Bounded;
 /// The subprotocol to offer besides `bearer.<key>`, because browsers require the server to choose one of the
 /// offered.
 const PROTOCOL: &str = "belljar.v1";
+
+/// This entrance, as the audit log names it.
+const WEBSOCKET: &str = "websocket";
 
 /// Most bytes of a message from a client: a long task.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -310,7 +313,7 @@ impl Connection {
 
     async fn note(&self, op: Op, object: String) {
         let Ctx { app, caller, .. } = &*self.ctx;
-        let detail = json!({ "by": "websocket" });
+        let detail = json!({ "by": WEBSOCKET });
         app.audit(caller, op.name(), object, detail).await;
     }
 
@@ -330,7 +333,7 @@ impl Connection {
     }
 
     async fn chat(&mut self, id: Option<String>, body: ChatBody) -> Result<(), Problem> {
-        let request = body.request(&self.ctx.caller)?;
+        let request = body.request(&self.ctx.caller, WEBSOCKET)?;
         if let Some(session) = &request.session {
             self.ctx.session(session).await?;
         }
@@ -342,7 +345,6 @@ impl Connection {
         }
         let turns = TurnOf(Arc::clone(&self.turns));
         let turn = self.ctx.service.begin(request).await?;
-        note_begun(&self.ctx, &turn, "websocket").await;
         let (session, message) = (turn.session.clone(), turn.message.clone());
         self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
         if !self.is_watched(&turn.session) {

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use belljar_model::{Message, ModelRole};
 use belljar_policy::ShownPath as _;
 use belljar_store::{
-    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, UsagePart,
-    Write,
+    AuditEntry, MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession,
+    UsagePart, Write,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::{self, CompactProblem, Work};
@@ -61,6 +61,8 @@ pub struct SavedSession {
     kind: SessionKind,
     /// The sender of the messages.
     actor: String,
+    /// The entrance that turns are audited with; `None` = no line in the audit log.
+    door: Option<&'static str>,
     /// The directory of this tenant's overlays, once opened.
     layers: Option<TenantLayers>,
     open: Option<OpenSession>,
@@ -136,15 +138,14 @@ pub enum SessionError {
 impl SavedSession {
     /// Creates a session. Nothing is stored before its first turn.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        let actor = LOCAL.to_owned();
-        let kind = SessionKind::Chat;
         Self {
             store,
             clock,
             hub: Arc::default(),
             name: None,
-            kind,
-            actor,
+            kind: SessionKind::Chat,
+            actor: LOCAL.to_owned(),
+            door: None,
             layers: None,
             open: None,
         }
@@ -162,9 +163,11 @@ impl SavedSession {
         self
     }
 
-    /// Sets the sender of later messages, for the audit log, for example `key:<id>`. Default: `local`.
-    pub(crate) fn by(&mut self, actor: &str) -> &mut Self {
+    /// Sets the sender of later messages, for example `key:<id>`, and the entrance that their turns have in
+    /// the audit log. Default: `local`, and no line there.
+    pub(crate) fn by(&mut self, actor: &str, door: Option<&'static str>) -> &mut Self {
         actor.clone_into(&mut self.actor);
+        self.door = door;
         self
     }
 
@@ -314,6 +317,16 @@ impl SavedSession {
             row(&turn.message, Role::Assistant, MessageStatus::InFlight, awaited, known),
         ];
         writes.push(Write::AppendMessages { session: session.clone(), messages });
+        if let Some(door) = self.door {
+            writes.push(Write::Audit(AuditEntry {
+                id: self.new_id(),
+                at: self.now(),
+                actor: self.actor.clone(),
+                action: "chat".to_owned(),
+                object: format!("session {session} message {}", turn.message),
+                detail: json!({"by": door}),
+            }));
+        }
         if let Some(brought) = &turn.begun.brought {
             let (now, new_id) = (self.now(), || self.new_id());
             let attachments = images::files(&self.store, &session, brought, now, new_id).await?;

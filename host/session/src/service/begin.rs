@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use belljar_definition::AgentReadiness;
 use belljar_policy::{Caps, LimitsRequest, Shown};
 use belljar_store::{SessionKind, StoredSession};
-use belljar_work::WorkKind;
+use belljar_work::{WorkError, WorkKind};
 use tracing::Instrument as _;
 
 use super::admission::Permit;
@@ -58,9 +58,17 @@ pub(super) struct Admitted {
 }
 
 impl Service {
-    /// Stores the message and the placeholder of its answer, and runs the turn in a new task. When `begin`
-    /// returns, both outlive the process.
+    /// Stores the message, the placeholder of its answer and the line of the audit log, and runs the turn in a
+    /// new task. When `begin` returns, all of them outlive the process; a caller who goes away meanwhile
+    /// changes nothing.
     pub async fn begin(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
+        let service = self.clone();
+        let beginning = async move { service.begin_here(request).await };
+        let begun = self.spawn(beginning.in_current_span()).await;
+        begun.map_err(|_| WorkError::Panicked { kind: "beginning a turn" })?
+    }
+
+    async fn begin_here(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;
         check(&request, inner.store.tenant()).await?;
@@ -99,7 +107,8 @@ impl Service {
         }
         let needed = || least_tokens(&admitted.host, &conversation, &words);
         inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
-        let turn = saved.by(&request.actor).say_with(&conversation, words).await?;
+        let saved_by = saved.by(&request.actor, Some(request.door));
+        let turn = saved_by.say_with(&conversation, words).await?;
         Ok(inner.run(claim, admitted, saved, conversation, turn, kept))
     }
 }

@@ -108,7 +108,7 @@ impl Inner {
         let Some(turn) = past.unfinished.take() else { return Ok(None) };
         let agent = Arc::clone(&admitted.agent);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
-        saved.by(&begun.actor.unwrap_or_default());
+        saved.by(&begun.actor.unwrap_or_default(), None);
         Ok(Some(self.run(claim, admitted, saved, conversation, turn, Staying::All)))
     }
 }

@@ -66,6 +66,8 @@ pub struct TurnRequest {
     pub history: History,
     /// The sender, for the audit log: `key:<id>` or `local`.
     pub actor: String,
+    /// The entrance, for the audit log, for example `http`.
+    pub door: &'static str,
 }
 
 /// The parts of a session to change; `None` = unchanged.

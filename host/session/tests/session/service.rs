@@ -476,3 +476,45 @@ async fn a_turn_is_sent_the_history_that_it_asks_for() {
     assert_eq!(preview(History::Compacted).await, (5, false));
     assert_eq!(preview(History::Whole).await, (9, false));
 }
+
+/// The lines of the audit log about turns that began, the oldest first.
+async fn begun(store: &Store) -> Vec<(String, Value)> {
+    let lines = store.audit_of(None, Some("chat"), None, 10, i64::MAX).await.unwrap().rows;
+    lines.into_iter().rev().map(|line| (line.object, line.detail)).collect()
+}
+
+#[tokio::test]
+async fn a_turn_begins_with_its_line_in_the_audit_log_and_goes_on_without_its_caller() {
+    let questions = questions().await;
+    let request = || TurnRequest { door: "http", ..ask("scout") };
+    let turn = questions.service.begin(request()).await.unwrap();
+    let of = |session: &str, message: &str| format!("session {session} message {message}");
+    let line = (of(&turn.session, &turn.message), serde_json::json!({"by": "http"}));
+    assert_eq!(begun(&questions.store).await, std::slice::from_ref(&line));
+    turn.ended().await.unwrap();
+    // The caller goes away at once: the turn and its line are there, or neither.
+    let mut left = Box::pin(questions.service.begin(request()));
+    tokio::select! {
+        biased;
+        begun = &mut left => panic!("it does not wait: {begun:?}"),
+        () = std::future::ready(()) => {}
+    }
+    drop(left);
+    let lines = loop {
+        let lines = begun(&questions.store).await;
+        if lines.len() == 2 {
+            break lines;
+        }
+    };
+    while !questions.service.running().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let newest = questions.store.sessions(10).await.unwrap().remove(0).id;
+    let rows = questions.store.messages(&newest).await.unwrap();
+    assert_eq!(rows[1].content["text"], "found");
+    assert_eq!(lines[1].0, of(&newest, &rows[1].id));
+    assert_eq!(lines[0], line);
+    // A turn that is refused has no line.
+    questions.service.begin(ask("greedy")).await.unwrap_err();
+    assert_eq!(begun(&questions.store).await.len(), 2);
+}
