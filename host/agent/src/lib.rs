@@ -85,7 +85,7 @@ pub use rights::advice::{Advice, Unasked, missing, rule};
 pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;
 pub use rights::resolve::{
-    MAKE_IT, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
+    BlockedAgent, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
     resolve_all_until, resolve_behind, resolve_direct, resolve_entry, resolve_known, resolve_until,
 };
 pub use rights::vetting::{Vetted, VettedAgent, vetted_libraries};

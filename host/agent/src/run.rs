@@ -213,7 +213,7 @@ pub(crate) fn job(
     let RunSpec { agent, task, context, model, limits, partial, history, .. } = spec;
     let RunSpec { shorter, brought, budget, layers, .. } = spec;
     if let Err(error) = agent.runnable(partial) {
-        return Err((agent, error));
+        return Err((agent, error.into()));
     }
     let model = match model_of(&shared.host, model.as_deref(), &agent, None) {
         Ok(model) => model,

@@ -71,8 +71,22 @@ pub enum ResolveError {
     Stopped(#[from] WorkStopped),
 }
 
-/// The remedy for a missing directory.
-pub const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
+/// Why an agent is not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
+pub struct BlockedAgent {
+    /// The agent's id.
+    pub agent: AgentId,
+    /// The reasons. Foreign text: escape it before a person sees it.
+    pub reasons: Vec<String>,
+    /// The operator's remedies, for example a grant. One is enough, unless a directory is missing.
+    pub remedies: Vec<String>,
+    /// Whether a granted directory is missing.
+    pub lacks_directory: bool,
+}
+
+/// The remedy for a directory that is not there.
+pub(crate) const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
 
 /// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
 /// once.
@@ -233,27 +247,29 @@ impl ResolvedAgent {
     }
 
     /// Checks that the agent may run. `partial` allows a blocked agent to run with its remaining tools.
-    pub fn runnable(&self, partial: bool) -> Result<(), RunError> {
-        match &self.status {
-            AgentReadiness::Ready | AgentReadiness::ReadyWithWarnings { .. } => Ok(()),
-            AgentReadiness::Blocked { .. } if partial && self.may_be_partial() => Ok(()),
-            AgentReadiness::Blocked { reasons } => {
-                let mut hints = Vec::new();
-                if !self.hint.is_empty() {
-                    hints.push(format!("give it what it asks for: `{}`", self.hint));
-                }
-                if self.lacks_directory {
-                    hints.push(MAKE_IT.to_owned());
-                }
-                if self.may_be_partial() {
-                    hints.push("run it with what it is given: `--partial`".to_owned());
-                }
-                Err(RunError::Setup {
-                    message: format!("agent `{}` is blocked: {}", self.id, reasons.join("; ")),
-                    hint: (!hints.is_empty()).then(|| hints.join("\nor ")),
-                })
-            }
+    pub fn runnable(&self, partial: bool) -> Result<(), BlockedAgent> {
+        let AgentReadiness::Blocked { reasons } = &self.status else { return Ok(()) };
+        if partial && self.may_be_partial() {
+            return Ok(());
         }
+        let grant =
+            (!self.hint.is_empty()).then(|| format!("give it what it asks for: `{}`", self.hint));
+        let directory = self.lacks_directory.then(|| MAKE_IT.to_owned());
+        let part = self.may_be_partial();
+        let part = part.then(|| "run it with what it is given: `--partial`".to_owned());
+        Err(BlockedAgent {
+            agent: self.id.clone(),
+            reasons: reasons.clone(),
+            remedies: [grant, directory, part].into_iter().flatten().collect(),
+            lacks_directory: self.lacks_directory,
+        })
+    }
+}
+
+impl From<BlockedAgent> for RunError {
+    fn from(blocked: BlockedAgent) -> Self {
+        let hint = Some(blocked.remedies.join("\nor ")).filter(|hint| !hint.is_empty());
+        Self::Setup { message: blocked.to_string(), hint }
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar_definition::AgentReadiness;
 use belljar_policy::{Caps, LimitsRequest, Shown};
 use belljar_store::{SessionKind, StoredSession};
 use belljar_work::{WorkError, WorkKind};
@@ -293,10 +292,7 @@ pub(super) const REFRESH: WorkKind =
 
 /// Refuses an agent that this host cannot run at present.
 pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
-    if let AgentReadiness::Blocked { reasons } = &agent.status {
-        let (agent, reasons) = (agent.id.to_string(), reasons.clone());
-        return Err(ServiceError::Blocked { agent, reasons });
-    }
+    agent.runnable(false)?;
     match host.models.is_empty() {
         true => Err(ServiceError::NoModel),
         false => Ok(()),

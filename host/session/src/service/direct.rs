@@ -11,7 +11,7 @@ use belljar_agent::{
     Attachment, DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, Part, RunId,
     Served, caps_of_run, resolve_direct,
 };
-use belljar_definition::{AgentReadiness, builtin_tools};
+use belljar_definition::builtin_tools;
 use belljar_policy::{Level, Shown};
 use belljar_work::StopSignal;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
@@ -237,10 +237,7 @@ impl DirectSession {
         let inner = &self.inner;
         let agent = resolve_direct(host, &self.agent, &inner.workspace);
         let agent = agent.map_err(|error| ServiceError::Agent(error.to_string()))?;
-        if let AgentReadiness::Blocked { reasons } = &agent.status {
-            let (agent, reasons) = (agent.id.to_string(), reasons.clone());
-            return Err(ServiceError::Blocked { agent, reasons });
-        }
+        agent.runnable(false)?;
         let day = inner.allowance.budget(&inner.store, &*inner.clock).await?;
         let budget = day.child(Level::Session, caps_of_run(agent.rights.limits()));
         let spec = DirectSpec {

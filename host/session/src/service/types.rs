@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_agent::{Brought, BroughtError, Staying, Unfit};
+use belljar_agent::{BlockedAgent, Brought, BroughtError, Staying, Unfit};
 use belljar_changes::ChangesError;
 use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
@@ -196,6 +196,12 @@ impl From<StoreError> for ServiceError {
             StoreError::NotFound { what: "session", id } => Self::NoSession(id),
             error => Self::Store(error),
         }
+    }
+}
+
+impl From<BlockedAgent> for ServiceError {
+    fn from(blocked: BlockedAgent) -> Self {
+        Self::Blocked { agent: blocked.agent.to_string(), reasons: blocked.reasons }
     }
 }
 

@@ -153,7 +153,7 @@ fn agent(
     places: &Places,
 ) -> Result<Arc<ResolvedAgent>, Failure> {
     let agent = resolve(host, name, &places.workspace).map_err(agents::not_found)?;
-    single::runnable(&agent, partial)?;
+    agent.runnable(partial)?;
     Ok(Arc::new(agent))
 }
 

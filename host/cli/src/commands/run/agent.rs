@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_agent::{MAKE_IT, ResolvedAgent, RunSpec, resolve};
-use belljar_definition::AgentReadiness;
+use belljar_agent::{BlockedAgent, RunSpec, resolve};
 use belljar_policy::Shown;
 
 use crate::args::RunArgs;
@@ -31,7 +30,7 @@ pub(crate) fn run(
         if host.models.is_empty() {
             return Err(runner::no_model(places));
         }
-        runnable(&agent, args.partial)?;
+        agent.runnable(args.partial)?;
         let spec = RunSpec {
             context: args.context.clone(),
             model: args.model.clone(),
@@ -43,28 +42,19 @@ pub(crate) fn run(
     })
 }
 
-/// Blocked agents run only with `--partial`.
-pub(crate) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
-    let AgentReadiness::Blocked { reasons } = &agent.status else { return Ok(()) };
-    if partial && agent.may_be_partial() {
-        return Ok(());
+impl From<BlockedAgent> for Failure {
+    fn from(blocked: BlockedAgent) -> Self {
+        let mut failure =
+            Self::new(Shown::new(&blocked.to_string()).to_string()).exit(Exit::NotAllowed);
+        for (number, remedy) in blocked.remedies.into_iter().enumerate() {
+            let or = if number == 0 || blocked.lacks_directory { "" } else { "or " };
+            failure = failure.hint(format!("{or}{remedy}"));
+        }
+        if failure.hints.is_empty() {
+            let name = blocked.agent.grant_key();
+            failure =
+                failure.hint(format!("`belljar agents check {name}` shows why, with the line"));
+        }
+        failure
     }
-    let reasons = Shown::new(&reasons.join("; ")).to_string();
-    let mut failure =
-        Failure::new(format!("agent `{}` is blocked: {reasons}", agent.id)).exit(Exit::NotAllowed);
-    if !agent.hint.is_empty() {
-        failure = failure.hint(format!("give it what it asks for: `{}`", agent.hint));
-    }
-    if agent.lacks_directory {
-        failure = failure.hint(MAKE_IT);
-    }
-    if agent.may_be_partial() {
-        let or = if agent.hint.is_empty() { "" } else { "or " };
-        failure = failure.hint(format!("{or}run it with what it is given: `--partial`"));
-    }
-    if failure.hints.is_empty() {
-        let name = agent.id.grant_key();
-        failure = failure.hint(format!("`belljar agents check {name}` shows why, with the line"));
-    }
-    Err(failure)
 }
