@@ -100,11 +100,7 @@ pub(crate) async fn permission(
         choice(Approval::No, "No", PermissionOptionKind::RejectOnce),
     ];
     let chosen = choose(to, shown_in, whole(door, turn, id, call), choices).await;
-    let word = match chosen.approval() {
-        Approval::Cancelled => PersonAnswer::Cancelled,
-        word => PersonAnswer::Permission(word),
-    };
-    answer(door, turn, id, word);
+    answer(door, turn, id, PersonAnswer::Permission(chosen.approval()));
 }
 
 /// Asks the person an agent's question, if the editor supports such questions.

@@ -12,7 +12,7 @@ use belljar_session::{
 use belljar_store::MessageStatus;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult,
-    ElicitationAction, InputRequests, InputRequiredResult, MetaObject, Resource, Tool,
+    InputRequests, InputRequiredResult, MetaObject, Resource, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -253,21 +253,13 @@ async fn put(
     let form = ask::form(&question.agent, &question.kind);
     let given = match (Way::of(cx), form) {
         (Way::Now(peer), Some(form)) => {
-            let asking = peer.create_elicitation(form);
             let answer = tokio::select! {
                 biased;
                 () = cx.ct.cancelled() => return Ok(None),
                 _ = turn.ended() => return Ok(None),
-                answer = asking => answer,
+                answer = ask::put(&peer, form) => answer,
             };
-            answer.map_or(Value::Null, |answer| {
-                let action = match answer.action {
-                    ElicitationAction::Accept => "accept",
-                    ElicitationAction::Decline => "decline",
-                    _ => "cancel",
-                };
-                json!({"action": action, "content": answer.content})
-            })
+            answer.unwrap_or_default()
         }
         (Way::Later, Some(form)) => {
             let about = About::Question {

@@ -3,7 +3,8 @@
 use belljar_agent::Approval;
 use belljar_policy::Shown;
 use belljar_session::{PersonAnswer, QuestionKind};
-use rmcp::model::{ElicitRequest, ElicitRequestParams, InputRequest};
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationAction, InputRequest};
+use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 
 /// Characters of arguments in a question.
@@ -53,25 +54,38 @@ pub(super) fn request(form: ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(form))
 }
 
+/// Shows a form to the client's person; returns the client's result, or `None` without one.
+pub(super) async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<Value> {
+    let answer = peer.create_elicitation(form).await.ok()?;
+    let action = match answer.action {
+        ElicitationAction::Accept => "accept",
+        ElicitationAction::Decline => "decline",
+        _ => "cancel",
+    };
+    Some(json!({"action": action, "content": answer.content}))
+}
+
 /// The person's answer, from the client's result: `action` and, for `accept`, `content`.
+/// INV-390: a closed form is neither a refusal nor a blank answer, and an unknown action is no answer.
 pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
-    let accepted = brought["action"] == "accept";
-    let text = brought["content"]["answer"].as_str().filter(|_| accepted);
-    match kind {
-        // INV-390: a closed form is neither a refusal nor a blank answer, and an unknown action is no answer.
-        _ if !accepted && brought["action"] != "decline" => PersonAnswer::Cancelled,
-        QuestionKind::Permission { .. } => PersonAnswer::Permission(approval(text)),
-        QuestionKind::Clarify { .. } if !accepted => PersonAnswer::Declined,
-        QuestionKind::Clarify { .. } => PersonAnswer::Text(text.map(str::to_owned)),
+    let text = brought["content"]["answer"].as_str();
+    match (kind, brought["action"].as_str()) {
+        (QuestionKind::Permission { .. }, _) => PersonAnswer::Permission(permission(brought)),
+        (QuestionKind::Clarify { .. }, Some("accept")) => {
+            PersonAnswer::Text(text.map(str::to_owned))
+        }
+        (QuestionKind::Clarify { .. }, Some("decline")) => PersonAnswer::Declined,
+        (QuestionKind::Clarify { .. }, Some(_) | None) => PersonAnswer::Cancelled,
     }
 }
 
-/// INV-293: only the two words for yes are a yes.
-pub(super) fn approval(text: Option<&str>) -> Approval {
-    match text {
-        Some("yes") => Approval::Yes,
-        Some("for_run") => Approval::ForRun,
-        Some(_) | None => Approval::No,
+/// The person's word on a call, as in [`answer`]. INV-293: nothing but the two words for it is a yes.
+pub(super) fn permission(brought: &Value) -> Approval {
+    match (brought["action"].as_str(), brought["content"]["answer"].as_str()) {
+        (Some("accept"), Some("yes")) => Approval::Yes,
+        (Some("accept"), Some("for_run")) => Approval::ForRun,
+        (Some("accept" | "decline"), _) => Approval::No,
+        _ => Approval::Cancelled,
     }
 }
 
@@ -79,7 +93,7 @@ pub(super) fn approval(text: Option<&str>) -> Approval {
 mod tests {
     use super::*;
 
-    fn permission() -> QuestionKind {
+    fn shell() -> QuestionKind {
         QuestionKind::Permission {
             tool: "shell".into(),
             arguments: "{}".into(),
@@ -89,11 +103,7 @@ mod tests {
 
     #[test]
     fn nothing_but_an_accepted_yes_is_one() {
-        let word = |brought: Value| match answer(&permission(), &brought) {
-            PersonAnswer::Permission(word) => word,
-            PersonAnswer::Cancelled => Approval::Cancelled,
-            PersonAnswer::Text(_) | PersonAnswer::Declined => Approval::Nobody,
-        };
+        let word = |brought: Value| answer(&shell(), &brought).approval();
         assert_eq!(word(json!({"action": "accept", "content": {"answer": "yes"}})), Approval::Yes);
         for other in [
             json!({"action": "decline", "content": {"answer": "yes"}}),
@@ -128,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_question_is_a_form_of_the_protocol() {
-        assert!(form("mcp", &permission()).is_some());
+        assert!(form("mcp", &shell()).is_some());
         let clarify = QuestionKind::Clarify {
             question: "which\u{202e}?".into(),
             options: vec!["a".into(), "b".into()],

@@ -7,7 +7,7 @@ use belljar_agent::{Approval, Asker, DirectCall, DirectProgress, DirectTool, Que
 use belljar_policy::Shown;
 use belljar_session::{DirectDone, QuestionKind};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ElicitRequestParams, ElicitationAction, InputRequests,
+    CallToolRequestParams, CallToolResponse, ElicitRequestParams, InputRequests,
     InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken, ProtocolVersion,
     Tool, ToolAnnotations,
 };
@@ -144,14 +144,9 @@ fn allowed(
     let About::Call = client.states.open(state, bound, client.tenant())? else {
         return Err(ErrorData::invalid_params("`requestState` is not of a call", None));
     };
+    // A state without a word of the person's is no word: whoever was asked did not say no.
     let brought = answers.and_then(|answers| answers.get(PERMISSION));
-    // A state without the person's answer is no refusal.
-    let said = brought.is_some_and(|it| it["action"] == "accept" || it["action"] == "decline");
-    if !said {
-        return Ok(Approval::Cancelled);
-    }
-    let text = brought.filter(|brought| brought["action"] == "accept");
-    Ok(ask::approval(text.and_then(|brought| brought["content"]["answer"].as_str())))
+    Ok(ask::permission(brought.unwrap_or(&Value::Null)))
 }
 
 /// Passes on the reports of a running call.
@@ -244,21 +239,13 @@ impl Asker for CallAsker {
         if let Some(word) = own.then(brought).flatten() {
             return word;
         }
-        let kind = QuestionKind::Permission {
-            tool: question.tool.to_string(),
-            arguments: question.arguments.to_owned(),
-            reach: question.reach.clone(),
-        };
-        let Some(form) = ask::form(question.agent, &kind) else { return Approval::Nobody };
+        let form = ask::form(question.agent, &(&question).into());
+        let Some(form) = form else { return Approval::Nobody };
         match &self.way {
             Way::Now(peer) => {
                 let _waiting = self.waits.begin();
-                match put(peer, form).await {
-                    Said::Words(word) => ask::approval(Some(&word)),
-                    Said::Blank | Said::No => Approval::No,
-                    Said::Nobody => Approval::Nobody,
-                    Said::Cancelled => Approval::Cancelled,
-                }
+                let brought = ask::put(peer, form).await;
+                brought.map_or(Approval::Nobody, |brought| ask::permission(&brought))
             }
             Way::Later if own => {
                 *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(form);
@@ -272,23 +259,11 @@ impl Asker for CallAsker {
     /// is not asked, because earlier effects would happen twice.
     async fn clarify(&self, _id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let (question, options) = (question.to_owned(), options.to_vec());
-        let form = ask::form(agent, &QuestionKind::Clarify { question, options });
+        let kind = QuestionKind::Clarify { question, options };
+        let form = ask::form(agent, &kind);
         let (Some(form), Way::Now(peer)) = (form, &self.way) else { return Said::Nobody };
         let _waiting = self.waits.begin();
-        put(peer, form).await
-    }
-}
-
-/// Shows a form to the client's person; returns the text of its only field.
-async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Said {
-    let Ok(answer) = peer.create_elicitation(form).await else { return Said::Nobody };
-    match answer.action {
-        ElicitationAction::Accept => {
-            let content = answer.content.unwrap_or_default();
-            Said::of(content["answer"].as_str().map(str::to_owned))
-        }
-        ElicitationAction::Decline => Said::No,
-        // INV-390: closed, and not left blank.
-        _ => Said::Cancelled,
+        let brought = ask::put(peer, form).await;
+        brought.map_or(Said::Nobody, |brought| ask::answer(&kind, &brought).said())
     }
 }

@@ -58,6 +58,37 @@ pub enum PersonAnswer {
     Cancelled,
 }
 
+impl From<&Question<'_>> for QuestionKind {
+    fn from(question: &Question<'_>) -> Self {
+        Self::Permission {
+            tool: question.tool.to_string(),
+            arguments: question.arguments.to_owned(),
+            reach: question.reach.clone(),
+        }
+    }
+}
+
+impl PersonAnswer {
+    /// The word on a call.
+    pub fn approval(self) -> Approval {
+        match self {
+            Self::Permission(word) => word,
+            Self::Cancelled => Approval::Cancelled,
+            Self::Text(_) | Self::Declined => Approval::Nobody,
+        }
+    }
+
+    /// The answer to a question in words.
+    pub fn said(self) -> Said {
+        match self {
+            Self::Text(text) => Said::of(text),
+            Self::Declined => Said::No,
+            Self::Cancelled => Said::Cancelled,
+            Self::Permission(_) => Said::Nobody,
+        }
+    }
+}
+
 /// The open questions of one tenant.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
@@ -167,37 +198,21 @@ impl TurnQuestions {
 #[async_trait]
 impl Asker for TurnQuestions {
     async fn ask(&self, question: Question<'_>) -> Approval {
-        let kind = QuestionKind::Permission {
-            tool: question.tool.to_string(),
-            arguments: question.arguments.to_owned(),
-            reach: question.reach.clone(),
-        };
-        match self.put(question.id, question.agent, kind, None).await {
-            Some(PersonAnswer::Permission(word)) => word,
-            Some(PersonAnswer::Cancelled) => Approval::Cancelled,
-            Some(PersonAnswer::Text(_) | PersonAnswer::Declined) | None => Approval::Nobody,
-        }
+        let answer = self.put(question.id, question.agent, (&question).into(), None).await;
+        answer.map_or(Approval::Nobody, PersonAnswer::approval)
     }
 
     async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let (question, options) = (question.to_owned(), options.to_vec());
-        said(self.put(id, agent, QuestionKind::Clarify { question, options }, None).await)
+        let kind = QuestionKind::Clarify { question, options };
+        self.put(id, agent, kind, None).await.map_or(Said::Nobody, PersonAnswer::said)
     }
 
     async fn clarify_privately(&self, asked: PrivateQuestion<'_>) -> Said {
         let PrivateQuestion { id, agent, question, noted, options } = asked;
         let (question, options) = (question.to_owned(), options.to_vec());
         let kind = QuestionKind::Clarify { question, options };
-        said(self.put(id, agent, kind, Some(noted)).await)
-    }
-}
-
-fn said(answer: Option<PersonAnswer>) -> Said {
-    match answer {
-        Some(PersonAnswer::Text(text)) => Said::of(text),
-        Some(PersonAnswer::Declined) => Said::No,
-        Some(PersonAnswer::Cancelled) => Said::Cancelled,
-        Some(PersonAnswer::Permission(_)) | None => Said::Nobody,
+        self.put(id, agent, kind, Some(noted)).await.map_or(Said::Nobody, PersonAnswer::said)
     }
 }
 
