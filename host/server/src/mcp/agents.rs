@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_agent::{Event, EventKind, ResolvedAgent, RunStatus, resolve_all_until};
+use belljar_agent::{Event, EventKind, ResolvedAgent, resolve_all_until};
 use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::Shown;
 use belljar_session::{
@@ -362,18 +362,17 @@ pub(super) async fn result(client: &Client, stored: &StoredTurnOf) -> CallToolRe
     if !outcome.output.is_empty() {
         texts.push(ContentBlock::text(outcome.output.clone()));
     }
-    let why = match (state.status, outcome.status) {
-        (MessageStatus::InFlight, _) => Some("the server stopped before it had ended".to_owned()),
-        (MessageStatus::Interrupted, _) => Some("it was interrupted".to_owned()),
-        (_, RunStatus::Completed) => None,
-        (_, RunStatus::Partial | RunStatus::Failed | RunStatus::Cancelled) => Some(
-            outcome
-                .error
-                .as_ref()
-                .map_or_else(|| "it was cancelled".to_owned(), ToString::to_string),
-        ),
+    let error = || {
+        let error = outcome.error.as_ref();
+        error.map_or_else(|| "it was cancelled".to_owned(), ToString::to_string)
     };
-    let failed = why.is_some() && outcome.status != RunStatus::Partial;
+    let why = match state.status {
+        MessageStatus::InFlight => Some("the server stopped before it had ended".to_owned()),
+        MessageStatus::Interrupted => Some("it was interrupted".to_owned()),
+        MessageStatus::Completed => None,
+        MessageStatus::Partial | MessageStatus::Failed | MessageStatus::Cancelled => Some(error()),
+    };
+    let failed = why.is_some() && state.status != MessageStatus::Partial;
     texts.extend(why.map(|why| ContentBlock::text(format!("[{why}]"))));
     let session = &state.session.id;
     let files = client.service.store().attachments(session).await.unwrap_or_default();

@@ -1,11 +1,12 @@
 //! The answer of a chat completion.
 
 use belljar_agent::Usage;
+use belljar_store::MessageStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::openai::finished::{Finished, Standing};
+use crate::openai::finished::Finished;
 use crate::openai::ids;
 
 /// A chat completion.
@@ -107,9 +108,13 @@ impl Completion {
 
 /// The reason why an answer ends.
 pub(crate) fn finish_reason(finished: &Finished) -> &'static str {
-    match finished.standing {
+    match finished.status {
         _ if !finished.calls.is_empty() => "tool_calls",
-        Standing::Cut => "length",
-        Standing::Done | Standing::Running | Standing::Failed | Standing::Cancelled => "stop",
+        MessageStatus::Partial => "length",
+        MessageStatus::Completed
+        | MessageStatus::InFlight
+        | MessageStatus::Failed
+        | MessageStatus::Interrupted
+        | MessageStatus::Cancelled => "stop",
     }
 }

@@ -1,34 +1,19 @@
 //! A turn in OpenAI's terms: the agent's texts, the calls at the end, and the ending. Made from stored data,
 //! so an answer, a stream's end and a later read agree.
 
-use belljar_agent::{Message, RunError, RunStatus, ToolCall, Usage, frame};
+use belljar_agent::{Message, RunError, ToolCall, Usage, frame};
 use belljar_session::StoredTurnOf;
 use belljar_store::MessageStatus;
 
 use crate::http::problem::{Kind, Problem};
-
-/// The state of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// The turn runs, or waits.
-    Running,
-    /// The turn ended by itself, or with calls for its caller.
-    Done,
-    /// A limit ended the turn.
-    Cut,
-    /// The turn failed.
-    Failed,
-    /// The turn was cancelled.
-    Cancelled,
-}
 
 /// A turn.
 #[derive(Debug, Clone)]
 pub(crate) struct Finished {
     /// The agent's message, which is the run's id.
     pub(crate) message: String,
-    pub(crate) standing: Standing,
-    /// The texts of the steps, without blank ones.
+    pub(crate) status: MessageStatus,
+    /// The texts of its steps, blank ones left out.
     pub(crate) texts: Vec<String>,
     /// The calls of the caller's tools.
     pub(crate) calls: Vec<ToolCall>,
@@ -44,28 +29,22 @@ impl Finished {
     pub(crate) fn of(stored: &StoredTurnOf) -> Self {
         let turn = &stored.turn;
         let outcome = &turn.state.outcome;
-        let standing = match (turn.state.status, outcome.status) {
-            (MessageStatus::InFlight, _) => Standing::Running,
-            (MessageStatus::Interrupted, _) => Standing::Failed,
-            (_, RunStatus::Completed) => Standing::Done,
-            (_, RunStatus::Partial) => Standing::Cut,
-            (_, RunStatus::Failed) => Standing::Failed,
-            (_, RunStatus::Cancelled) => Standing::Cancelled,
-        };
-        let running = standing == Standing::Running;
+        let status = turn.state.status;
         let brought = turn.brought();
         let texts = match brought.form {
-            // Attempts without the required form are not returned.
-            _ if running || turn.state.status == MessageStatus::Interrupted => Vec::new(),
-            Some(_) if standing == Standing::Failed => Vec::new(),
+            // Attempts that had not the form are none.
+            _ if matches!(status, MessageStatus::InFlight | MessageStatus::Interrupted) => {
+                Vec::new()
+            }
+            Some(_) if status == MessageStatus::Failed => Vec::new(),
             Some(_) if !outcome.calls.is_empty() => Vec::new(),
             Some(_) => last(vec![outcome.output.clone()]),
-            None if brought.choice.is_some() && standing != Standing::Cut => Vec::new(),
+            None if brought.choice.is_some() && status != MessageStatus::Partial => Vec::new(),
             None => said(&outcome.messages, brought.history.len()),
         };
         Self {
             message: turn.message.clone(),
-            standing,
+            status,
             texts,
             calls: outcome.calls.clone(),
             error: outcome.error.clone(),
@@ -83,14 +62,14 @@ impl Finished {
     /// The problem of a turn without an answer; `None` = the turn has an answer.
     pub(crate) fn problem(&self) -> Option<Problem> {
         let why = || self.error.as_ref().map(ToString::to_string);
-        match self.standing {
-            Standing::Done | Standing::Cut => None,
-            Standing::Failed => Some(self.failed()),
-            Standing::Cancelled => {
+        match self.status {
+            MessageStatus::Completed | MessageStatus::Partial => None,
+            MessageStatus::Failed | MessageStatus::Interrupted => Some(self.failed()),
+            MessageStatus::Cancelled => {
                 let why = why().unwrap_or_else(|| "the run was cancelled".to_owned());
                 Some(Problem::new(Kind::Taken, why).code("cancelled"))
             }
-            Standing::Running => {
+            MessageStatus::InFlight => {
                 let detail = "the server stopped before this turn had ended; it is stored, and \
                               resumed when the server starts again: do not send it twice";
                 let problem = Problem::unavailable(detail, std::time::Duration::from_secs(5));

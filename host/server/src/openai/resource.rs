@@ -1,10 +1,11 @@
 //! A response in the form of the Open Responses specification: the whole resource, with its nulls.
 
+use belljar_store::MessageStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::openai::finished::{Finished, Standing};
+use crate::openai::finished::Finished;
 use crate::openai::ids;
 
 /// The parts of a request that its response repeats, and its input: stored with the turn, for this API alone.
@@ -91,8 +92,9 @@ pub(crate) struct ResponseBody {
 
 impl ResponseBody {
     pub(crate) fn of(finished: &Finished, echo: &Echo) -> Self {
-        let standing = finished.standing;
-        let (running, done) = (standing == Standing::Running, standing == Standing::Done);
+        let status = finished.status;
+        let (running, done) =
+            (status == MessageStatus::InFlight, status == MessageStatus::Completed);
         let other = |name: &str| echo.others.get(name).cloned().unwrap_or(Value::Null);
         let effort = echo.effort.as_ref();
         Self {
@@ -100,13 +102,14 @@ impl ResponseBody {
             object: "response",
             created_at: finished.began,
             completed_at: done.then_some(finished.ended),
-            status: status(standing),
-            incomplete_details: (standing == Standing::Cut).then(|| incomplete(finished)),
+            status: status_word(status),
+            incomplete_details: (status == MessageStatus::Partial).then(|| incomplete(finished)),
             model: echo.model.clone(),
             previous_response_id: echo.previous.clone(),
             instructions: echo.instructions.clone(),
             output: output(finished),
-            error: (standing == Standing::Failed).then(|| error(finished)),
+            error: matches!(status, MessageStatus::Failed | MessageStatus::Interrupted)
+                .then(|| error(finished)),
             tools: echo.tools.clone(),
             tool_choice: echo.tool_choice.clone(),
             truncation: match other("truncation") {
@@ -135,13 +138,13 @@ impl ResponseBody {
     }
 }
 
-fn status(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Running => "in_progress",
-        Standing::Done => "completed",
-        Standing::Cut => "incomplete",
-        Standing::Failed => "failed",
-        Standing::Cancelled => "cancelled",
+fn status_word(status: MessageStatus) -> &'static str {
+    match status {
+        MessageStatus::InFlight => "in_progress",
+        MessageStatus::Completed => "completed",
+        MessageStatus::Partial => "incomplete",
+        MessageStatus::Failed | MessageStatus::Interrupted => "failed",
+        MessageStatus::Cancelled => "cancelled",
     }
 }
 

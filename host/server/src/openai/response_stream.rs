@@ -1,10 +1,11 @@
 //! The stream of a response: numbered events, each with its item.
 
+use belljar_store::MessageStatus;
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
 use crate::openai::errors::ErrorBody;
-use crate::openai::finished::{Finished, Standing};
+use crate::openai::finished::Finished;
 use crate::openai::ids;
 use crate::openai::live::Wire;
 use crate::openai::resource::{Echo, ResponseBody, call_item, part, text_item};
@@ -141,16 +142,18 @@ impl Wire for ResponseStream {
         if !self.close(frames).await {
             return false;
         }
-        let kind = match finished.standing {
-            Standing::Running => {
+        let kind = match finished.status {
+            MessageStatus::InFlight => {
                 return match finished.problem() {
                     Some(problem) => self.broken(frames, &problem).await,
                     None => false,
                 };
             }
-            Standing::Done => "response.completed",
-            Standing::Cut => "response.incomplete",
-            Standing::Failed | Standing::Cancelled => "response.failed",
+            MessageStatus::Completed => "response.completed",
+            MessageStatus::Partial => "response.incomplete",
+            MessageStatus::Failed | MessageStatus::Interrupted | MessageStatus::Cancelled => {
+                "response.failed"
+            }
         };
         for place in 0..finished.calls.len() {
             if !self.call(frames, finished, place).await {

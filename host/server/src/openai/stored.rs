@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse as _, Response};
 use belljar_session::{CancelOutcome, ServiceError, StoredTurnOf};
+use belljar_store::MessageStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -9,7 +10,7 @@ use utoipa::ToSchema;
 use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, PathOf, QueryOf, Told};
-use crate::openai::finished::{Finished, Standing};
+use crate::openai::finished::Finished;
 use crate::openai::ids;
 use crate::openai::leaving::Awaited;
 use crate::openai::live::{self, Source};
@@ -217,7 +218,7 @@ impl Finished {
     /// The response as it was while the turn ran.
     pub(crate) fn running(&self) -> Self {
         Self {
-            standing: Standing::Running,
+            status: MessageStatus::InFlight,
             texts: Vec::new(),
             calls: Vec::new(),
             error: None,
