@@ -178,6 +178,38 @@ fn commands_of_a_chat_are_those_of_an_editor() {
     assert!(refused["message"].as_str().unwrap().contains("text alone"), "{refused}");
 }
 
+/// INV-304.
+#[test]
+fn an_agent_or_a_team_on_the_side_is_refused_where_a_turn_would_be() {
+    let script = "transcript: 1\nagents:\n  - agent: clerk\n    turns:\n      - say: 'Thinking. '\n        \
+                  hang: true\n  - agent: scribe\n    turns:\n      - say: Written.\n      - say: Written.\n";
+    let world = world("", "[server]\ntenant_turns = 1\ntenant_queue = 0\n");
+    agent(&world, "scribe", "tools: []");
+    let team = "name: pair\ndescription: Writes.\nstages:\n  - agent: scribe\n";
+    world.home_file("teams/pair.yaml", team);
+    world.home_file("script.yaml", script);
+    let mut editor = clerk(&world);
+    let (busy, other) = (editor.session(), editor.session());
+    let asked = editor.saying(&busy, "think");
+    editor.until(&busy, |it| it["sessionUpdate"] == "agent_message_chunk");
+    for side in ["/agent scribe write", "/team:pair write"] {
+        let prompt = json!([{"type": "text", "text": side}]);
+        let prompt = json!({"sessionId": other, "prompt": prompt});
+        let refused = editor.refused("session/prompt", prompt);
+        assert_eq!(refused["code"], -32600, "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("too many turns"), "{refused}");
+    }
+    assert_eq!(editor.words(&other), "", "nothing ran");
+    editor.notify("session/cancel", json!({"sessionId": busy}));
+    assert_eq!(editor.result(asked)["stopReason"], "cancelled", "it was not harmed");
+    for side in ["/agent scribe write", "/team:pair write"] {
+        assert_eq!(editor.say(&other, side), "end_turn");
+    }
+    let words = editor.words(&other);
+    assert!(words.contains("Written."), "{words}");
+    assert_eq!(words.matches("belljar receipts").count(), 2, "{words}");
+}
+
 /// INV-307.
 #[test]
 fn an_editor_without_notices_is_told_in_words_what_becomes_of_its_servers() {

@@ -1,4 +1,4 @@
-//! An agent that a prompt runs beside the conversation: a separate session, shown in the prompt's session.
+//! Another agent, which answers from now on or runs one task beside the conversation.
 
 use std::sync::Arc;
 
@@ -6,18 +6,16 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     CurrentModeUpdate, SessionModeId, SessionUpdate, StopReason,
 };
-use belljar_agent::{RunSpec, resolve_known};
 use belljar_policy::Shown;
-use belljar_session::run_saved;
+use belljar_session::TurnKind;
 
-use crate::beside::Beside;
 use crate::door::{Connection, Door};
 use crate::errors::invalid;
 use crate::open::Prompting;
-use crate::{modes, words};
+use crate::{beside, modes, words};
 
 /// Handles `/agent NAME`: alone, the agent answers from now on; with a task after the name, the agent runs
-/// the task on the side. INV-306: the agent has its own grants, and must be runnable.
+/// the task on the side.
 pub(crate) async fn run(
     door: &Arc<Door>,
     to: &Connection,
@@ -30,7 +28,7 @@ pub(crate) async fn run(
     }
     match task.trim() {
         "" => switch(door, to, prompting, name).await,
-        task => aside(door, to, prompting, name, task.to_owned()).await,
+        task => beside::run(door, to, prompting, TurnKind::Run, name, task.to_owned()).await,
     }
 }
 
@@ -48,22 +46,4 @@ async fn switch(
     door.send(to, session, update).await;
     door.send(to, session, words::remark(&text)).await;
     Ok(StopReason::EndTurn)
-}
-
-async fn aside(
-    door: &Arc<Door>,
-    to: &Connection,
-    prompting: &Prompting,
-    name: &str,
-    task: String,
-) -> Result<StopReason, Error> {
-    let beside = Beside { door, to, session: &prompting.session.id };
-    let host = beside.host();
-    let agent = beside.find(&host, name, resolve_known).await?;
-    let spec = RunSpec::new(Arc::new(agent), task, door.workspace().to_path_buf());
-    let (store, cancel) = (door.service.store(), prompting.cancel.clone());
-    let running = async |sink| run_saved(store, &host, spec, sink, cancel).await;
-    let saved = beside.shown(running).await?;
-    beside.says_where(&saved.outcome.run, "it").await;
-    words::reason(&saved.outcome)
 }

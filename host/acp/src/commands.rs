@@ -11,6 +11,7 @@ use belljar_agent::skills::Caller;
 use belljar_agent::{resolve_known, skills};
 use belljar_definition::CatalogEntry;
 use belljar_policy::Shown;
+use belljar_session::TurnKind;
 
 use crate::changes;
 use crate::door::{Connection, Door};
@@ -18,7 +19,7 @@ use crate::errors::{failed, invalid, of_service};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 use crate::open::Prompting;
 use crate::prompt::Prompt;
-use crate::{aside, team, turn, words};
+use crate::{aside, beside, turn, words};
 
 /// One of belljar's own commands.
 struct Row {
@@ -167,7 +168,7 @@ pub(crate) async fn perform(
     match action {
         Action::Agent => aside::run(door, to, prompting, &rest).await,
         Action::Compact => compact(door, to, prompting).await,
-        Action::Team(name) => team::run(door, to, prompting, &name, rest).await,
+        Action::Team(name) => beside::run(door, to, prompting, TurnKind::Team, &name, rest).await,
         Action::Skill(name) => {
             let prompt = with_skill(door, &name, rest, prompt)?;
             turn::say(door, to, prompting, prompt).await

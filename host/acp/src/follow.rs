@@ -2,21 +2,50 @@
 
 use std::sync::Arc;
 
+use agent_client_protocol::Error;
 use belljar_agent::Outcome;
 use belljar_session::{RunningTurn, SessionEvent, Watch};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::ask;
-use crate::door::{Connection, Door};
+use crate::door::{ACTOR, Connection, Door};
+use crate::errors::failed;
+use crate::open::Prompting;
 use crate::results::Passed;
 use crate::updates::{Out, Updates};
 
 /// The receiver of the turns' calls.
 pub(crate) type Passing = broadcast::Receiver<Arc<Passed>>;
 
-/// Shows a turn to its end: the events of `watch`, and the passing results. `None` = the process stops, or
-/// the editor has disconnected.
+/// Shows a turn in the prompt's session, from its first event to its end. A cancelled prompt cancels the turn.
+pub(crate) async fn show(
+    door: &Arc<Door>,
+    to: &Connection,
+    prompting: &Prompting,
+    turn: &RunningTurn,
+    passing: Passing,
+) -> Result<Arc<Outcome>, Error> {
+    let watching = prompting.cancel.clone();
+    let (service, id) = (door.service.clone(), turn.session.clone());
+    // Also if cancelled before the beginning.
+    let cancelling = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
+        watching.cancelled().await;
+        service.cancel(&id, ACTOR);
+    }));
+    let (shown_in, workspace) = (&prompting.session.id, door.workspace().to_path_buf());
+    let updates = Updates::new(door.client(), shown_in, &turn.message, workspace);
+    let outcome = follow(door, to, turn, turn.watch(), passing, updates).await;
+    drop(cancelling);
+    outcome.ok_or_else(|| {
+        failed(
+            "this turn was stopped before its end; it is stored, and goes on when the session is loaded",
+        )
+    })
+}
+
+/// Shows a turn to its end: the events of `watch`, and the passing results. `None` = stopped with this
+/// process, or nobody reads any more.
 pub(crate) async fn follow(
     door: &Arc<Door>,
     to: &Connection,
@@ -78,13 +107,8 @@ fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
     }
 }
 
-/// Sends updates and asks questions, each question in a separate task; `None` = the editor has disconnected.
-pub(crate) async fn emit(
-    door: &Arc<Door>,
-    to: &Connection,
-    turn: &str,
-    out: Vec<Out>,
-) -> Option<()> {
+/// Sends updates and asks questions, each question in a separate task; `None` = nobody reads any more.
+async fn emit(door: &Arc<Door>, to: &Connection, turn: &str, out: Vec<Out>) -> Option<()> {
     for one in out {
         let (door, to, turn) = (Arc::clone(door), to.clone(), turn.to_owned());
         match one {

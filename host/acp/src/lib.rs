@@ -31,7 +31,6 @@ mod places;
 mod prompt;
 mod results;
 mod serve;
-mod team;
 mod terminal;
 mod tool_call;
 mod turn;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::SessionInfoUpdate;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionUpdate, StopReason};
-use belljar_agent::{Brought, Outcome, Staying};
+use belljar_agent::{Brought, Staying};
 use belljar_policy::Shown;
-use belljar_session::{Head, RunningTurn, TurnRequest};
+use belljar_session::{Head, TurnRequest};
 
 use crate::commands;
 use crate::door::{ACTOR, Connection, Door};
-use crate::errors::{failed, not_now, of_service};
-use crate::follow::{Passing, follow};
+use crate::errors::{not_now, of_service};
+use crate::follow::{follow, show};
 use crate::limits::{MAX_PROMPTS, MAX_TITLE};
 use crate::open::{OpenSession, Prompting};
 use crate::prompt::{self, Prompt};
@@ -65,36 +65,9 @@ pub(crate) async fn say(
         ..TurnRequest::default()
     };
     let turn = door.service.begin(request).await.map_err(|error| of_service(&error))?;
-    let watching = prompting.cancel.clone();
-    let (service, id) = (door.service.clone(), session.id.clone());
-    // Also if cancelled before the beginning.
-    let cancelling = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
-        watching.cancelled().await;
-        service.cancel(&id, ACTOR);
-    }));
-    let outcome = show(door, to, session, &turn, passing).await;
-    drop(cancelling);
-    match outcome {
-        Some(outcome) => words::reason(&outcome),
-        None => Err(failed(
-            "this turn was stopped before its end; it is stored, and goes on when the session is loaded",
-        )),
-    }
-}
-
-/// Shows a turn from its first event, and the changes at the end.
-async fn show(
-    door: &Arc<Door>,
-    to: &Connection,
-    session: &OpenSession,
-    turn: &RunningTurn,
-    passing: Passing,
-) -> Option<Arc<Outcome>> {
-    let updates =
-        Updates::new(door.client(), &session.id, &turn.message, door.workspace().to_path_buf());
-    let outcome = follow(door, to, turn, turn.watch(), passing, updates).await?;
+    let outcome = show(door, to, prompting, &turn, passing).await?;
     changes::show_new(door, to, session).await;
-    Some(outcome)
+    words::reason(&outcome)
 }
 
 /// Resumes a turn that an earlier process left in a session, if any, and shows it after an event, in a

@@ -37,5 +37,6 @@ pub use review::{
 pub use service::direct::{DirectDone, DirectSession};
 pub use service::{
     Admission, CancelOutcome, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed,
-    RunningTurn, Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnRequest, Version,
+    RunningTurn, Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnKind,
+    TurnRequest, Version,
 };

@@ -13,6 +13,7 @@ use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
 use crate::record::rows::{History, PersonContent, PersonMetadata};
 use crate::record::saved_session::{Saved, SavedSession, SessionError, SessionOf};
+use crate::record::turn::{Open, Turn};
 use belljar_agent::Host;
 use belljar_agent::RunSpec;
 use belljar_agent::events::EventSink;
@@ -55,36 +56,53 @@ pub async fn run_team_saved(
     cancel: CancellationToken,
 ) -> Result<Saved<TeamOutcome>, SessionError> {
     let mut session = new_session(store, host, SessionKind::Team);
-    let name = spec.team.id.slug.to_string();
-    let of = SessionOf {
-        agent: spec.team.id.to_string(),
-        workspace: &spec.workspace,
-        model: spec.model.as_deref(),
-    };
-    let said = PersonContent { text: spec.task.clone(), context: None };
-    let begun = PersonMetadata {
-        actor: None,
-        limits: Some(spec.limits),
-        partial: Some(false),
-        history: Some(History::default()),
-        ..PersonMetadata::default()
-    };
-    let mut turn = session.begin_turn(&of, said, begun).await?;
-    let journal = session.record(&mut turn, host);
-    let layers = session.layers(host);
-    let spec = TeamSpec { layers: layers.clone(), ..spec };
-    let events = journal.events(events);
-    let run = turn.run.clone();
-    let outcome = run_team_as(&journal.host(host), spec, run, events, cancel).await;
-    if let Some(layers) = layers {
-        layers.close_for(host).await;
+    let turn = session.say_team(&spec).await?;
+    Ok(session.perform_team(turn, spec, host, events, cancel).await)
+}
+
+impl SavedSession {
+    /// Saves the task of a team, and the placeholder of the answer, as [`SavedSession::say`] does.
+    pub(crate) async fn say_team(&mut self, spec: &TeamSpec) -> Result<Turn<Open>, SessionError> {
+        let of = SessionOf {
+            agent: spec.team.id.to_string(),
+            workspace: &spec.workspace,
+            model: spec.model.as_deref(),
+        };
+        let said = PersonContent { text: spec.task.clone(), context: None };
+        let begun = PersonMetadata {
+            actor: None,
+            limits: Some(spec.limits),
+            partial: Some(false),
+            history: Some(History::default()),
+            ..PersonMetadata::default()
+        };
+        self.begin_turn(&of, said, begun).await
     }
-    let whole = outcome.to_outcome();
-    // These messages are the history of an agent that resumes this session.
-    let noted = Message::said(frame::NOTED);
-    let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
-    let unsaved = session.conclude(&journal, &whole, &added).await;
-    Ok(Saved { outcome, unsaved })
+
+    /// Runs the stored turn of a team. The result replaces the placeholder.
+    pub(crate) async fn perform_team(
+        &mut self,
+        mut turn: Turn<Open>,
+        spec: TeamSpec,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Saved<TeamOutcome> {
+        let journal = self.record(&mut turn, host);
+        let (name, layers) = (spec.team.id.slug.to_string(), self.layers(host));
+        let spec = TeamSpec { layers: layers.clone(), ..spec };
+        let (run, events) = (turn.run.clone(), journal.events(events));
+        let outcome = run_team_as(&journal.host(host), spec, run, events, cancel).await;
+        if let Some(layers) = layers {
+            layers.close_for(host).await;
+        }
+        let whole = outcome.to_outcome();
+        // For an agent that resumes this session.
+        let noted = Message::said(frame::NOTED);
+        let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
+        let unsaved = self.conclude(&journal, &whole, &added).await;
+        Saved { outcome, unsaved }
+    }
 }
 
 /// Deletes the oldest runs until `keep` ended ones are left, and returns the number of deleted runs.

@@ -294,9 +294,9 @@ impl SavedSession {
         begun: PersonMetadata,
     ) -> Result<Turn<Open>, SessionError> {
         let mut writes = Vec::with_capacity(3);
-        let (asked, message) = (self.new_id(), self.new_id());
+        let (asked, mut message) = (self.new_id(), self.new_id());
         if self.kind.is_run() && self.open.is_none() {
-            self.name.get_or_insert_with(|| message.clone());
+            message.clone_from(self.name.get_or_insert(message.clone()));
         }
         let session = self.begin(of, &said.text, &mut writes)?;
         let begun = PersonMetadata { actor: Some(self.actor.clone()), ..begun };

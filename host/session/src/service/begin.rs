@@ -13,13 +13,13 @@ use super::admission::Permit;
 use super::limits::TurnSlot;
 use super::questions::TurnQuestions;
 use super::running::{Claim, Purpose, RunningTurn};
-use super::types::{ServiceError, TurnRequest};
+use super::types::{ServiceError, TurnKind, TurnRequest};
 use super::versions::Look;
 use super::{Inner, RETRY_AFTER, Service};
 use crate::conversation::talk::Conversation;
 use crate::record::past::Past;
 use crate::record::rows::History;
-use crate::record::saved_session::{SavedSession, Words};
+use crate::record::saved_session::{Saved, SavedSession, Words};
 use crate::record::turn::{Open, Turn};
 use crate::trace;
 use belljar_agent::Asker;
@@ -27,6 +27,7 @@ use belljar_agent::Brought;
 use belljar_agent::Host;
 use belljar_agent::ResolveError;
 use belljar_agent::Staying;
+use belljar_agent::TeamSpec;
 use belljar_agent::{ResolvedAgent, preview, resolve_known};
 use belljar_agent::{RunError, RunSpec};
 use belljar_model::Message;
@@ -50,10 +51,29 @@ pub(super) enum Waits {
 }
 
 /// A turn that may run: its permit, and the version of settings and tools for the whole turn.
-pub(super) struct Admitted {
+pub(super) struct Admitted<T = ResolvedAgent> {
     pub(super) host: Arc<Host>,
-    pub(super) agent: Arc<ResolvedAgent>,
+    pub(super) found: Arc<T>,
     _places: (TurnSlot, Permit),
+}
+
+/// An agent or a team, by whose name a turn is begun.
+pub(super) trait Performer: Send + Sync + Sized + 'static {
+    /// Finds one that can be run.
+    fn find(
+        inner: &Inner,
+        host: &Arc<Host>,
+        name: &str,
+    ) -> impl Future<Output = Result<Arc<Self>, ServiceError>> + Send;
+
+    /// The most jars of a turn at a time.
+    fn jars(&self, host: &Host) -> usize;
+}
+
+/// The work of a turn that is stored.
+pub(super) enum Work {
+    Conversation(Box<Conversation>),
+    Team(Box<TeamSpec>),
 }
 
 impl Service {
@@ -85,8 +105,14 @@ impl Service {
             request.text.len().saturating_add(request.context.as_ref().map_or(0, String::len));
         let bytes = bytes.saturating_add(request.brought.bytes());
         inner.allowance.room(&inner.store, bytes).await?;
+        let kind = match request.kind {
+            TurnKind::Conversation => SessionKind::Api,
+            TurnKind::Run => SessionKind::Run,
+            TurnKind::Team => return inner.begin_team(claim, request).await,
+        };
         let admitted = inner.admitted(name, Waits::InLine).await?;
-        let (mut saved, past) = inner.open(id, known).await?;
+        let (saved, past) = inner.open(id, known).await?;
+        let mut saved = saved.of_kind(kind);
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             // The session waits for its interrupted turn to be resumed.
             return Err(ServiceError::Busy(claim.session().to_owned()));
@@ -94,7 +120,7 @@ impl Service {
         goes_on(&request, past.as_ref())?;
         let TurnRequest { model, limits, history, kept, .. } = request;
         let past = past.as_ref();
-        let agent = Arc::clone(&admitted.agent);
+        let agent = Arc::clone(&admitted.found);
         let conversation = inner.conversation(agent, model, limits, history, past).await?;
         // INV-152: after all waiting, and before anything is stored.
         let TurnRequest { text, context, brought, entrance, forget, .. } = request;
@@ -108,7 +134,8 @@ impl Service {
         inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
         let saved_by = saved.by(&request.actor, Some(request.door));
         let turn = saved_by.say_with(&conversation, words).await?;
-        Ok(inner.run(claim, admitted, saved, conversation, turn, kept))
+        let work = Work::Conversation(Box::new(conversation));
+        Ok(inner.run(claim, admitted, saved, work, turn, kept))
     }
 }
 
@@ -117,14 +144,17 @@ impl Inner {
     pub(super) fn run(
         self: &Arc<Self>,
         mut claim: Claim,
-        admitted: Admitted,
+        admitted: Admitted<impl Performer>,
         mut saved: SavedSession,
-        mut conversation: Conversation,
+        work: Work,
         turn: Turn<Open>,
         kept: Staying,
     ) -> RunningTurn {
-        let agent = conversation.agent().id.to_string();
-        let running = claim.is(&turn, agent, saved.last_event());
+        let agent = match &work {
+            Work::Conversation(conversation) => conversation.agent().id.clone(),
+            Work::Team(spec) => spec.team.id.clone(),
+        };
+        let running = claim.is(&turn, agent.to_string(), saved.last_event());
         let session = running.session.clone();
         let mut host = Host::clone(&admitted.host);
         host.asker = Arc::new(TurnQuestions {
@@ -133,13 +163,20 @@ impl Inner {
             session: session.clone(),
             message: turn.message.clone(),
         }) as Arc<dyn Asker>;
-        let agent = conversation.agent().id.slug.as_str();
-        let span = trace::turn(self.store.tenant(), &session, agent, &turn);
+        let span = trace::turn(self.store.tenant(), &session, agent.slug.as_str(), &turn);
         let (traced, tally) = (span.clone(), Arc::clone(&self.tally));
         let performing = async move {
             let cancel = claim.cancel.clone();
             let counted = tally.listening().keeping(kept);
-            let done = saved.perform(turn, &mut conversation, &host, counted, cancel).await;
+            let done = match work {
+                Work::Conversation(mut conversation) => {
+                    saved.perform(turn, &mut conversation, &host, counted, cancel).await
+                }
+                Work::Team(spec) => {
+                    let done = saved.perform_team(turn, *spec, &host, counted, cancel).await;
+                    Saved { outcome: done.outcome.to_outcome(), unsaved: done.unsaved }
+                }
+            };
             tally.ended(&done.outcome);
             if let Some(error) = &done.unsaved {
                 tracing::error!(
@@ -204,20 +241,24 @@ impl Inner {
 
     /// Waits for a turn's permit, unless new turns are refused. INV-156: the turn gets the version in force
     /// after all waiting; a changed version may need other jars, so the wait begins again.
-    pub(super) async fn admitted(
+    pub(super) async fn admitted<T: Performer>(
         self: &Arc<Self>,
         name: &str,
         waits: Waits,
-    ) -> Result<Admitted, ServiceError> {
+    ) -> Result<Admitted<T>, ServiceError> {
         let admitted = self.draining.run_until_cancelled(self.wait(name, waits));
         admitted.await.unwrap_or(Err(ServiceError::Draining))
     }
 
-    async fn wait(self: &Arc<Self>, name: &str, waits: Waits) -> Result<Admitted, ServiceError> {
+    async fn wait<T: Performer>(
+        self: &Arc<Self>,
+        name: &str,
+        waits: Waits,
+    ) -> Result<Admitted<T>, ServiceError> {
         let mut host = self.host();
-        let mut agent = self.agent(&host, name).await?;
+        let mut found = T::find(self, &host, name).await?;
         loop {
-            let waiting = self.places(jars_of(&host, &agent), waits);
+            let waiting = self.places(found.jars(&host), waits);
             tokio::pin!(waiting);
             let _places = tokio::select! {
                 biased;
@@ -231,9 +272,9 @@ impl Inner {
             };
             let now = self.host();
             if Arc::ptr_eq(&now, &host) {
-                return Ok(Admitted { host, agent, _places });
+                return Ok(Admitted { host, found, _places });
             }
-            agent = self.agent(&now, name).await?;
+            found = T::find(self, &now, name).await?;
             host = now;
         }
     }
@@ -299,16 +340,22 @@ pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), Service
     }
 }
 
-/// The largest number of simultaneous jars in a turn of this agent: its own, and the parallel subagents' down
-/// to the greatest depth. For example, 3 children at depth 1 need 4 jars.
-fn jars_of(host: &Host, agent: &ResolvedAgent) -> usize {
-    let depth = host.settings.subagents.max_depth;
-    let side_by_side = most_children(host, agent);
-    let mut jars = 1_usize;
-    for _ in 0..depth {
-        jars = jars.saturating_mul(side_by_side).saturating_add(1);
+impl Performer for ResolvedAgent {
+    async fn find(inner: &Inner, host: &Arc<Host>, name: &str) -> Result<Arc<Self>, ServiceError> {
+        inner.agent(host, name).await
     }
-    jars
+
+    /// Its own jar, and those of the parallel subagents, down to the greatest depth.
+    fn jars(&self, host: &Host) -> usize {
+        let depth = host.settings.subagents.max_depth;
+        let granted = host.settings.delegation(&self.id, self.definition.visibility);
+        let side_by_side = belljar_agent::side_by_side(&granted, &self.definition);
+        let mut jars = 1_usize;
+        for _ in 0..depth {
+            jars = jars.saturating_mul(side_by_side).saturating_add(1);
+        }
+        jars
+    }
 }
 
 /// The fewest tokens that the first step of a turn needs.
@@ -366,11 +413,6 @@ fn goes_on(request: &TurnRequest, past: Option<&Past>) -> Result<(), ServiceErro
         return Err(ServiceError::Invalid(why));
     }
     Ok(())
-}
-
-fn most_children(host: &Host, agent: &ResolvedAgent) -> usize {
-    let granted = host.settings.delegation(&agent.id, agent.definition.visibility);
-    belljar_agent::side_by_side(&granted, &agent.definition)
 }
 
 fn ends_with_results(brought: &Brought) -> bool {

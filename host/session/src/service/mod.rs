@@ -25,6 +25,7 @@ mod running;
 mod stored;
 mod summary;
 mod tally;
+mod teams;
 mod types;
 mod versions;
 
@@ -46,7 +47,7 @@ pub use self::admission::Admission;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::{CancelOutcome, RunningTurn};
 pub use self::tally::Tallied;
-pub use self::types::{Head, ServiceError, ServiceLimits, StoredTurnOf, TurnRequest};
+pub use self::types::{Head, ServiceError, ServiceLimits, StoredTurnOf, TurnKind, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::record::layers::{TenantLayers, remove_stale_layers};

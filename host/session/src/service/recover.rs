@@ -6,7 +6,7 @@ use belljar_agent::Staying;
 use belljar_store::StoredTurn;
 use serde::Deserialize;
 
-use super::begin::Waits;
+use super::begin::{Waits, Work};
 use super::running::{Claim, Purpose, Running, RunningTurn};
 use super::types::ServiceError;
 use super::{Inner, Service};
@@ -106,9 +106,10 @@ impl Inner {
         };
         // None: an older program's, and marked as interrupted already.
         let Some(turn) = past.unfinished.take() else { return Ok(None) };
-        let agent = Arc::clone(&admitted.agent);
+        let agent = Arc::clone(&admitted.found);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
         saved.by(&begun.actor.unwrap_or_default(), None);
-        Ok(Some(self.run(claim, admitted, saved, conversation, turn, Staying::All)))
+        let work = Work::Conversation(Box::new(conversation));
+        Ok(Some(self.run(claim, admitted, saved, work, turn, Staying::All)))
     }
 }

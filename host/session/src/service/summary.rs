@@ -34,7 +34,7 @@ impl Service {
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             return Err(ServiceError::Busy(session.to_owned()));
         }
-        let (agent, limits) = (std::sync::Arc::clone(&admitted.agent), LimitsRequest::default());
+        let (agent, limits) = (std::sync::Arc::clone(&admitted.found), LimitsRequest::default());
         let past = past.as_ref();
         let history = History::Compacted;
         let mut conversation = inner.conversation(agent, None, limits, history, past).await?;

@@ -36,12 +36,26 @@ pub struct ServiceLimits {
     pub storage_bytes: Option<u64>,
 }
 
+/// The work of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TurnKind {
+    /// A turn of a conversation.
+    #[default]
+    Conversation,
+    /// A run of an agent beside conversations: a session of one turn with the id of the run.
+    Run,
+    /// As [`TurnKind::Run`], of a team.
+    Team,
+}
+
 /// A person's message, which begins a turn or is only previewed.
 #[derive(Debug, Clone, Default)]
 pub struct TurnRequest {
+    /// The work. Default: a turn of a conversation; all others begin a new session.
+    pub kind: TurnKind,
     /// The session; `None` = a new one.
     pub session: Option<String>,
-    /// The agent of a new session, by name; `None` = `general-purpose`. A session keeps its own.
+    /// The agent or the team of a new session, by name; `None` = `general-purpose`. A session keeps its own.
     pub agent: Option<String>,
     /// The model of a new session, by name or alias; `None` = the agent's own.
     pub model: Option<String>,

@@ -7,9 +7,9 @@ use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::Models;
 use belljar_session::{
     Admission, History, PersonAnswer, QuestionKind, Service, ServiceError, ServiceLimits,
-    SessionEvent, TurnRequest, Watch,
+    SessionEvent, TurnKind, TurnRequest, Watch,
 };
-use belljar_store::{MessageStatus, Store, SubagentStatus};
+use belljar_store::{MessageStatus, SessionKind, Store, SubagentStatus};
 use serde_json::Value;
 
 use crate::store;
@@ -48,6 +48,8 @@ agents:
     turns: [{say: zzz, hang: true}]
 "#;
 
+const PAIR: &str = "name: pair\ndescription: d\nstages:\n  - agent: scout\n  - agent: boss\n";
+
 pub(crate) const LIMITS: ServiceLimits = ServiceLimits {
     concurrent_turns: 8,
     queued_turns: 8,
@@ -83,6 +85,7 @@ pub(crate) async fn questions_with(limits: ServiceLimits) -> Questions {
             ("talker.md", &agent("talker", "tools: [file_read]\n")),
             ("greedy.md", &agent("greedy", "tools: [file_write]\n")),
         ],
+        teams: &[("pair.yaml", PAIR)],
         files: &[("a.txt", "text of a\n")],
         tools: vec![stock("file_read"), stock("file_write")],
         ..Plan::default()
@@ -517,4 +520,51 @@ async fn a_turn_begins_with_its_line_in_the_audit_log_and_goes_on_without_its_ca
     // A turn that is refused has no line.
     questions.service.begin(ask("greedy")).await.unwrap_err();
     assert_eq!(begun(&questions.store).await.len(), 2);
+}
+
+/// INV-304.
+#[tokio::test]
+async fn an_agent_or_a_team_beside_conversations_is_below_the_limits_of_every_turn() {
+    let limits = ServiceLimits { concurrent_turns: 1, queued_turns: 0, ..LIMITS };
+    let questions = questions_with(limits).await;
+    let beside = [(TurnKind::Run, "scout"), (TurnKind::Team, "pair")]
+        .map(|(kind, name)| TurnRequest { kind, door: "acp", ..ask(name) });
+    let refused = async |service: &Service, why: fn(&ServiceError) -> bool| {
+        let (asked, before) = (questions.world.sent().len(), sessions(&questions.store).await);
+        for request in beside.clone() {
+            let error = service.begin(request).await.unwrap_err();
+            assert!(why(&error), "{error}");
+        }
+        assert_eq!(questions.world.sent().len(), asked, "no model was asked");
+        assert_eq!(sessions(&questions.store).await, before, "nothing is stored");
+        assert_eq!(begun(&questions.store).await.len(), before.len());
+    };
+    let turn = questions.service.begin(ask("stuck")).await.unwrap();
+    until(&mut turn.watch(), "subagent_update").await;
+    refused(&questions.service, |error| matches!(error, ServiceError::TenantFull { .. })).await;
+    assert!(questions.service.cancel_subagent(&turn.session, "stuck/sleeper#0", "key:1").ends());
+    assert_eq!(turn.ended().await.unwrap().output, "the sleeper is gone", "it is unharmed");
+
+    for request in beside.clone() {
+        let run = questions.service.begin(request).await.unwrap();
+        let end = run.ended().await.unwrap();
+        assert_eq!(end.status, RunStatus::Completed, "{end:?}");
+        assert_eq!((&run.session, end.run.as_str()), (&run.message, run.session.as_str()));
+    }
+    let kinds = sessions(&questions.store).await.into_iter().map(|(_, kind)| kind);
+    let kinds: Vec<_> = kinds.collect();
+    assert_eq!(kinds, [SessionKind::Team, SessionKind::Run, SessionKind::Api]);
+
+    let used = ServiceLimits { tokens_per_day: Some(1), ..LIMITS };
+    let used = service(&questions.world, &questions.store, used);
+    refused(&used, |error| matches!(error, ServiceError::DayUsed { most: 1, .. })).await;
+    let full = ServiceLimits { storage_bytes: Some(1), ..LIMITS };
+    let full = service(&questions.world, &questions.store, full);
+    refused(&full, |error| matches!(error, ServiceError::StorageFull { .. })).await;
+}
+
+/// The sessions with their kinds, the newest first.
+async fn sessions(store: &Store) -> Vec<(String, SessionKind)> {
+    let stored = store.sessions(10).await.unwrap();
+    stored.into_iter().map(|session| (session.id, session.kind)).collect()
 }

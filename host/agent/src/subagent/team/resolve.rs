@@ -71,6 +71,11 @@ impl ResolvedTeam {
         !self.problems.is_empty()
             && self.problems.iter().all(|problem| problem.code == Self::BLOCKED)
     }
+
+    /// The agents of each stage, in the order written; fewer where there are problems.
+    pub fn stages(&self) -> &[Vec<Arc<ResolvedAgent>>] {
+        &self.stages
+    }
 }
 
 fn resolved(

@@ -1,0 +1,79 @@
+//! Turns of teams, below the same limits as those of agents.
+
+use std::sync::Arc;
+
+use belljar_agent::{Host, ResolvedAgent, ResolvedTeam, RunSpec, TeamSpec, preview, resolve_team};
+use belljar_store::SessionKind;
+
+use super::Inner;
+use super::begin::{Performer, Waits, Work};
+use super::running::{Claim, RunningTurn};
+use super::types::{ServiceError, TurnRequest};
+
+impl Inner {
+    /// Begins the turn of a team in the claimed new session.
+    pub(super) async fn begin_team(
+        self: &Arc<Self>,
+        claim: Claim,
+        request: TurnRequest,
+    ) -> Result<RunningTurn, ServiceError> {
+        let name = request.agent.as_deref().unwrap_or_default();
+        let admitted = self.admitted::<ResolvedTeam>(name, Waits::InLine).await?;
+        let spec = TeamSpec {
+            team: Arc::clone(&admitted.found),
+            task: request.text,
+            model: request.model,
+            workspace: self.workspace.clone(),
+            limits: request.limits,
+            budget: Some(self.allowance.budget(&self.store, &*self.clock).await?),
+            layers: None,
+        };
+        // INV-152.
+        let needed = || least_tokens(&admitted.host, &spec);
+        self.allowance.step(&self.store, &*self.clock, needed).await?;
+        let (saved, _) = self.open(claim.session().to_owned(), None).await?;
+        let mut saved = saved.of_kind(SessionKind::Team);
+        let turn = saved.by(&request.actor, Some(request.door)).say_team(&spec).await?;
+        let work = Work::Team(Box::new(spec));
+        Ok(self.run(claim, admitted, saved, work, turn, request.kept))
+    }
+}
+
+impl Performer for ResolvedTeam {
+    async fn find(inner: &Inner, host: &Arc<Host>, name: &str) -> Result<Arc<Self>, ServiceError> {
+        let (name, workspace, of) = (name.to_owned(), inner.workspace.clone(), Arc::clone(host));
+        let team = inner.look_up(move |_| resolve_team(&of, &name, &workspace)).await?;
+        let team = team.map_err(|error| ServiceError::Invalid(error.to_string()))?;
+        if let Some(problem) = team.problems.first() {
+            return Err(ServiceError::Agent(format!("team `{}` cannot run: {problem}", team.id)));
+        }
+        match host.models.is_empty() {
+            true => Err(ServiceError::NoModel),
+            false => Ok(Arc::new(team)),
+        }
+    }
+
+    /// Those of its largest stage.
+    fn jars(&self, host: &Host) -> usize {
+        let jars = |stage: &Vec<Arc<ResolvedAgent>>| {
+            stage.iter().fold(0_usize, |jars, agent| jars.saturating_add(agent.jars(host)))
+        };
+        self.stages().iter().map(jars).max().unwrap_or(1)
+    }
+}
+
+/// The fewest tokens that the first step of each agent of the first stage takes.
+async fn least_tokens(host: &Host, spec: &TeamSpec) -> Result<u64, ServiceError> {
+    let mut least = 0_u64;
+    for agent in spec.team.stages().first().into_iter().flatten() {
+        let (task, workspace) = (spec.task.clone(), spec.workspace.clone());
+        let spec = RunSpec {
+            model: spec.model.clone(),
+            ..RunSpec::new(Arc::clone(agent), task, workspace)
+        };
+        // Other faults become the outcome of the turn.
+        let made = preview(host, spec).await;
+        least = least.saturating_add(made.map_or(0, |made| made.least_tokens()));
+    }
+    Ok(least)
+}
