@@ -241,7 +241,8 @@ impl Grants {
     /// definition asks for, only `secrets` stay.
     #[must_use]
     pub fn narrowed(mut self, by: Asked, secrets: Option<&BTreeSet<SecretName>>) -> Self {
-        self.tools = effective_tools(&by, &self, None, &mut Vec::new());
+        self.tools.retain(|name, _| by.tools.as_ref().is_none_or(|tools| tools.contains(name)));
+        self.tools.iter_mut().for_each(|(name, may)| *may = (*may).min(by.most(name.as_str())));
         self.mounts = effective_mounts(&by, &self, None, &mut Vec::new());
         self.limits = self.limits.narrowed(&by.limits);
         self.hosts.extend(by.hosts);
