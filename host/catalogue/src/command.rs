@@ -3,7 +3,6 @@
 use belljar_definition::ToolManifest;
 use belljar_sandbox::{CommandForm, Wasm};
 
-///
 /// The component, as a command with the form of its manifest, if that has one. The tool has the component's
 /// name.
 ///

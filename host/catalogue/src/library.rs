@@ -251,7 +251,6 @@ impl<D: Filed + PartialEq> Library<D> {
         self.refresh_until(&StopSignal::never()).unwrap_or_default()
     }
 
-    ///
     /// Refreshes like [`Library::refresh`], and stops between two files when the signal is raised. The
     /// catalogue is then unchanged, and the next refresh uses the files that were read.
     ///
@@ -284,7 +283,6 @@ impl<D: Filed + PartialEq> Library<D> {
         self.besides_until(others, &StopSignal::never()).unwrap_or_default()
     }
 
-    ///
     /// Sets the texts like [`Library::besides`], and stops like [`Library::refresh_until`]. The next refresh
     /// then includes the texts.
     ///

@@ -143,7 +143,6 @@ impl Servers {
     }
 }
 
-///
 /// The client's description of a server, without accepted tools.
 ///
 /// # Errors
@@ -199,7 +198,6 @@ impl KeepTokens for TokenFiles {
 }
 
 impl TokenFiles {
-    ///
     /// Removes the tokens of a server; returns whether any existed.
     ///
     /// # Errors

@@ -48,7 +48,6 @@ impl StockTool {
         Self { name: name.into(), wasm, manifest: manifest.into() }
     }
 
-    ///
     /// Reads a tool from its two files; the tool gets the name of the component's file.
     ///
     /// # Errors

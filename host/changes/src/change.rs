@@ -192,7 +192,6 @@ impl Changes {
         only
     }
 
-    ///
     /// Counts the lines of all changes like [`Self::count`].
     ///
     /// # Errors
@@ -203,7 +202,6 @@ impl Changes {
         Ok(self)
     }
 
-    ///
     /// Counts the lines of the selected changes, for at most 10 seconds; other changes, and those that remain
     /// after this time, are marked as not counted.
     ///
@@ -255,7 +253,6 @@ impl Changes {
         self.files.iter().zip(next).filter(told).map(|(file, _)| file)
     }
 
-    ///
     /// Writes a patch for `git apply`: from the present workspace to the agent's view, or, for a file that
     /// changed in the workspace too, from the original version, if known. Empty directories are left out,
     /// because git cannot store them.
@@ -267,7 +264,6 @@ impl Changes {
         self.patch_in(Path::new(""), out)
     }
 
-    ///
     /// Writes a patch like [`Self::patch`], with paths below `prefix`, the workspace's path in its
     /// repository: git resolves a patch from the top of the repository, wherever it is started.
     ///
@@ -287,7 +283,6 @@ impl Changes {
         self.files.iter().filter(|file| is_gits(&file.path)).count()
     }
 
-    ///
     /// Writes the patch of the changes below `.git`, for a person to read.
     ///
     /// # Errors
@@ -298,7 +293,6 @@ impl Changes {
         files.into_iter().try_for_each(|file| self.patch_of(file, out))
     }
 
-    ///
     /// The text of a file before and after, `None` for a side without the file. Returns `None` altogether if
     /// the file is not text or is too large to compare.
     ///
@@ -320,7 +314,6 @@ impl Changes {
         Ok(texts.and_then(|(old, new)| Some((text(before, old).ok()?, text(after, new).ok()?))))
     }
 
-    ///
     /// Writes the part of the patch about one file.
     ///
     /// # Errors
@@ -333,7 +326,6 @@ impl Changes {
 }
 
 impl Changes {
-    ///
     /// The lines that prevent a merge with the workspace's changes; empty if the file is not text, or its
     /// original is unknown.
     ///

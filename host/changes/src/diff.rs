@@ -129,7 +129,6 @@ pub(crate) fn count_lines(text: &[u8]) -> u32 {
     offset(whole + usize::from(text.last().is_some_and(|byte| *byte != b'\n')))
 }
 
-///
 /// Compares two texts by lines.
 ///
 /// # Errors

@@ -46,7 +46,6 @@ pub use review::{Applied, ApplyOptions, Kept, Recovered, Review, Undone};
 pub use selection::Selection;
 pub use text::Clash;
 
-///
 /// The difference of two texts as a unified diff without names; empty if they are equal.
 ///
 /// # Errors
@@ -60,7 +59,6 @@ pub fn unified(
     text::unified(before, after, stop)
 }
 
-///
 /// The numbers of lines that are only in the second text, and only in the first.
 ///
 /// # Errors

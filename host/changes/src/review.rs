@@ -114,7 +114,6 @@ impl Applied {
 }
 
 impl Review {
-    ///
     /// Opens the journal of an overlay; creates the journal if missing, but not its parent directories. The
     /// directory has to be private to the host, and outside the workspace. An interrupted apply is finished
     /// or undone.
@@ -141,7 +140,6 @@ impl Review {
         Ok(review)
     }
 
-    ///
     /// Whether the journal has an interrupted apply, which [`Self::open`] would finish or undo. Writes
     /// nothing.
     ///
@@ -159,7 +157,6 @@ impl Review {
         Ok(false)
     }
 
-    ///
     /// Whether the journal has an apply that [`Self::undo`] may undo. Writes nothing.
     ///
     /// # Errors
@@ -171,7 +168,6 @@ impl Review {
         Ok(last.flatten().is_some())
     }
 
-    ///
     /// The changes of an overlay for a reader without the right to decide: writes neither the workspace, nor
     /// the overlay, nor the journal, and leaves an interrupted apply.
     ///
@@ -197,7 +193,6 @@ impl Review {
         self.recovered.as_ref()
     }
 
-    ///
     /// The changes of the overlay, without counts of lines.
     ///
     /// # Errors
@@ -207,7 +202,6 @@ impl Review {
         Self::look(&self.overlay, &self.stop)
     }
 
-    ///
     /// The changes of the overlay without a check for conflicts.
     ///
     /// # Errors
@@ -217,7 +211,6 @@ impl Review {
         Self::look_at_names(&self.overlay, &self.stop)
     }
 
-    ///
     /// The same as [`Self::names`], for a caller without the right to decide.
     ///
     /// # Errors
@@ -227,7 +220,6 @@ impl Review {
         list::list(overlay, Depth::Names, stop)
     }
 
-    ///
     /// Applies the selected changes and the changes that they need.
     ///
     /// # Errors
@@ -401,7 +393,6 @@ impl Review {
         Ok(recovered)
     }
 
-    ///
     /// Undoes the last apply, if its files were not changed since: the workspace is restored, and the changes
     /// are in the overlay again, including dropped ones. An agent's later change at such a path stays in the
     /// overlay, as a version of the file before the apply. A file with several hard links is a separate file
@@ -455,7 +446,6 @@ impl Review {
         Ok(left)
     }
 
-    ///
     /// Discards the selected changes, so that the agent sees the workspace's files again. Returns the paths.
     /// A renamed or deleted directory is one change with all its content.
     ///
@@ -490,7 +480,6 @@ impl Review {
         Ok(gone)
     }
 
-    ///
     /// The count and size of the stored originals for an undo.
     ///
     /// # Errors

@@ -19,7 +19,6 @@ impl Selection {
         Self { paths: None }
     }
 
-    ///
     /// The changes at and below these paths, relative to the workspace. `.` means all.
     ///
     /// # Errors

@@ -1,4 +1,3 @@
-//!
 //! Parses text into validated types: agents, teams, skills, tool manifests, settings and grants. For example,
 //! `parse_agent` turns a markdown file into an agent, or into diagnostics.
 //!

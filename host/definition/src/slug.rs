@@ -50,7 +50,6 @@ impl Scope {
     }
 }
 
-///
 /// The id of an agent in grants: scope and slug, so that an agent of a cloned repository never inherits the
 /// grants of a namesake.
 ///

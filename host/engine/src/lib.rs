@@ -59,7 +59,6 @@ pub fn config() -> Config {
     config
 }
 
-///
 /// Compiles a component to machine code, for the processor of this machine.
 ///
 /// # Errors
@@ -69,7 +68,6 @@ pub fn compile(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     compile_with(config(), wasm)
 }
 
-///
 /// Compiles for any processor of a target, by Rust's name of the target: the code only uses instructions that
 /// all these processors have. An engine of any such machine loads it.
 ///

@@ -35,7 +35,6 @@ pub(crate) fn drop_privileges() -> std::io::Result<()> {
     }
 }
 
-///
 /// Hides this process's memory, above all keys, from other processes of the same user: a crash writes no core
 /// file; no other process can read the memory or trace the process; and `/proc/PID/environ` is empty, while
 /// this process can still read its variables. Call `conceal` first in `main`, before any thread is made. A

@@ -70,7 +70,6 @@ struct Theirs {
 }
 
 impl Running {
-    ///
     /// Starts a program from this process. Needs a tokio runtime with I/O, like every method of this type.
     ///
     /// # Errors
@@ -88,7 +87,6 @@ impl Running {
         Ok(Self::of(streams, Child::Here { child, group }))
     }
 
-    ///
     /// Starts a hook command from this process: in the shell and in the workspace, with a minimal
     /// environment.
     ///
@@ -127,7 +125,6 @@ impl Running {
         Self { stdin, stdout, stderr, child }
     }
 
-    ///
     /// Waits for the child to end. A dropped future can be replaced by a new call without loss.
     ///
     /// # Errors

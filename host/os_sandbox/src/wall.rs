@@ -211,7 +211,6 @@ impl Wall {
         self.allow(path, Allowed::Empty);
     }
 
-    ///
     /// Excludes a directory from reading and writing whatever else is let through. Of a readable directory
     /// around the excluded one, the other entries that exist when the wall is raised are let through one by
     /// one. The names inside an excluded directory can still be listed then, because the right to list is
@@ -252,7 +251,6 @@ impl Wall {
         paths
     }
 
-    ///
     /// Raises the wall around this process, permanently. A part that the kernel does not support is left out
     /// and listed in the result.
     ///

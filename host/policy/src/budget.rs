@@ -222,7 +222,6 @@ impl Budget {
         Ok(())
     }
 
-    ///
     /// Keeps room for new work in this budget and its ancestors: `likely`, or the free rest if that is less,
     /// but at least `least`. The actual usage is billed afterwards.
     ///
@@ -246,7 +245,6 @@ impl Budget {
         }
     }
 
-    ///
     /// Checks that the amount fits in this budget and its ancestors, ignoring holds.
     ///
     /// # Errors

@@ -154,7 +154,6 @@ pub struct HostList {
     pub rules: Vec<HostRule>,
 }
 
-///
 /// Allowlists, all of which a request must pass.
 ///
 /// Invariant: never without a list, so that "no list" cannot mean "everything".

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::typed::PathText;
 
-///
 /// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed: control characters,
 /// bidirectional controls, zero-width and other invisible characters appear as `\u{..}`. Escaped text cannot
 /// move the cursor, hide itself or reorder a line. For example, a carriage return appears as `\r`.

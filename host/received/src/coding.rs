@@ -55,7 +55,6 @@ impl Coding {
         }
     }
 
-    ///
     /// The codings in the values of `Content-Encoding`, in the order of application; `identity` is left out.
     ///
     /// # Errors
@@ -136,7 +135,6 @@ impl Decoder {
         }
     }
 
-    ///
     /// Decodes into `out`, as much as fits.
     ///
     /// # Errors
@@ -148,7 +146,6 @@ impl Decoder {
 }
 
 impl Decoder {
-    ///
     /// The next decoded bytes, at most some kilobytes.
     ///
     /// # Errors

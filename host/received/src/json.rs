@@ -48,7 +48,6 @@ pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-///
 /// Parses a text in which half a pair is replaced by U+FFFD.
 ///
 /// # Errors
@@ -58,7 +57,6 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(&mend(text))
 }
 
-///
 /// Parses bytes in which half a pair is replaced by U+FFFD.
 ///
 /// # Errors
@@ -68,7 +66,6 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&mend_bytes(bytes))
 }
 
-///
 /// Parses like [`from_str`], with whole numbers read as integers (see [`crate::whole`]): for texts parsed
 /// into types.
 ///
@@ -79,7 +76,6 @@ pub fn from_str_with_wholes<T: DeserializeOwned>(text: &str) -> serde_json::Resu
     from_slice_with_wholes(text.as_bytes())
 }
 
-///
 /// Parses bytes like [`from_str_with_wholes`].
 ///
 /// # Errors
@@ -115,7 +111,6 @@ impl Mender {
     }
 }
 
-///
 /// Joins a pair whose halves are in two consecutive messages, for example of a text that streams in deltas,
 /// cut in the middle of an emoji. Each message keeps its name.
 ///
@@ -144,7 +139,6 @@ struct Held {
 }
 
 impl Joiner {
-    ///
     /// Passes a mended message to `each`, immediately unless a text in it ends in the first half of a pair.
     /// Such a message is held until the next one arrives.
     ///
@@ -180,7 +174,6 @@ impl Joiner {
         }
     }
 
-    ///
     /// Ends the stream: passes the held message to `each`, if any.
     ///
     /// # Errors

@@ -102,7 +102,6 @@ pub struct PoolConfig {
 }
 
 impl SandboxConfig {
-    ///
     /// Compiles components in a child process with bounds on time and memory, like the command line: the
     /// child is this program, started again. Its `main` has to begin with [`crate::compiler_child`]. The
     /// other settings are the defaults; a `cache_dir` makes later starts quick.

@@ -87,7 +87,6 @@ impl Outgoing {
         self.broker.as_ref()
     }
 
-    ///
     /// Bills bytes to a program, before they are sent.
     ///
     /// # Errors
@@ -97,7 +96,6 @@ impl Outgoing {
         self.bill(Meter::Egress, bytes, "more than may be sent")
     }
 
-    ///
     /// Bills bytes that a program returned.
     ///
     /// # Errors
@@ -122,7 +120,6 @@ impl Outgoing {
         self.gate.record.secret_used(name.as_str());
     }
 
-    ///
     /// Sends a request. Needs a tokio runtime, on which the connection runs.
     ///
     /// # Errors
@@ -145,7 +142,6 @@ impl Outgoing {
         self.gate.record.deny(Denial::new(code, what, facts));
     }
 
-    ///
     /// Checks the output like a guest's, and bills its size to the budget.
     ///
     /// # Errors
@@ -200,7 +196,6 @@ fn note(lists: Lists, receipt: &mut Receipt) {
 }
 
 impl HttpReply {
-    ///
     /// The next bytes; `None` = the end of the reply.
     ///
     /// # Errors

@@ -22,7 +22,6 @@ use crate::jar::mounts::Mounts;
 use crate::jar::{Jar, JarSpec};
 use crate::{Compiler, ToolInfo, Wasm};
 
-///
 /// Engines, compiled components and their descriptions. One for each process, shared by clones.
 ///
 /// Making a sandbox is cheap: engines are made with the first store.
@@ -121,7 +120,6 @@ impl Sandbox {
         self.shared.loader.load(wasm).await.map(Component)
     }
 
-    ///
     /// Converts a core module, a command for WASI preview 1, to a component, with the engine's own adapter,
     /// in the compiling child. The component's digest differs from the module's.
     ///
@@ -145,7 +143,6 @@ impl Sandbox {
         self.shared.describer.know(digest, tools.into());
     }
 
-    ///
     /// Stores the caller's machine code for the component with this digest: loaded instead of compiling,
     /// unless made for another processor or another version of the engine.
     ///

@@ -33,7 +33,6 @@ impl Parsed {
     }
 }
 
-///
 /// The findings of an agent of a person's own home.
 ///
 /// # Errors

@@ -27,7 +27,6 @@ pub struct DefaultGrant {
     pub secrets: &'static [&'static str],
 }
 
-///
 /// Tools that change files or run code. Every agent that asks for these tools has them by default, because
 /// all changes stay in an overlay until a person applies them.
 ///

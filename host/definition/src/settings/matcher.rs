@@ -15,7 +15,6 @@ const MAX_MATCHER: usize = 2_000;
 /// The most memory of a compiled pattern, in bytes, because patterns for names compile to a few KiB.
 const MAX_PATTERN: usize = 256 << 10;
 
-///
 /// Matches names of tools or agents, case-sensitively.
 ///
 /// An empty text or `*` matches every name. A text of letters, digits, `_`, `-`, blanks, `,` and `|` alone is

@@ -43,7 +43,6 @@ struct Counter {
 }
 
 impl Births {
-    ///
     /// Counts the descendants of this thread from now on: at most `most` processes, and [`MAX_THREADS`]
     /// threads. Call it before the program is started.
     ///

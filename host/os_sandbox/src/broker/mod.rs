@@ -96,7 +96,6 @@ struct Inner {
 }
 
 impl Broker {
-    ///
     /// Starts the broker, without waiting until it is ready. Call it before the wall is raised and before any
     /// thread is made.
     ///
@@ -134,7 +133,6 @@ impl Broker {
         Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
-    ///
     /// The bytes that the broker stores for the component with this digest, in hexadecimal digits; `None` =
     /// no genuine file.
     ///
@@ -147,7 +145,6 @@ impl Broker {
         given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
-    ///
     /// Makes a file from a component, and stores the file under the component's digest. Dropping the future
     /// ends the work.
     ///
@@ -160,7 +157,6 @@ impl Broker {
         given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    ///
     /// The present content of the settings file; `None` = the file is missing.
     ///
     /// # Errors
@@ -193,7 +189,6 @@ impl Broker {
         Ok(Some(bytes))
     }
 
-    ///
     /// Starts a hook command in the workspace.
     ///
     /// # Errors
@@ -212,7 +207,6 @@ impl Broker {
         }
     }
 
-    ///
     /// The present digest of a program: of the command line, the program's file, and the files named in the
     /// command line.
     ///
@@ -227,7 +221,6 @@ impl Broker {
         text.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    ///
     /// Starts a program behind a separate wall. Dropping `Running` ends the program and its descendants.
     ///
     /// # Errors

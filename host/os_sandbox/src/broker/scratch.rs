@@ -41,7 +41,6 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    ///
     /// Makes a directory. INV-494: each keeper makes one, for one program. Leftovers of killed keepers are
     /// removed first.
     ///

@@ -48,7 +48,6 @@ const MACHINE: &[&str] = &[
     "/proc/version",
 ];
 
-///
 /// Confines this process to the program's grants.
 ///
 /// # Errors

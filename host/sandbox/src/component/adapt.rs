@@ -20,7 +20,6 @@ pub(crate) fn is_module(wasm: &[u8]) -> bool {
     wasm.starts_with(b"\0asm\x01\0\0\0")
 }
 
-///
 /// Converts a command's module to a component in this process: only for trusted modules. See
 /// [`crate::Sandbox::adapt`] for a stranger's.
 ///

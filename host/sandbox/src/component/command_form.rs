@@ -100,7 +100,6 @@ impl CommandForm {
         self
     }
 
-    ///
     /// Fixes the command line. A word `{name}` is replaced by the call's argument `name`: by all texts of a
     /// list, or left out if absent; within a word (for example `--depth={n}`) by one text, and the whole word
     /// is left out if absent. `{{` and `}}` are literal braces. Without a schema, each named argument is a
@@ -124,7 +123,6 @@ impl CommandForm {
         Ok(self)
     }
 
-    ///
     /// Sets the schema of the arguments, if the caller chooses the words of the command line.
     ///
     /// # Errors
@@ -136,7 +134,6 @@ impl CommandForm {
         Ok(self)
     }
 
-    ///
     /// Shows the workspace at another path than `/workspace`: programs built for `wasmtime --dir .::/` look
     /// for their files at `/`. The same directory appears there with the same access, and nothing else.
     ///
@@ -165,7 +162,6 @@ impl CommandForm {
         self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
 
-    ///
     /// Sets the variables of the environment. No variable of the host is passed on.
     ///
     /// # Errors
@@ -193,7 +189,6 @@ impl CommandForm {
         Ok(self)
     }
 
-    ///
     /// The tool, under the name that a person chose.
     ///
     /// # Errors

@@ -112,7 +112,6 @@ const CHILD: &str = "belljar-compile-component";
 /// Whether this program becomes the compiler when started with [`CHILD`].
 static BECOMES_COMPILER: AtomicBool = AtomicBool::new(false);
 
-///
 /// Compiles a component if this process was started as a compiler; call it first in `main` of a program whose
 /// sandbox is [`crate::SandboxConfig::compiling_in_child`]. Returns the exit code for `main`, or `None` in an
 /// ordinary process.

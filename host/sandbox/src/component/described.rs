@@ -83,7 +83,6 @@ fn check_one(claim: Claim, limits: &DescribeLimits) -> Result<ToolInfo, String> 
     Ok(ToolInfo { name, description, schema, hints })
 }
 
-///
 /// Checks a stranger's texts about a tool: description and schema are bounded and contain no hidden
 /// characters, and the schema is one of an object. Returns the parsed schema.
 ///

@@ -33,7 +33,6 @@ const fn belljar(name: &'static str, versions: Versions, need: Need) -> Interfac
     Interface { name, versions, need }
 }
 
-///
 /// All provided interfaces.
 ///
 /// `wasi:filesystem` is always linked to the real host: without a mount, a guest only gets an empty list of

@@ -43,7 +43,6 @@ const MAX_TOOLS: u64 = 16 << 20;
 /// Wall time of the child: that of `describe` itself, and of its start.
 const DESCRIBE_WAIT: Duration = Duration::from_secs(30);
 
-///
 /// Prepares a cache directory for a [`Vault`]: makes it private, with a key.
 ///
 /// # Errors

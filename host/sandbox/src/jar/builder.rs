@@ -232,7 +232,6 @@ impl JarBuilder {
         self
     }
 
-    ///
     /// Describes the components, and opens the directories. An unknown component is compiled first; a large
     /// one needs seconds ([`crate::SandboxConfig::slow`] is notified).
     ///

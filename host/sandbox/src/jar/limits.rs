@@ -25,7 +25,6 @@ const MAX_TABLES: usize = 32;
 /// Host memory of one table element.
 const TABLE_ELEMENT: u64 = 16;
 
-///
 /// The memory of one store, reserved from the jar's budget and released when dropped.
 ///
 /// Linear memories and tables of all stores of a jar count together, because the budget is shared. Initial

@@ -97,7 +97,6 @@ pub struct JarTool {
     pub config: Arc<BTreeMap<String, String>>,
 }
 
-///
 /// All stores of one subagent, dropped together.
 ///
 /// Invariant: a store is in its slot only between calls and only while sound. A call removes the store from
@@ -220,7 +219,6 @@ impl Jar {
         })
     }
 
-    ///
     /// Calls a tool. Waits for earlier calls of the same component, in the order of the first polls of their
     /// futures; overlaps with calls of other components only if both tools are hinted read-only.
     ///
@@ -232,7 +230,6 @@ impl Jar {
         self.call_with_progress(permit, arguments, None).await
     }
 
-    ///
     /// Calls a tool by name, with the jar's own rights: for a program without agents. Otherwise like
     /// [`Jar::call`].
     ///
@@ -254,7 +251,6 @@ impl Jar {
         self.call_with(permit, arguments, CallWith { progress, ..CallWith::default() }).await
     }
 
-    ///
     /// Calls a tool like [`Jar::call`], with further options.
     ///
     /// A nested call (`within`) queues with its siblings and not in the jar, is also billed to the outer

@@ -10,7 +10,6 @@ use crate::imports::files::OpenMount;
 /// The most links on a path; more are a cycle.
 const MAX_LINKS: usize = 40;
 
-///
 /// The mount behind the path `host`, unless a link on the path is in a directory that agents write: agents
 /// cannot make links, but can move directories that contain other people's links.
 ///

@@ -100,7 +100,6 @@ impl Overlay {
         changes
     }
 
-    ///
     /// Opens a file for reading, as the agent sees it. Links are not followed, including those of the lower
     /// directory.
     ///

@@ -71,7 +71,6 @@ pub struct MergeConflict {
 }
 
 impl Overlay {
-    ///
     /// Opens the fork in the directory `dir`, or makes a new one that begins as a copy of this overlay. A new
     /// fork counts in the pool with the size of this overlay, until a merge or a discard; an existing fork
     /// was counted before.
@@ -83,7 +82,6 @@ impl Overlay {
         self.fork_until(dir, &StopSignal::never())
     }
 
-    ///
     /// Opens or makes a fork like [`Overlay::fork`], and stops between two files when the signal is raised. A
     /// stopped call leaves no new fork behind.
     ///
@@ -128,7 +126,6 @@ impl Fork {
         &self.mine
     }
 
-    ///
     /// Removes the fork, with all its changes.
     ///
     /// # Errors
@@ -150,7 +147,6 @@ impl Fork {
         Ok(())
     }
 
-    ///
     /// The paths at which the fork differs from its base: at most `most` of them, and the count of further
     /// ones. A new directory and its content count as one path.
     ///
@@ -169,7 +165,6 @@ impl Fork {
         Ok(comparison.found)
     }
 
-    ///
     /// Merges the subagent's changes into the parent's overlay, and removes the fork. `name` is the
     /// subagent's name and becomes part of the names of conflicting files, for example `FILE.from-scout`.
     ///

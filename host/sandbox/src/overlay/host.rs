@@ -89,7 +89,6 @@ impl Overlay {
         self.shared.state().tree.settled()
     }
 
-    ///
     /// Shows the lower directory wherever it now has the agent's changes. The index changes atomically: after
     /// a crash, all or none of the call has happened.
     ///
@@ -108,7 +107,6 @@ impl Overlay {
         self.rewrite(|tree| tree.settle(number, &done))
     }
 
-    ///
     /// Reverses [`Self::settle`]. Objects that the agent has made at the same paths meanwhile stay.
     ///
     /// # Errors
@@ -166,7 +164,6 @@ impl Overlay {
         Ok(())
     }
 
-    ///
     /// Drops the agent's changes at these paths and below, so that the lower directory shows again. Objects
     /// that were moved there return to their original paths.
     ///
@@ -178,7 +175,6 @@ impl Overlay {
         self.rewrite(|tree| tree.discard(&paths))
     }
 
-    ///
     /// Records that files at these lower paths have new inodes with the same content, because the host
     /// removed and restored the files.
     ///
@@ -200,7 +196,6 @@ impl Overlay {
         })
     }
 
-    ///
     /// The stored text with this digest: a file's content before the agent's first change.
     ///
     /// # Errors
@@ -210,7 +205,6 @@ impl Overlay {
         Ok(self.shared.bases.open_file(*digest.as_bytes())?)
     }
 
-    ///
     /// The names in a directory as the agent sees it, each with whether it is a directory.
     ///
     /// # Errors
@@ -227,7 +221,6 @@ impl Overlay {
         Ok(names.into_iter().map(told).collect())
     }
 
-    ///
     /// Writes a file as a guest would, and replaces its content.
     ///
     /// # Errors
@@ -261,7 +254,6 @@ impl Overlay {
         written
     }
 
-    ///
     /// Makes a directory as a guest would.
     ///
     /// # Errors
@@ -273,7 +265,6 @@ impl Overlay {
         view.make_dir(&place).map_err(error)
     }
 
-    ///
     /// Removes a file or an empty directory as a guest would.
     ///
     /// # Errors
@@ -286,7 +277,6 @@ impl Overlay {
         view.remove(&place, &found).map_err(error)
     }
 
-    ///
     /// Renames a file or directory as a guest would.
     ///
     /// # Errors

@@ -69,7 +69,6 @@ use self::tree::IndexTree;
 use self::veil::Between;
 pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
 
-///
 /// A directory that is only read, and a layer that stores all changes.
 ///
 /// Clones share the same state: all jars with clones of an overlay see the same files at the same time. A
@@ -92,7 +91,6 @@ pub struct OverlayError {
 }
 
 impl Overlay {
-    ///
     /// Opens the overlay of the directory `lower` with its changes in `layer`. The layer is created if
     /// missing, but not its parent directories. It must be private to the host: the writes of other programs
     /// into it are not checked.
@@ -113,7 +111,6 @@ impl Overlay {
         Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never())
     }
 
-    ///
     /// Opens an overlay like [`Overlay::open`], within the shared bounds of a pool. The pool must have
     /// counted the present content of the layer.
     ///
@@ -128,7 +125,6 @@ impl Overlay {
         Self::open_in_until(lower, layer, pool, &StopSignal::never())
     }
 
-    ///
     /// Opens an overlay like [`Overlay::open_in`], and stops between two records of the index when the signal
     /// is raised. A stopped call changes nothing in the layer.
     ///

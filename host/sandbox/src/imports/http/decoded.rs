@@ -33,7 +33,6 @@ pub(crate) fn asks(headers: &HeaderMap) -> bool {
     })
 }
 
-///
 /// The decoded reply. INV-476: output is billed beside input, and no layer is longer than [`MAX_REPLY`].
 ///
 /// # Errors
