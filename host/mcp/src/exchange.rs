@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use belljar_policy::{DenyCode, Shown};
+use belljar_received::sse::EventTooLong;
 use belljar_received::whole::unsigned;
 use belljar_sandbox::{HttpReply, Outgoing, OutgoingError, Progress};
 use bytes::Bytes;
@@ -17,8 +18,7 @@ use crate::demands::Talk;
 use crate::limits::{
     FAREWELL, MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN,
 };
-use crate::message::{Message, RpcError, is_of_protocol, reply};
-use crate::opening::Ids;
+use crate::message::{Ids, Message, RpcError, is_of_protocol, reply};
 use crate::revision::Revision;
 use crate::sse::Events;
 
@@ -92,7 +92,13 @@ pub(crate) enum Fault {
     Ended,
 }
 
-/// Data for a request, and the server's messages besides its answer.
+impl From<EventTooLong> for Fault {
+    fn from(_: EventTooLong) -> Self {
+        Self::Broken("a message is too long")
+    }
+}
+
+/// Data that goes with a request, and messages of the server beside its answer.
 #[derive(Default)]
 pub(crate) struct Aside<'a> {
     /// Headers of the request.

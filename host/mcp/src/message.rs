@@ -1,10 +1,27 @@
 //! Messages of JSON-RPC from a server.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::{Map, Value, json};
 
 use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 
-/// One message of a server, with the fields that this client reads.
+/// Ids of requests, each used once.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(AtomicU64);
+
+impl Ids {
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// The latest id.
+    pub(crate) fn last(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One message of a server, with the fields that this client uses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message {
     /// The answer to the request with this id; `None` = an unknown id.

@@ -1,7 +1,6 @@
 //! The beginning of a session: the negotiated revision and the list of tools.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use belljar_sandbox::Outgoing;
@@ -13,28 +12,13 @@ use crate::demands::Granted;
 use crate::exchange::{Address, Aside, Fault};
 use crate::limits::MAX_FRESH;
 use crate::listing::Listing;
-use crate::message::{notification, request};
+use crate::message::{Ids, notification, request};
 use crate::pages::ToolPages;
 use crate::revision::{Revision, client};
 use crate::transport::Transport;
 
 /// The server does not speak the revision of the request.
 const UNSUPPORTED_REVISION: i64 = -32022;
-
-/// Ids of requests, each used once.
-#[derive(Debug, Default)]
-pub(crate) struct Ids(AtomicU64);
-
-impl Ids {
-    pub(crate) fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
-    }
-
-    /// The latest id.
-    pub(crate) fn last(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// A server that is to be spoken to.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,7 @@ use tokio::time::timeout;
 
 use crate::exchange::{Aside, Fault, told};
 use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
-use crate::message::{Message, is_of_protocol};
-use crate::opening::Ids;
+use crate::message::{Ids, Message, is_of_protocol};
 use crate::wants;
 
 /// How long the host waits for the end of a killed program and its descendants.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use belljar_received::sse::{EventDecoder, EventTooLong};
 use http::HeaderValue;
 
-use crate::exchange::Fault;
 use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 
 /// The state between two pieces of a stream.
@@ -19,12 +18,6 @@ pub(crate) struct Events {
 impl Default for Events {
     fn default() -> Self {
         Self { decoder: EventDecoder::new(MAX_MESSAGE), last: None, retry: None }
-    }
-}
-
-impl From<EventTooLong> for Fault {
-    fn from(_: EventTooLong) -> Self {
-        Self::Broken("a message is too long")
     }
 }
 
@@ -42,7 +35,7 @@ impl Events {
 
     /// Takes bytes off `piece`, and returns the data of the next event. Events without data are passed over,
     /// and so are events with another name than `message`: servers send `event: ping` to keep a stream open.
-    pub(crate) fn next_data(&mut self, piece: &mut &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    pub(crate) fn next_data(&mut self, piece: &mut &[u8]) -> Result<Option<Vec<u8>>, EventTooLong> {
         while let Some(event) = self.decoder.next_event(piece)? {
             if let Some(id) = event.id {
                 let fits = !id.is_empty() && id.len() <= MAX_SESSION;
@@ -66,7 +59,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    fn push(events: &mut Events, mut piece: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    fn push(events: &mut Events, mut piece: &[u8]) -> Result<Vec<Vec<u8>>, EventTooLong> {
         let mut all = Vec::new();
         while let Some(data) = events.next_data(&mut piece)? {
             all.push(data);

@@ -7,8 +7,7 @@ use tokio::time::timeout;
 
 use crate::exchange::{self, Address, Aside, Fault};
 use crate::limits::FAREWELL;
-use crate::message::notification;
-use crate::opening::Ids;
+use crate::message::{Ids, notification};
 use crate::process::Process;
 use crate::revision::Revision;
 
