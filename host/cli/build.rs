@@ -39,29 +39,34 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
     let root = root.canonicalize()?;
     let mut code = String::new();
-    tree(&mut code, "AGENTS", &root.join("agents"), &[])?;
-    tree(&mut code, "SDK", &root.join("guest-sdk"), &["target", "examples", "tests"])?;
+    write_tree_table(&mut code, "AGENTS", &root.join("agents"), &[])?;
+    write_tree_table(&mut code, "SDK", &root.join("guest-sdk"), &["target", "examples", "tests"])?;
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     stock_tools(&mut code, &root.join("tools"), &out)?;
     fs::write(out.join("embedded.rs"), code)
 }
 
 /// One table of `(path, content)`, sorted by path.
-fn tree(code: &mut String, name: &str, from: &Path, without: &[&str]) -> io::Result<()> {
+fn write_tree_table(
+    code: &mut String,
+    name: &str,
+    from: &Path,
+    without: &[&str],
+) -> io::Result<()> {
     let mut files = Vec::new();
-    collect(from, without, &mut files)?;
+    collect_files(from, without, &mut files)?;
     files.sort();
-    put(code, format_args!("pub(crate) static {name}: &[(&str, &[u8])] = &["));
+    put_line(code, format_args!("pub(crate) static {name}: &[(&str, &[u8])] = &["));
     for file in files {
         let relative =
             file.strip_prefix(from).unwrap_or(&file).to_string_lossy().replace('\\', "/");
-        put(code, format_args!("    ({relative:?}, include_bytes!({file:?})),"));
+        put_line(code, format_args!("    ({relative:?}, include_bytes!({file:?})),"));
     }
-    put(code, format_args!("];"));
+    put_line(code, format_args!("];"));
     Ok(())
 }
 
-fn collect(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Result<()> {
+fn collect_files(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", from.display());
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -70,7 +75,7 @@ fn collect(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Resul
             continue;
         }
         if entry.file_type()?.is_dir() {
-            collect(&entry.path(), without, files)?;
+            collect_files(&entry.path(), without, files)?;
         } else {
             println!("cargo:rerun-if-changed={}", entry.path().display());
             files.push(entry.path());
@@ -95,7 +100,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         .collect();
     components.sort();
     let mut in_place = String::new();
-    put(code, format_args!("pub(crate) static STOCK_TOOLS: &[StockTool] = &["));
+    put_line(code, format_args!("pub(crate) static STOCK_TOOLS: &[StockTool] = &["));
     for wasm in components {
         let file = wasm.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = file.split('.').next().unwrap_or_default().to_owned();
@@ -103,29 +108,29 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         println!("cargo:rerun-if-changed={}", wasm.display());
         println!("cargo:rerun-if-changed={}", manifest.display());
         if file.ends_with(COMPRESSED) {
-            let row = compressed(&mut in_place, &name, &wasm, &manifest, out)?;
-            put(code, format_args!("    {row},"));
+            let row = write_compressed_row(&mut in_place, &name, &wasm, &manifest, out)?;
+            put_line(code, format_args!("    {row},"));
             continue;
         }
         let machine_code = out.join(format!("{name}.code"));
         let bytes = fs::read(&wasm)?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let made = compiled(&bytes).map_err(io::Error::other)?;
+        let made = compile_component(&bytes).map_err(io::Error::other)?;
         let packed = out.join(format!("{name}.packed"));
-        fs::write(&packed, deflated(&bytes)?)?;
+        fs::write(&packed, deflate_component(&bytes)?)?;
         let in_place_size = made.len() >= IN_PLACE_FROM;
         let form = if made.len() >= BESIDE_FROM && env::var_os(CODE_BESIDE).is_some() {
             fs::write(out.join(file_name(&name, &made)), &made)?;
             let (file, name) = (file_name(&name, &made), name.to_uppercase());
             let bytes = made.len();
-            put(
+            put_line(
                 &mut in_place,
                 format_args!("static {name}: beside::File = beside::File::new({file:?}, {bytes});"),
             );
-            format!("Code::Beside(&{name})")
+            format!("CodeLocation::Beside(&{name})")
         } else if in_place_size {
             let name = name.to_uppercase();
-            put(
+            put_line(
                 &mut in_place,
                 format_args!(
                     "static {name}: &OnAPage<[u8; {}]> = &OnAPage(*include_bytes!({machine_code:?}));",
@@ -133,26 +138,29 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
                 ),
             );
             fs::write(&machine_code, made)?;
-            format!("Code::Here(StockCode::InPlace(&{name}.0))")
+            format!("CodeLocation::Here(StockCode::InPlace(&{name}.0))")
         } else {
-            fs::write(&machine_code, belljar_engine::pack(&made))?;
-            format!("Code::Here(StockCode::Packed(include_bytes!({machine_code:?})))")
+            fs::write(&machine_code, belljar_engine::pack_code(&made))?;
+            format!("CodeLocation::Here(StockCode::Packed(include_bytes!({machine_code:?})))")
         };
-        put(
+        put_line(
             code,
             format_args!(
-                "    StockTool {{ name: {name:?}, wasm: Packed::Deflated(include_bytes!({packed:?})), digest: {digest:?}, code: {form}, manifest: include_str!({manifest:?}) }},"
+                "    StockTool {{ name: {name:?}, wasm: PackedComponent::Deflated(include_bytes!({packed:?})), digest: {digest:?}, code: {form}, manifest: include_str!({manifest:?}) }},"
             ),
         );
     }
-    put(code, format_args!("];"));
+    put_line(code, format_args!("];"));
     code.push_str(&in_place);
     let described = prebuilt.join("described.json");
     println!("cargo:rerun-if-changed={}", described.display());
-    put(code, format_args!("pub(crate) static DESCRIBED: &str = include_str!({described:?});"));
+    put_line(
+        code,
+        format_args!("pub(crate) static DESCRIBED: &str = include_str!({described:?});"),
+    );
     let manifest = prebuilt.join("manifest.toml");
     println!("cargo:rerun-if-changed={}", manifest.display());
-    put(
+    put_line(
         code,
         format_args!(
             "#[cfg(test)]\npub(crate) static PREBUILT: &str = include_str!({manifest:?});"
@@ -163,7 +171,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
 
 /// The row of a compressed component. The digest is the manifest's, which `cargo xtask rebuild tools --check` and a
 /// test compare with the file.
-fn compressed(
+fn write_compressed_row(
     statics: &mut String,
     name: &str,
     file: &Path,
@@ -178,16 +186,16 @@ fn compressed(
         let beside = format!("{}.zst", file_name(name, &bytes));
         fs::write(out.join(&beside), &bytes)?;
         let (constant, len) = (name.to_uppercase(), bytes.len());
-        put(
+        put_line(
             statics,
             format_args!("static {constant}: beside::File = beside::File::new({beside:?}, {len});"),
         );
-        format!("Packed::Beside(&{constant})")
+        format!("PackedComponent::Beside(&{constant})")
     } else {
-        format!("Packed::Compressed(include_bytes!({file:?}))")
+        format!("PackedComponent::Compressed(include_bytes!({file:?}))")
     };
     Ok(format!(
-        "StockTool {{ name: {name:?}, wasm: {wasm}, digest: {digest:?}, code: Code::AtFirstUse, manifest: include_str!({manifest:?}) }}"
+        "StockTool {{ name: {name:?}, wasm: {wasm}, digest: {digest:?}, code: CodeLocation::AtFirstUse, manifest: include_str!({manifest:?}) }}"
     ))
 }
 
@@ -205,7 +213,7 @@ fn stated_digest(manifest: &str, name: &str) -> Option<[u8; 32]> {
 
 /// A component, packed as small as possible: it is unpacked only for inspection, or if its machine code does
 /// not load, and 30 ms are negligible then.
-fn deflated(wasm: &[u8]) -> io::Result<Vec<u8>> {
+fn deflate_component(wasm: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(wasm)?;
     encoder.finish()
@@ -219,18 +227,18 @@ fn file_name(tool: &str, code: &[u8]) -> String {
 }
 
 /// The machine code of a component.
-fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
+fn compile_component(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let target = env::var("TARGET").unwrap_or_default();
     let own = env::var("HOST").is_ok_and(|host| host == target);
     let code = if own && env::var_os(ANY_PROCESSOR).is_none() {
-        belljar_engine::compile(wasm)
+        belljar_engine::compile_component(wasm)
     } else {
         belljar_engine::compile_for(&target, wasm)
     };
     code.map_err(|error| format!("{error:#}"))
 }
 
-fn put(code: &mut String, line: std::fmt::Arguments<'_>) {
+fn put_line(code: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(code, "{line}");
 }

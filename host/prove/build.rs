@@ -24,29 +24,29 @@ fn main() -> io::Result<()> {
         println!("cargo:rerun-if-changed={}", watched.display());
     }
     let mut code = String::new();
-    for (name, path) in components(&prebuilt)? {
+    for (name, path) in list_components(&prebuilt)? {
         println!("cargo:rerun-if-changed={}", path.display());
         let source = guests.join(format!("{name}.wat"));
         let about = match fs::read_to_string(&source) {
             Ok(text) => {
                 println!("cargo:rerun-if-changed={}", source.display());
-                about(&text)
+                first_comment(&text)
             }
             Err(_) => format!("Built from `guests/{name}`."),
         };
-        constant(&mut code, &name, &about, &packed(&path, &name, &out)?);
+        write_constant(&mut code, &name, &about, &pack_component(&path, &name, &out)?);
     }
     for name in STOCK {
         let path = here.join(format!("../../tools/prebuilt/{name}.wasm"));
         println!("cargo:rerun-if-changed={}", path.display());
         let about = format!("The stock tool `{name}`.");
-        constant(&mut code, name, &about, &packed(&path, name, &out)?);
+        write_constant(&mut code, name, &about, &pack_component(&path, name, &out)?);
     }
     fs::write(out.join("guests.rs"), code)
 }
 
 /// The components of a folder, by stem, sorted.
-fn components(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+fn list_components(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -60,7 +60,7 @@ fn components(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 }
 
 /// A file with the component deflated.
-fn packed(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
+fn pack_component(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&fs::read(wasm)?)?;
     let packed = out.join(format!("{name}.deflate"));
@@ -69,7 +69,7 @@ fn packed(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
 }
 
 /// One constant. Private to the crate, so that an unused one is dead code.
-fn constant(code: &mut String, name: &str, about: &str, packed: &Path) {
+fn write_constant(code: &mut String, name: &str, about: &str, packed: &Path) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(
         code,
@@ -79,7 +79,7 @@ fn constant(code: &mut String, name: &str, about: &str, packed: &Path) {
 }
 
 /// The first comment of a guest.
-fn about(text: &str) -> String {
+fn first_comment(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix(";;")).map(str::trim);
     lines.collect::<Vec<_>>().join(" ")
 }

@@ -41,7 +41,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", dist.display());
     let mut files = Vec::new();
-    collect(&dist, &dist, &mut files)?;
+    list_page_files(&dist, &dist, &mut files)?;
     files.sort();
     let mut sum = Sha256::new();
     for (name, bytes) in &files {
@@ -53,18 +53,18 @@ fn main() -> io::Result<()> {
     let digest: String = sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     let digest = digest.get(..DIGITS).unwrap_or_default();
     let mut code = String::new();
-    put(&mut code, format_args!("pub(crate) const DIGEST: &str = {digest:?};"));
-    put(&mut code, format_args!("pub(crate) static FILES: &[File] = &["));
+    write_line(&mut code, format_args!("pub(crate) const DIGEST: &str = {digest:?};"));
+    write_line(&mut code, format_args!("pub(crate) static FILES: &[File] = &["));
     for (number, (name, bytes)) in files.into_iter().enumerate() {
-        let bytes = if name == SHELL { stamped(bytes, digest)? } else { bytes };
-        embed(&mut code, &out.join(format!("page{number}")), &name, &bytes)?;
+        let bytes = if name == SHELL { stamp_digest(bytes, digest)? } else { bytes };
+        embed_file(&mut code, &out.join(format!("page{number}")), &name, &bytes)?;
     }
-    put(&mut code, format_args!("];"));
+    write_line(&mut code, format_args!("];"));
     fs::write(out.join("page.rs"), code)
 }
 
 /// The files below a directory, by their paths there; none where there is no directory.
-fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+fn list_page_files(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -73,7 +73,7 @@ fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) -> io::R
     for entry in entries {
         let path = entry?.path();
         if path.is_dir() {
-            collect(root, &path, files)?;
+            list_page_files(root, &path, files)?;
         } else {
             let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
             files.push((name.replace('\\', "/"), fs::read(&path)?));
@@ -83,7 +83,7 @@ fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) -> io::R
 }
 
 /// The shell with the digest of the page in it.
-fn stamped(bytes: Vec<u8>, digest: &str) -> io::Result<Vec<u8>> {
+fn stamp_digest(bytes: Vec<u8>, digest: &str) -> io::Result<Vec<u8>> {
     let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("`{SHELL}` {why}"));
     let text = String::from_utf8(bytes).map_err(|_| bad("is no text"))?;
     if text.matches(UNBUILT).count() != 1 {
@@ -93,7 +93,7 @@ fn stamped(bytes: Vec<u8>, digest: &str) -> io::Result<Vec<u8>> {
     Ok(text.replace(UNBUILT, &stamp).into_bytes())
 }
 
-fn embed(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+fn embed_file(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     let Some((_, media_type)) = TYPES.iter().find(|(known, _)| *known == end) else {
         let why = format!("`{name}` of the page has no media type");
@@ -110,7 +110,7 @@ fn embed(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Result<(
     } else {
         "None".to_owned()
     };
-    put(
+    write_line(
         code,
         format_args!(
             "    File {{ name: {name:?}, media_type: {media_type:?}, bytes: include_bytes!({plain:?}), \
@@ -121,6 +121,6 @@ fn embed(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Result<(
 }
 
 /// Writing to a text cannot fail.
-fn put(code: &mut String, line: std::fmt::Arguments<'_>) {
+fn write_line(code: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(code, "{line}");
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelConfig, Provider, Reply, Sampling,
-    StreamEvent, ToolResult, ToolSpec,
+    CallContext, ChatMessage, ChatModel, ChatRequest, ModelConfig, ModelProvider, ModelReply,
+    Sampling, StreamEvent, ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -21,15 +21,15 @@ fn server() -> String {
 }
 
 fn model(extra: Value) -> std::sync::Arc<dyn ChatModel> {
-    let mut config = ModelConfig::new(Provider::OpenAi, "tiny");
+    let mut config = ModelConfig::new(ModelProvider::OpenAi, "tiny");
     config.base_url = Some(server().parse().unwrap());
     config.max_output_tokens = Some(1000);
     config.temperature = Some(0.0);
     config.extra_body = extra.as_object().unwrap().clone();
-    config.build(&|_| None, &mut Vec::new()).unwrap()
+    config.build_model(&|_| None, &mut Vec::new()).unwrap()
 }
 
-async fn chat(model: &dyn ChatModel, request: &ChatRequest) -> (Reply, Vec<StreamEvent>) {
+async fn chat(model: &dyn ChatModel, request: &ChatRequest) -> (ModelReply, Vec<StreamEvent>) {
     let mut events = Vec::new();
     let context = CallContext::new("peer");
     let reply = model.chat(request, &context, &mut |event| events.push(event)).await.unwrap();
@@ -39,7 +39,7 @@ async fn chat(model: &dyn ChatModel, request: &ChatRequest) -> (Reply, Vec<Strea
 fn request(text: &str) -> ChatRequest {
     ChatRequest {
         system: vec!["You are a test.".to_owned(), "A second block.".to_owned()],
-        messages: vec![Message::user(text)],
+        messages: vec![ChatMessage::from_user(text)],
         tools: vec![ToolSpec {
             name: "file_read".to_owned(),
             description: "Reads a file.".to_owned(),
@@ -72,7 +72,7 @@ async fn a_forced_tool_call_arrives_whole_and_the_next_turn_hits_the_servers_cac
     assert!(reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0);
 
     let prompt = reply.usage.input_tokens;
-    request.messages.push(Message::Assistant {
+    request.messages.push(ChatMessage::Assistant {
         text: reply.text,
         calls: reply.calls,
         reasoning: reply.reasoning,
@@ -83,7 +83,7 @@ async fn a_forced_tool_call_arrives_whole_and_the_next_turn_hits_the_servers_cac
         content: "# belljar".to_owned(),
         is_error: false,
     };
-    request.messages.push(Message::Tool { results: vec![result] });
+    request.messages.push(ChatMessage::Tool { results: vec![result] });
     let (second, _) = chat(&*model, &request).await;
     // The server itself says how much of the prompt it had seen before: the prefix is stable.
     assert!(
@@ -99,7 +99,7 @@ async fn a_fork_finds_its_parents_prompt_in_the_servers_cache() {
     let mut parent = request("Have the file README.md looked at from two sides.");
     let (reply, _) = chat(&*model, &parent).await;
     let prompt = reply.usage.input_tokens;
-    let pending = Message::Assistant {
+    let pending = ChatMessage::Assistant {
         text: reply.text,
         calls: reply.calls.clone(),
         reasoning: reply.reasoning,
@@ -113,11 +113,11 @@ async fn a_fork_finds_its_parents_prompt_in_the_servers_cache() {
         is_error: false,
     };
     let results = reply.calls.iter().map(placeholder).collect();
-    parent.messages.push(Message::Tool { results });
+    parent.messages.push(ChatMessage::Tool { results });
     let mut sizes = Vec::new();
     for task in ["Look at its first line.", "Look at its last line."] {
         let mut fork = parent.clone();
-        fork.messages.push(Message::user(task));
+        fork.messages.push(ChatMessage::from_user(task));
         let (said, _) = chat(&*model, &fork).await;
         let cached = said.usage.cached_tokens;
         assert!(cached * 10 >= prompt * 8, "{cached} of {prompt} tokens were cached");

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_prove::{AcpPart, Libraries, ProvePart, ServerPart, Setup};
+use belljar_prove::{AcpPart, LibrariesPart, ProvePart, ServerPart, ServerSetup};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
@@ -38,7 +38,7 @@ fn program() -> PathBuf {
 }
 
 fn server() -> Arc<dyn ProvePart> {
-    Arc::new(ServerPart::new(Setup { program: program(), cache_dir: Some(cache()) }))
+    Arc::new(ServerPart::new(ServerSetup { program: program(), cache_dir: Some(cache()) }))
 }
 
 /// One cache for all tests of a build, so that each component is compiled once.
@@ -54,7 +54,7 @@ fn cache() -> PathBuf {
 }
 
 fn libraries() -> Arc<dyn ProvePart> {
-    Arc::new(Libraries::new(program()))
+    Arc::new(LibrariesPart::new(program()))
 }
 
 fn acp() -> Arc<dyn ProvePart> {
@@ -65,7 +65,7 @@ fn acp() -> Arc<dyn ProvePart> {
 fn wall() -> Arc<dyn ProvePart> {
     let (child, victim) = (vec!["attack-the-wall".into()], vec!["be-attacked".into()]);
     let wall = belljar_prove::wall::WallPart::new(program(), child, victim);
-    assert!(wall.ids().len() >= 60, "{} attacks", wall.ids().len());
+    assert!(wall.attack_ids().len() >= 60, "{} attacks", wall.attack_ids().len());
     Arc::new(wall)
 }
 
@@ -76,7 +76,7 @@ fn trials(part: Arc<dyn ProvePart>, runtime: &Arc<Runtime>) -> Vec<Trial> {
         Trial::test(id, move || {
             let report = runtime.block_on(async {
                 part.prepare().await.map_err(|error| Failed::from(format!("{error:#}")))?;
-                Ok::<_, Failed>(part.make(id).await)
+                Ok::<_, Failed>(part.make_attack(id).await)
             })?;
             if std::env::var_os("BELLJAR_HOSTILE_FIGURES").is_some() {
                 println!("{}", serde_json::to_string(&report).unwrap());
@@ -84,5 +84,5 @@ fn trials(part: Arc<dyn ProvePart>, runtime: &Arc<Runtime>) -> Vec<Trial> {
             report.result.map(drop).map_err(Failed::from)
         })
     };
-    part.ids().into_iter().map(trial).collect()
+    part.attack_ids().into_iter().map(trial).collect()
 }

@@ -27,7 +27,7 @@ async fn an_agent_is_kept_read_replaced_and_deleted() {
     put(Some(&tag), &next).await.is(412).problem("changed");
     world.call_as("blue-admin", "DELETE", "/v1/agents/scout").send().await.is(200);
     world.call_as("blue-admin", "DELETE", "/v1/agents/scout").send().await.is(404);
-    assert_eq!(world.store.of_tenant("blue").agents().await.unwrap().len(), 1);
+    assert_eq!(world.store.for_tenant_name("blue").list_agents().await.unwrap().len(), 1);
 }
 
 /// INV-413.
@@ -42,8 +42,8 @@ async fn the_text_that_an_agent_has_already_is_not_stored_again_and_leaves_no_li
         call.json(&json!({ "text": text })).send().await
     };
     let lines = async || {
-        let blue = world.store.of_tenant("blue");
-        blue.audit(None, 200, i64::MAX).await.unwrap().rows.len()
+        let blue = world.store.for_tenant_name("blue");
+        blue.read_audit(None, 200, i64::MAX).await.unwrap().rows.len()
     };
     let before = (world.state("blue").await, lines().await);
     for _ in 0..3 {
@@ -95,9 +95,9 @@ async fn a_tool_that_nobody_knows_is_an_error_in_an_agent_of_the_api_too() {
     assert_eq!((&slip["severity"], &slip["line"]), (&json!("error"), &json!(4)), "{said}");
     assert_eq!(world.state("blue").await, before);
     // One that was stored before is shown with what is wrong with it, and is replaced by a right one.
-    let store = world.store.of_tenant("blue");
+    let store = world.store.for_tenant_name("blue");
     store.save_agent("older", &text("older", "file_reed"), 7, None).await.unwrap();
-    let older = store.agent("older").await.unwrap().unwrap();
+    let older = store.find_agent("older").await.unwrap().unwrap();
     let path = "/v1/agents/older";
     let read = world.call_as("blue-member", "GET", path).send().await.is(200).json();
     assert!(read["definition"].is_null() && read["diagnostics"].to_string().contains("file_reed"));

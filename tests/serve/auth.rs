@@ -28,7 +28,7 @@ async fn a_key_that_is_revoked_opens_nothing_from_then_on() {
     let read = async || world.call_as("blue-member", "GET", "/v1/sessions").send().await.status;
     assert_eq!(read().await, 200);
     let key = &world.keys["blue-member"];
-    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    assert!(world.store.tenant_registry().revoke_key(&key[3..19], 9).await.unwrap());
     assert_eq!(read().await, 401);
     world.call_as("blue-admin", "GET", "/v1/sessions").send().await.is(200);
 }
@@ -73,7 +73,7 @@ async fn a_placeholder_for_a_key_is_passed_over_until_there_is_a_key() {
 async fn a_server_that_had_a_key_stays_shut_when_the_last_one_goes() {
     let world = World::with(Plan { keys: false, ..Plan::default() }).await;
     world.call("GET", "/v1/audit").send().await.is(200);
-    let registry = world.store.registry();
+    let registry = world.store.tenant_registry();
     let made = make_keys(&world.store).await;
     let read = async || world.call("GET", "/v1/audit").send().await.status;
     // What was found to be open is believed for a moment.
@@ -82,7 +82,7 @@ async fn a_server_that_had_a_key_stays_shut_when_the_last_one_goes() {
     for tenant in ["blue", "red", "closed"] {
         registry.delete_tenant(tenant).await.unwrap();
     }
-    for key in registry.keys(None).await.unwrap() {
+    for key in registry.list_keys(None).await.unwrap() {
         registry.revoke_key(&key.id, 9).await.unwrap();
     }
     let before = world.state("local").await;

@@ -74,7 +74,7 @@ async fn unfinished_bodies_take_a_tenants_bytes_and_none_of_its_neighbours() {
 
 /// Gives a session so many large messages.
 async fn fill(world: &World, tenant: &str, count: usize, bytes: usize) {
-    use belljar_store::{MessageStatus, NewMessage, Role, Write};
+    use belljar_store::{MessageStatus, NewMessage, Role, StoreWrite};
     let message = |at: usize| NewMessage {
         id: format!("{tenant}-large-{at}"),
         role: Role::Assistant,
@@ -84,8 +84,8 @@ async fn fill(world: &World, tenant: &str, count: usize, bytes: usize) {
         created: 20,
     };
     let messages: Vec<_> = (0..count).map(message).collect();
-    let append = Write::AppendMessages { session: session(tenant), messages };
-    world.store.of_tenant(tenant).enqueue(vec![append]).await.unwrap();
+    let append = StoreWrite::AppendMessages { session: session(tenant), messages };
+    world.store.for_tenant_name(tenant).enqueue_writes(vec![append]).await.unwrap();
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn a_tenant_that_has_stored_what_it_may_stores_no_more_until_it_makes_room
         assert!(problem["detail"].as_str().unwrap().contains(part), "{problem}");
     }
     assert!(problem["hint"].as_str().unwrap().contains("DELETE /v1/sessions"), "{problem}");
-    let used = world.store.of_tenant("blue").stored_bytes().await.unwrap();
+    let used = world.store.for_tenant_name("blue").stored_bytes().await.unwrap();
     assert!(used < 2 * MIB, "{used}");
     let before = world.state("blue").await;
     let agent = json!({"slug": "large", "text": crate::kit::agent("large") + &"x".repeat(250_000)});

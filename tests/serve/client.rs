@@ -176,8 +176,8 @@ impl Stream {
     }
 }
 
-impl From<belljar_received::sse::Event> for Event {
-    fn from(event: belljar_received::sse::Event) -> Self {
+impl From<belljar_received::sse::SseEvent> for Event {
+    fn from(event: belljar_received::sse::SseEvent) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Self {
             id: event.id.map(|id| text(id).parse().unwrap()),

@@ -1,7 +1,7 @@
 //! Requests that are none of the stated form: refused before a handler acts, on every route that
 //! changes something.
 
-use belljar_server::{MAX_BODY, Needs, Op, ROUTES, Verb};
+use belljar_server::{HttpVerb, MAX_BODY, ROUTES, RequiredScope, RouteOp};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Stream};
@@ -18,11 +18,12 @@ fn filled(path: &str, tenant: &str) -> String {
 }
 
 /// Every route that takes a body.
-fn with_body() -> impl Iterator<Item = (Op, Verb, &'static str)> {
+fn with_body() -> impl Iterator<Item = (RouteOp, HttpVerb, &'static str)> {
     let routes = ROUTES.iter().filter(|route| {
         // As OpenAI has it, the first of these takes none.
-        let takes_none = matches!(route.op, Op::CancelResponse | Op::Logout | Op::Resume);
-        matches!(route.verb, Verb::Post | Verb::Put) && !takes_none && route.is_described()
+        let takes_none =
+            matches!(route.op, RouteOp::CancelResponse | RouteOp::Logout | RouteOp::Resume);
+        matches!(route.verb, HttpVerb::Post | HttpVerb::Put) && !takes_none && route.is_described()
     });
     routes.map(|route| (route.op, route.verb, route.path))
 }
@@ -57,7 +58,8 @@ fn is_problem(answer: &Answer, of: &str, statuses: &[u16]) {
 
 /// The acts of a tenant, by its own log; the lines of refusals and of strangers are none of them.
 async fn done(world: &World, tenant: &str) -> Vec<String> {
-    let lines = world.store.of_tenant(tenant).audit(None, 200, i64::MAX).await.unwrap().rows;
+    let lines =
+        world.store.for_tenant_name(tenant).read_audit(None, 200, i64::MAX).await.unwrap().rows;
     let mut done: Vec<_> = lines.into_iter().map(|line| line.action).collect();
     done.retain(|action| action != "refused" && action != "strangers");
     done
@@ -71,14 +73,14 @@ async fn a_body_of_another_form_is_refused_by_every_route_and_nothing_is_done() 
         let path = filled(path, "blue");
         let call = || {
             let call = world.call_as("blue-admin", verb.as_str(), &path);
-            if op == Op::ReplaceAgent { call.header("if-match", "\"7\"") } else { call }
+            if op == RouteOp::ReplaceAgent { call.header("if-match", "\"7\"") } else { call }
         };
         // Without a body a cancel is of the whole turn.
-        for body in bodies().into_iter().filter(|body| op != Op::Cancel || !body.is_empty()) {
+        for body in bodies().into_iter().filter(|body| op != RouteOp::Cancel || !body.is_empty()) {
             let answer = call().bytes("application/json", &body).send().await;
             let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
             // The one that a stranger may send is short.
-            let refused: &[u16] = if op == Op::Login { &[400, 413] } else { &[400] };
+            let refused: &[u16] = if op == RouteOp::Login { &[400, 413] } else { &[400] };
             is_problem(&answer, &format!("{} {shown}", op.name()), refused);
         }
         let answer = call().bytes("text/plain", b"{}").send().await;
@@ -102,8 +104,8 @@ async fn an_id_of_another_form_names_nothing_whatever_is_done_with_it() {
             let path = path.collect::<Vec<_>>().join("/");
             let call = world.call_as("blue-admin", route.verb.as_str(), &path);
             let call = match route.verb {
-                Verb::Post | Verb::Put => call.json(&json!({"text": "x"})),
-                Verb::Get | Verb::Delete => call,
+                HttpVerb::Post | HttpVerb::Put => call.json(&json!({"text": "x"})),
+                HttpVerb::Get | HttpVerb::Delete => call,
             };
             let answer = call.send().await;
             let shown = &path[..path.len().min(80)];
@@ -111,7 +113,10 @@ async fn an_id_of_another_form_names_nothing_whatever_is_done_with_it() {
         }
     }
     assert_eq!((world.state("blue").await, done(&world, "blue").await), before);
-    assert!(ROUTES.iter().any(|route| route.needs == Needs::Admin), "not for want of a right");
+    assert!(
+        ROUTES.iter().any(|route| route.needs == RequiredScope::Admin),
+        "not for want of a right"
+    );
 }
 
 /// A turn that hangs, and its session.
@@ -132,14 +137,14 @@ async fn a_session_that_answers_is_neither_deleted_nor_given_a_second_turn() {
     let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
     let (turn, session) = hanging(&world).await;
     let path = format!("/v1/sessions/{session}");
-    let messages = world.store.of_tenant("blue").messages(&session).await.unwrap().len();
+    let messages = world.store.for_tenant_name("blue").list_messages(&session).await.unwrap().len();
     for path in [path.as_str(), "/v1/sessions"] {
         world.call_as("blue-admin", "DELETE", path).send().await.is(409).problem("busy");
     }
     let again = json!({ "session": session, "text": "more" });
     let call = world.call_as("blue-member", "POST", "/v1/chat").json(&again);
     call.send().await.is(409).problem("busy");
-    let after = world.store.of_tenant("blue").messages(&session).await.unwrap().len();
+    let after = world.store.for_tenant_name("blue").list_messages(&session).await.unwrap().len();
     assert_eq!(after, messages);
     // The neighbour deletes its own.
     world.call_as("red-admin", "DELETE", "/v1/sessions").send().await.is(200);

@@ -1,6 +1,6 @@
 //! The answers that the page is made of: searches, contents, tables, who decides, what runs.
 
-use belljar_store::{NewReceipt, ReceiptRow, SessionKind, StoredSession, Write};
+use belljar_store::{NewReceipt, ReceiptRow, SessionKind, StoreWrite, StoredSession};
 use serde_json::{Value, json};
 
 use crate::kit::{Plan, World, session};
@@ -35,7 +35,7 @@ fn receipt(id: &str, tool: &str, body: Value) -> NewReceipt {
 #[tokio::test]
 async fn sessions_are_found_by_title_kind_and_whether_they_run() {
     let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
-    let store = world.store.of_tenant("blue");
+    let store = world.store.for_tenant_name("blue");
     for (id, title, kind) in [
         ("20261122T000000001Z-a", "Tides of MARCH", SessionKind::Chat),
         ("20261122T000000002Z-b", "100% of tides", SessionKind::Api),
@@ -51,7 +51,7 @@ async fn sessions_are_found_by_title_kind_and_whether_they_run() {
             created: 30,
             updated: 30,
         };
-        store.enqueue(vec![Write::CreateSession(new)]).await.unwrap();
+        store.enqueue_writes(vec![StoreWrite::CreateSession(new)]).await.unwrap();
     }
     let found = async |query: &str| {
         let found = get(&world, "blue-read-only", &format!("/v1/sessions?{query}")).await;
@@ -86,10 +86,10 @@ async fn sessions_are_found_by_title_kind_and_whether_they_run() {
 #[tokio::test]
 async fn what_goes_with_a_session_is_counted() {
     let world = World::new().await;
-    let (id, store) = (session("blue"), world.store.of_tenant("blue"));
+    let (id, store) = (session("blue"), world.store.for_tenant_name("blue"));
     let receipts = vec![receipt("1", "file_read", json!({})), receipt("2", "file_read", json!({}))];
     let (session, message) = (id.clone(), "blue-answer".to_owned());
-    store.enqueue(vec![Write::Receipts { session, message, receipts }]).await.unwrap();
+    store.enqueue_writes(vec![StoreWrite::Receipts { session, message, receipts }]).await.unwrap();
     let told = get(&world, "blue-read-only", &format!("/v1/sessions/{id}/contents")).await;
     let expected = json!({
         "messages": 2, "subagents": 0, "receipts": 2, "attachments": 1, "attachment_bytes": 25,
@@ -116,7 +116,7 @@ async fn only_a_turn_that_was_left_off_is_resumed() {
 #[tokio::test]
 async fn receipts_are_a_table_that_no_spreadsheet_computes() {
     let world = World::new().await;
-    let (id, store) = (session("blue"), world.store.of_tenant("blue"));
+    let (id, store) = (session("blue"), world.store.for_tenant_name("blue"));
     let body = json!({
         "call_id": "call 1", "parent": "call 0", "error": "it was refused;=1+1",
         "receipt": {
@@ -129,7 +129,7 @@ async fn receipts_are_a_table_that_no_spreadsheet_computes() {
     });
     let receipts = vec![receipt("1", "=1+1", body), receipt("2", "a,\"b\"\r\n=2", json!({}))];
     let (session, message) = (id.clone(), "blue-answer".to_owned());
-    store.enqueue(vec![Write::Receipts { session, message, receipts }]).await.unwrap();
+    store.enqueue_writes(vec![StoreWrite::Receipts { session, message, receipts }]).await.unwrap();
     let path = format!("/v1/sessions/{id}/receipts?format=csv");
     let answer = world.call_as("blue-read-only", "GET", &path).send().await.is(200);
     assert_eq!(answer.headers["content-type"], "text/csv; charset=utf-8");

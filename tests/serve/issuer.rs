@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belljar_definition::{IssuerSetting, SignatureKind, TokenRule, TokenScope};
-use belljar_server::Issuers;
+use belljar_server::IssuerSource;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
@@ -120,13 +120,13 @@ impl Issuer {
 }
 
 #[async_trait]
-impl Issuers for Issuer {
+impl IssuerSource for Issuer {
     async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
         self.looked.fetch_add(1, Ordering::Relaxed);
         Ok(self.settings.lock().unwrap().clone())
     }
 
-    async fn keys(&self, issuer: &str) -> Result<Value, String> {
+    async fn issuer_keys(&self, issuer: &str) -> Result<Value, String> {
         let is_own = issuer == URL;
         assert!(is_own || issuer == OTHER, "{issuer}");
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -163,7 +163,7 @@ pub(crate) fn with_signature(text: &str, signature: &[u8]) -> String {
 
 pub(crate) async fn world() -> (World, Arc<Issuer>) {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let world = World::with(Plan { issuers: Some(trusted), ..Plan::default() }).await;
     for tenant in ["blue", "red"] {
         let path = world.dir.path().join(tenant).join("workspace/note.txt");
@@ -196,7 +196,7 @@ pub(crate) async fn opens_nothing(world: &World, why: &str, token: &str) {
     let session = crate::kit::session("blue");
     let ends = world.call("DELETE", &format!("/v1/sessions/{session}")).key(token).send().await;
     assert_eq!(ends.status, 401, "{why}");
-    let there = world.store.of_tenant("blue").session(&session).await;
+    let there = world.store.for_tenant_name("blue").read_session(&session).await;
     assert!(there.is_ok(), "{why}: {there:?}");
     reads_of(world, &world.keys["red-member"], "red").await;
 }

@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use belljar_kit::world;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_AUDIT_DAYS, DEFAULT_DRAIN, DEFAULT_RATE,
-    DEFAULT_STREAM_LIFE, DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Issuers, Names, NewSecret,
-    OpenError, ServerConfig, Tenants,
+    DEFAULT_STREAM_LIFE, DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, IssuerSource, NewSecret,
+    OpenError, ServerConfig, ServerNames, TenantOpener,
 };
 use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
     EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, Role, SessionKind,
-    Store, StoreError, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
+    Store, StoreError, StoreWrite, StoredAgent, StoredMessage, StoredSession, Tenant,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ pub(crate) struct Plan<'a> {
     /// How long turns get when the server stops.
     pub(crate) drain: Duration,
     /// The issuers whose tokens are taken.
-    pub(crate) issuers: Option<Arc<dyn Issuers>>,
+    pub(crate) issuers: Option<Arc<dyn IssuerSource>>,
     /// How long a look at their settings counts.
     pub(crate) issuer_check: Duration,
     /// How long streams may be open.
@@ -128,8 +128,8 @@ struct Opener {
 }
 
 #[async_trait]
-impl Tenants for Opener {
-    async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError> {
+impl TenantOpener for Opener {
+    async fn open_tenant(&self, tenant: &Tenant) -> Result<Service, OpenError> {
         let (home, workspace) = (
             self.dir.join(&tenant.name).join("home"),
             self.dir.join(&tenant.name).join("workspace"),
@@ -144,7 +144,7 @@ impl Tenants for Opener {
             fuel_per_day: None,
             storage_bytes: self.storage,
         };
-        let store = self.store.of_tenant(&tenant.name);
+        let store = self.store.for_tenant_name(&tenant.name);
         Ok(Service::new(host, store, workspace, Arc::clone(&self.admission), limits))
     }
 }
@@ -165,7 +165,7 @@ impl World {
             std::fs::write(home.join("teller.md"), agent("teller")).unwrap();
         }
         for tenant in ["blue", "red", "closed"] {
-            store.registry().create_tenant(tenant, 1).await.unwrap();
+            store.tenant_registry().create_tenant(tenant, 1).await.unwrap();
         }
         let mut keys = BTreeMap::new();
         if plan.keys {
@@ -183,8 +183,8 @@ impl World {
             storage: plan.storage,
             tokens: plan.tokens,
         };
-        let names = Names::loopback(address.port()).host("jar.example.org").unwrap();
-        let add = |names: Names, origin: &&str| names.origin(origin).unwrap();
+        let names = ServerNames::loopback(address.port()).with_host("jar.example.org").unwrap();
+        let add = |names: ServerNames, origin: &&str| names.with_origin(origin).unwrap();
         let names = plan.origins.iter().fold(names, add);
         let config = ServerConfig {
             names,
@@ -208,11 +208,11 @@ impl World {
         };
         let app = App::new(config, store.clone(), Arc::new(opener), admission);
         if let Some(issuers) = plan.issuers {
-            app.trust(issuers);
+            app.trust_issuers(issuers);
         }
         let stop = CancellationToken::new();
         let (serving, serves) = (stop.clone(), app.clone());
-        let served = tokio::spawn(async move { serves.serve(listener, serving).await });
+        let served = tokio::spawn(async move { serves.serve_connections(listener, serving).await });
         let world = Self { app, dir, store, address, keys, stop, served: Mutex::new(Some(served)) };
         for tenant in TENANTS {
             world.seed(tenant).await;
@@ -259,9 +259,9 @@ impl World {
 
     /// Gives a tenant what the tests look for, in place of whatever it has.
     pub(crate) async fn seed(&self, tenant: &str) {
-        let store = self.store.of_tenant(tenant);
+        let store = self.store.for_tenant_name(tenant);
         store.delete_all_sessions().await.unwrap();
-        for agent in store.agents().await.unwrap() {
+        for agent in store.list_agents().await.unwrap() {
             store.delete_agent(&agent.slug).await.unwrap();
         }
         store.save_agent("kept", &agent("kept"), 7, None).await.unwrap();
@@ -299,22 +299,22 @@ impl World {
         let messages =
             vec![message("ask", Role::User, "tell"), message("answer", Role::Assistant, "Once.")];
         let writes = vec![
-            Write::CreateSession(new),
-            Write::AppendMessages { session: session.clone(), messages },
-            Write::Events {
+            StoreWrite::CreateSession(new),
+            StoreWrite::AppendMessages { session: session.clone(), messages },
+            StoreWrite::Events {
                 session: session.clone(),
                 message: anchor.clone(),
                 block: EventBlock { first_seq: 1, events: (1..=5).map(event).collect() },
             },
-            Write::Attachments { session, message: anchor, attachments: vec![file] },
+            StoreWrite::Attachments { session, message: anchor, attachments: vec![file] },
         ];
-        store.enqueue(writes).await.unwrap();
+        store.enqueue_writes(writes).await.unwrap();
     }
 
     /// The stored rows of a tenant. They are read anew when one of its sessions goes away
     /// meanwhile.
     pub(crate) async fn state(&self, tenant: &str) -> State {
-        let store = self.store.of_tenant(tenant);
+        let store = self.store.for_tenant_name(tenant);
         loop {
             match read_state(&store).await {
                 Ok(state) => return state,
@@ -326,15 +326,15 @@ impl World {
 }
 
 async fn read_state(store: &Store) -> Result<State, StoreError> {
-    let sessions = store.sessions(100).await?;
+    let sessions = store.latest_sessions(100).await?;
     let mut messages = Vec::new();
     let mut rest = 0;
     for session in &sessions {
-        messages.extend(store.messages(&session.id).await?);
+        messages.extend(store.list_messages(&session.id).await?);
         rest += store.last_event(&session.id).await?;
-        rest += i64::try_from(store.attachments(&session.id).await?.len()).unwrap();
+        rest += i64::try_from(store.latest_attachments(&session.id).await?.len()).unwrap();
     }
-    Ok((sessions, messages, store.agents().await?, rest))
+    Ok((sessions, messages, store.list_agents().await?, rest))
 }
 
 /// The session of a tenant.
@@ -373,14 +373,14 @@ async fn new_key(store: &Store, tenant: &str, scope: KeyScope) -> String {
         secret_hash: secret.hash,
         created: 1,
     };
-    store.registry().create_key(&key).await.unwrap();
+    store.tenant_registry().create_key(&key).await.unwrap();
     secret.text
 }
 
 /// Keys by the names of their callers: `blue-member`, `revoked`, `closed`, `wrong`.
 pub(crate) async fn make_keys(store: &Store) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     for tenant in ["local", "blue", "red", "closed"] {
         for scope in [KeyScope::Admin, KeyScope::Member, KeyScope::ReadOnly] {
             keys.insert(format!("{tenant}-{scope}"), new_key(store, tenant, scope).await);

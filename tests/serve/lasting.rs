@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_server::Issuers;
+use belljar_server::IssuerSource;
 use serde_json::json;
 
 use crate::client::{Call, PATIENCE};
@@ -30,7 +30,7 @@ fn a_stream_lasts_a_day_and_a_look_at_issuers_a_second() {
 #[tokio::test]
 async fn a_stream_ends_with_its_day_whatever_opened_it_and_is_opened_anew() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let plan = Plan { issuers: Some(trusted), stream_life: Duration::ZERO, ..Plan::default() };
     let world = World::with(plan).await;
     // One that its issuer says is good for ever.

@@ -54,13 +54,13 @@ async fn a_deleted_tenants_turns_end_and_nothing_of_them_is_written() {
     let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
     let (blue, session) = hanging(&world, "blue-member").await;
     let (red, neighbour) = hanging(&world, "red-member").await;
-    assert!(world.store.registry().delete_tenant("blue").await.unwrap());
+    assert!(world.store.tenant_registry().delete_tenant("blue").await.unwrap());
     until_running(&world, 1).await;
     assert!(blue.all().await.iter().all(|event| event.kind != "done"));
     world.call_as("blue-admin", "GET", "/v1/running").send().await.is(401);
-    let store = world.store.of_tenant("blue");
-    assert!(store.sessions(10).await.unwrap().is_empty());
-    assert!(store.messages(&session).await.unwrap_or_default().is_empty());
+    let store = world.store.for_tenant_name("blue");
+    assert!(store.latest_sessions(10).await.unwrap().is_empty());
+    assert!(store.list_messages(&session).await.unwrap_or_default().is_empty());
     // The neighbour's turn has run on, and is saved.
     assert_eq!(running(&world, "red-member").await, 1);
     let cancel = format!("/v1/sessions/{neighbour}/cancel");
@@ -73,12 +73,12 @@ async fn a_deleted_tenants_turns_end_and_nothing_of_them_is_written() {
 async fn a_tenant_that_was_made_again_is_another() {
     let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
     let (blue, _) = hanging(&world, "blue-member").await;
-    let registry = world.store.registry();
+    let registry = world.store.tenant_registry();
     assert!(registry.delete_tenant("blue").await.unwrap());
     registry.create_tenant("blue", 77).await.unwrap();
     until_running(&world, 0).await;
     assert!(blue.all().await.iter().all(|event| event.kind != "done"));
-    assert!(world.store.of_tenant("blue").sessions(10).await.unwrap().is_empty());
+    assert!(world.store.for_tenant_name("blue").latest_sessions(10).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_tenant_that_was_made_again_sees_nothing_that_its_predecessor_has_open
     let world = World::with(plan).await;
     let (_blue, session) = hanging(&world, "blue-member").await;
     let (_red, _) = hanging(&world, "red-member").await;
-    let registry = world.store.registry();
+    let registry = world.store.tenant_registry();
     assert!(registry.delete_tenant("blue").await.unwrap());
     registry.create_tenant("blue", 77).await.unwrap();
     let next = world.new_key("blue", KeyScope::Admin).await;
@@ -112,7 +112,7 @@ async fn streams_and_sockets_of_a_revoked_key_end_and_its_turn_goes_on() {
     let mut socket = Socket::open(&world, "blue-member").await;
     let neighbour = Socket::open(&world, "blue-admin").await;
     let key = &world.keys["blue-member"];
-    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    assert!(world.store.tenant_registry().revoke_key(&key[3..19], 9).await.unwrap());
     let seen = turn.all().await;
     assert!(seen.iter().all(|event| event.kind != "done"), "{seen:?}");
     let seen = events.all().await;
@@ -139,7 +139,7 @@ async fn a_tenant_that_was_made_again_reads_nothing_of_who_was_refused_before_it
     // Somebody with a part of red's key.
     let wrong = format!("{}{}", &red[..20], &first[20..]);
     world.call("GET", "/v1/sessions").key(&wrong).send().await.is(401);
-    let registry = world.store.registry();
+    let registry = world.store.tenant_registry();
     assert!(registry.delete_tenant("blue").await.unwrap());
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
     registry.create_tenant("blue", i64::try_from(now).unwrap()).await.unwrap();
@@ -149,7 +149,8 @@ async fn a_tenant_that_was_made_again_reads_nothing_of_who_was_refused_before_it
     let served = world.served.lock().unwrap().take().unwrap();
     tokio::time::timeout(PATIENCE, served).await.expect("it never stopped").unwrap();
     let log = async |tenant: &str| {
-        let page = world.store.of_tenant(tenant).audit(None, 1_000, 1 << 20).await.unwrap();
+        let page =
+            world.store.for_tenant_name(tenant).read_audit(None, 1_000, 1 << 20).await.unwrap();
         page.rows.into_iter().map(|entry| entry.action).collect::<Vec<_>>()
     };
     assert_eq!(log("blue").await, Vec::<String>::new());

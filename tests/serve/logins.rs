@@ -1,6 +1,6 @@
 //! Logins of browsers: what lets them in, what they may, and what ends them.
 
-use belljar_server::{ROUTES, Verb};
+use belljar_server::{HttpVerb, ROUTES};
 use belljar_store::KeyScope;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ async fn what_opens_nothing_logs_nobody_in_and_all_of_it_is_told_the_same() {
     }
     told.dedup();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(world.store.registry().logins(0).await.unwrap(), []);
+    assert_eq!(world.store.tenant_registry().list_logins(0).await.unwrap(), []);
     for body in [json!({}), json!({ "key": "x", "once": "y" }), json!({ "kay": "x" }), json!([])] {
         world.call("POST", "/v1/login").json(&body).send().await.is(400);
     }
@@ -137,7 +137,7 @@ async fn nothing_is_changed_by_a_cookie_from_anywhere_but_a_page_of_this_server(
         let path = path.replace("{id}", &session("blue")).replace("{slug}", "kept");
         path.replace("{question}", "1").replace("{attachment}", "1")
     };
-    let unsafe_routes = || ROUTES.iter().filter(|route| route.verb != Verb::Get);
+    let unsafe_routes = || ROUTES.iter().filter(|route| route.verb != HttpVerb::Get);
     for route in unsafe_routes().filter(|route| route.path != "/v1/login") {
         let call = || {
             let call = world.call(route.verb.as_str(), &path(route.path));
@@ -176,7 +176,7 @@ async fn nothing_is_changed_by_a_cookie_from_anywhere_but_a_page_of_this_server(
 #[tokio::test]
 async fn a_login_ends_with_its_key_its_tenant_and_by_logging_out() {
     let world = World::new().await;
-    let registry = world.store.registry();
+    let registry = world.store.tenant_registry();
     let status = async |cookie: &str| world.call_with(cookie, "GET", "/v1/me").send().await.status;
     let out = world.log_in_as("blue-member").await;
     let kept = world.log_in_as("blue-member").await;
@@ -235,8 +235,8 @@ async fn a_link_opens_once_as_the_operator_and_is_listed_and_revoked() {
     assert_eq!((&me["operator"], &me["tenant"]), (&json!(true), &json!("local")));
     assert_eq!(me["actor"], format!("login:{}", id_of(&cookie)));
     world.call_with(&cookie, "GET", "/metrics").send().await.is(200);
-    let registry = world.store.registry();
-    let logins = registry.logins(0).await.unwrap();
+    let registry = world.store.tenant_registry();
+    let logins = registry.list_logins(0).await.unwrap();
     assert_eq!((logins.len(), &logins[0].key, &logins[0].id), (1, &None, &id_of(&cookie)));
     let lines = audited(&world, "local-admin").await;
     assert!(lines.contains(&("login".to_owned(), format!("login:{}", id_of(&cookie)))));

@@ -4,65 +4,65 @@
 
 use std::collections::BTreeMap;
 
-use belljar_server::{Needs, Object, Op, ROUTES, Route};
+use belljar_server::{PathObject, ROUTES, RequiredScope, Route, RouteOp};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
 use crate::kit::{Plan, TENANTS, World, attachment, response, session};
 
 /// A caller: the name of its key, its tenant, and how far it reaches; no tenant = it is nobody.
-type Caller = (&'static str, Option<&'static str>, Needs);
+type Caller = (&'static str, Option<&'static str>, RequiredScope);
 
 const CALLERS: [Caller; 13] = [
-    ("", None, Needs::Nothing),
-    ("unknown", None, Needs::Nothing),
-    ("mixed", None, Needs::Nothing),
-    ("revoked", None, Needs::Nothing),
-    ("closed-admin", None, Needs::Nothing),
-    ("blue-read-only", Some("blue"), Needs::ReadOnly),
-    ("blue-member", Some("blue"), Needs::Member),
-    ("blue-admin", Some("blue"), Needs::Admin),
-    ("red-read-only", Some("red"), Needs::ReadOnly),
-    ("red-member", Some("red"), Needs::Member),
-    ("red-admin", Some("red"), Needs::Admin),
-    ("local-read-only", Some("local"), Needs::ReadOnly),
-    ("local-admin", Some("local"), Needs::Operator),
+    ("", None, RequiredScope::Nothing),
+    ("unknown", None, RequiredScope::Nothing),
+    ("mixed", None, RequiredScope::Nothing),
+    ("revoked", None, RequiredScope::Nothing),
+    ("closed-admin", None, RequiredScope::Nothing),
+    ("blue-read-only", Some("blue"), RequiredScope::ReadOnly),
+    ("blue-member", Some("blue"), RequiredScope::Member),
+    ("blue-admin", Some("blue"), RequiredScope::Admin),
+    ("red-read-only", Some("red"), RequiredScope::ReadOnly),
+    ("red-member", Some("red"), RequiredScope::Member),
+    ("red-admin", Some("red"), RequiredScope::Admin),
+    ("local-read-only", Some("local"), RequiredScope::ReadOnly),
+    ("local-admin", Some("local"), RequiredScope::Operator),
 ];
 
 /// The status that a call has to have.
 fn expected(route: &Route, caller: &Caller, target: &str) -> u16 {
     let (_, tenant, reach) = caller;
-    if route.op == Op::Login {
+    if route.op == RouteOp::Login {
         // With the key of the caller: whoever has one is let in.
         return if tenant.is_some() { 204 } else { 401 };
     }
     let Some(tenant) = tenant else {
-        return if route.needs == Needs::Nothing { 200 } else { 401 };
+        return if route.needs == RequiredScope::Nothing { 200 } else { 401 };
     };
     if *reach < route.needs {
         return 403;
     }
     // In their bodies these name a session too.
-    let in_body = matches!(route.op, Op::Chat | Op::Preview | Op::CreateResponse);
-    let names = route.object != Object::None || in_body;
+    let in_body = matches!(route.op, RouteOp::Chat | RouteOp::Preview | RouteOp::CreateResponse);
+    let names = route.object != PathObject::None || in_body;
     // An agent is named by its slug, and every tenant has one of that name: its own.
-    let own = matches!(route.object, Object::Agent | Object::Model);
+    let own = matches!(route.object, PathObject::Agent | PathObject::Model);
     if names && !own && *tenant != target {
         return 404;
     }
     match route.op {
-        Op::CreateAgent => 201,
-        Op::Logout => 204,
+        RouteOp::CreateAgent => 201,
+        RouteOp::Logout => 204,
         // Nobody asks anything.
-        Op::Answer => 404,
+        RouteOp::Answer => 404,
         // It was none in the background.
-        Op::CancelResponse => 400,
+        RouteOp::CancelResponse => 400,
         // None of the protocol, which says so itself.
-        Op::McpSend => 415,
-        Op::McpListen => 406,
-        Op::McpEnd => 400,
+        RouteOp::McpSend => 415,
+        RouteOp::McpListen => 406,
+        RouteOp::McpEnd => 400,
         // It is no WebSocket.
-        Op::WebSocket => 400,
+        RouteOp::WebSocket => 400,
         _ => 200,
     }
 }
@@ -73,32 +73,36 @@ fn path(route: &Route, target: &str) -> String {
     let path = path.replace("{slug}", "kept").replace("{model}", "teller");
     let path = path.replace("{response}", &response(target));
     match route.op {
-        Op::ReadGrants => format!("{path}?agent=teller"),
-        Op::Explain => format!("{path}?agent=teller&tool=clarify"),
-        Op::WatchEvents => format!("{path}?follow=false"),
+        RouteOp::ReadGrants => format!("{path}?agent=teller"),
+        RouteOp::Explain => format!("{path}?agent=teller&tool=clarify"),
+        RouteOp::WatchEvents => format!("{path}?follow=false"),
         _ => path,
     }
 }
 
 fn body(route: &Route, target: &str) -> Option<Value> {
     match route.op {
-        Op::CompleteChat => {
+        RouteOp::CompleteChat => {
             let messages = json!([{ "role": "user", "content": "more" }]);
             Some(json!({ "model": "teller", "messages": messages }))
         }
-        Op::CreateResponse => {
+        RouteOp::CreateResponse => {
             let previous = response(target);
             Some(json!({ "model": "teller", "input": "x", "previous_response_id": previous }))
         }
-        Op::Chat | Op::Preview => Some(json!({ "session": session(target), "text": "more" })),
-        Op::Cancel | Op::ApplyChanges | Op::DiscardChanges | Op::UndoApply => Some(json!({})),
-        Op::Answer => Some(json!({ "answer": "yes" })),
-        Op::CreateAgent => Some(json!({ "slug": "new", "text": crate::kit::agent("new") })),
-        Op::ReplaceAgent => {
+        RouteOp::Chat | RouteOp::Preview => {
+            Some(json!({ "session": session(target), "text": "more" }))
+        }
+        RouteOp::Cancel | RouteOp::ApplyChanges | RouteOp::DiscardChanges | RouteOp::UndoApply => {
+            Some(json!({}))
+        }
+        RouteOp::Answer => Some(json!({ "answer": "yes" })),
+        RouteOp::CreateAgent => Some(json!({ "slug": "new", "text": crate::kit::agent("new") })),
+        RouteOp::ReplaceAgent => {
             let text = crate::kit::agent("kept").replace("Tells.", "Tells more.");
             Some(json!({ "text": text }))
         }
-        Op::ValidateAgent => Some(json!({ "text": "nothing" })),
+        RouteOp::ValidateAgent => Some(json!({ "text": "nothing" })),
         _ => None,
     }
 }
@@ -108,10 +112,10 @@ fn request(world: &World, route: &Route, caller: &Caller, target: &str) -> Call 
     if let Some(key) = world.keys.get(caller.0) {
         call = call.key(key);
     }
-    if route.op == Op::ReplaceAgent {
+    if route.op == RouteOp::ReplaceAgent {
         call = call.header("if-match", "\"7\"");
     }
-    if route.op == Op::Login {
+    if route.op == RouteOp::Login {
         let key = world.keys.get(caller.0).map_or("nothing", String::as_str);
         return call.json(&json!({ "key": key }));
     }
@@ -184,7 +188,7 @@ async fn cell(world: &World, route: &Route, caller: &Caller, target: &str) {
 #[tokio::test]
 async fn what_is_another_tenants_answers_exactly_as_what_is_not_there() {
     let world = World::new().await;
-    for route in ROUTES.iter().filter(|route| route.object != Object::None) {
+    for route in ROUTES.iter().filter(|route| route.object != PathObject::None) {
         let (theirs, nothing) = (session("red"), session("none"));
         let of = async |id: &str, agent: &str| {
             let path = route.path.replace("{id}", id).replace("{attachment}", &attachment("red"));
@@ -198,7 +202,7 @@ async fn what_is_another_tenants_answers_exactly_as_what_is_not_there() {
             let text = String::from_utf8(answer.body).unwrap();
             (answer.status, text.replace(id, "ID").replace(agent, "AGENT"))
         };
-        world.store.of_tenant("red").save_agent("theirs", "x", 7, None).await.ok();
+        world.store.for_tenant_name("red").save_agent("theirs", "x", 7, None).await.ok();
         let (one, other) = (of(&theirs, "theirs").await, of(&nothing, "nobodys").await);
         assert_eq!(one, other, "{}", route.name());
         assert_eq!(one.0, 404, "{}", route.name());

@@ -373,8 +373,8 @@ async fn what_a_client_did_is_in_the_audit_log_under_its_key() {
     let key = world.keys["blue-member"][3..19].to_owned();
     let end = tokio::time::Instant::now() + crate::client::PATIENCE;
     loop {
-        let store = world.store.of_tenant("blue");
-        let lines = store.audit(None, 200, i64::MAX).await.unwrap().rows;
+        let store = world.store.for_tenant_name("blue");
+        let lines = store.read_audit(None, 200, i64::MAX).await.unwrap().rows;
         let denied = lines.iter().find(|line| line.action == "call_denied");
         if let Some(denied) = denied {
             assert_eq!(denied.actor, format!("key:{key}"));
@@ -383,7 +383,8 @@ async fn what_a_client_did_is_in_the_audit_log_under_its_key() {
         assert!(tokio::time::Instant::now() < end, "{lines:?}");
         tokio::task::yield_now().await;
     }
-    let lines = world.store.of_tenant("red").audit(None, 200, i64::MAX).await.unwrap().rows;
+    let lines =
+        world.store.for_tenant_name("red").read_audit(None, 200, i64::MAX).await.unwrap().rows;
     assert!(lines.iter().all(|line| line.action != "call_denied"), "{lines:?}");
 }
 
@@ -398,7 +399,7 @@ async fn a_listening_client_is_gone_when_its_key_is_revoked() {
     let listening = listening.header("mcp-session-id", &session);
     let stream = listening.header("mcp-protocol-version", "2025-11-25").open().await;
     assert_eq!(stream.status, 200);
-    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    assert!(world.store.tenant_registry().revoke_key(&key[3..19], 9).await.unwrap());
     let ended = tokio::time::timeout(crate::client::PATIENCE, stream.rest()).await;
     ended.expect("it goes on");
     older(call(), Some(&session), &call_of(read("note.txt"))).send().await.is(401);

@@ -2,8 +2,8 @@
 //! next one has the rest.
 
 use belljar_store::{
-    AuditEntry, MessageStatus, NewMessage, ReceiptRow, Role, SubagentRecord, SubagentSource,
-    SubagentStatus, Write,
+    AuditEntry, MessageStatus, NewMessage, ReceiptRow, Role, StoreWrite, SubagentRecord,
+    SubagentSource, SubagentStatus,
 };
 use serde_json::{Value, json};
 
@@ -85,19 +85,22 @@ async fn fill(world: &World) {
         detail: json!("y".repeat(240 << 10)),
     };
     let mut writes = vec![
-        Write::AppendMessages { session: session.clone(), messages: vec![message] },
-        Write::Subagents { session: session.clone(), records: (0..ROWS).map(subagent).collect() },
-        Write::Receipts {
+        StoreWrite::AppendMessages { session: session.clone(), messages: vec![message] },
+        StoreWrite::Subagents {
+            session: session.clone(),
+            records: (0..ROWS).map(subagent).collect(),
+        },
+        StoreWrite::Receipts {
             session,
             message: PLACE.to_owned(),
             receipts: (0..ROWS).map(receipt).map(Into::into).collect(),
         },
     ];
     // More of them, as one of them is smaller.
-    writes.extend((0..3 * ROWS).map(line).map(Write::Audit));
-    let store = world.store.of_tenant("blue");
+    writes.extend((0..3 * ROWS).map(line).map(StoreWrite::Audit));
+    let store = world.store.for_tenant_name("blue");
     for write in writes {
-        store.enqueue(vec![write]).await.unwrap();
+        store.enqueue_writes(vec![write]).await.unwrap();
     }
 }
 
@@ -153,7 +156,7 @@ async fn pages_of_large_rows_end_behind_their_bytes_and_have_each_row_once() {
 #[tokio::test]
 async fn a_page_of_agents_ends_behind_its_bytes_and_has_each_agent_once() {
     let world = World::new().await;
-    let store = world.store.of_tenant("blue");
+    let store = world.store.for_tenant_name("blue");
     for number in 0..40 {
         let name = format!("long-{number:02}");
         // As long as the head of a file may be.

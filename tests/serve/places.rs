@@ -1,9 +1,9 @@
 //! Places of the host in what leaves a running server: every row that it could tell of holds one,
 //! and every route is asked.
 
-use belljar_server::{ROUTES, Verb};
+use belljar_server::{HttpVerb, ROUTES};
 use belljar_store::{
-    AuditEntry, EventBlock, MessageStatus, NewAttachment, NewMessage, ReceiptRow, Role, Write,
+    AuditEntry, EventBlock, MessageStatus, NewAttachment, NewMessage, ReceiptRow, Role, StoreWrite,
 };
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const SAID: &str = "MINE";
 
 /// Rows of every kind that name this place, wherever the host writes.
 async fn plant(world: &World, place: &str) {
-    let store = world.store.of_tenant("blue");
+    let store = world.store.for_tenant_name("blue");
     let session = session("blue");
     let said = format!("{SAID} {place}/x");
     let message = NewMessage {
@@ -68,20 +68,20 @@ async fn plant(world: &World, place: &str) {
     let of = || (session.clone(), "blue-placed".to_owned());
     let (session_id, message_id) = of();
     store
-        .enqueue(vec![
-            Write::AppendMessages { session: session_id.clone(), messages: vec![message] },
-            Write::Receipts {
+        .enqueue_writes(vec![
+            StoreWrite::AppendMessages { session: session_id.clone(), messages: vec![message] },
+            StoreWrite::Receipts {
                 session: session_id.clone(),
                 message: message_id.clone(),
                 receipts: vec![receipt.into()],
             },
-            Write::Events { session: of().0, message: of().1, block },
-            Write::Attachments {
+            StoreWrite::Events { session: of().0, message: of().1, block },
+            StoreWrite::Attachments {
                 session: session_id,
                 message: message_id,
                 attachments: vec![attachment],
             },
-            Write::Audit(line),
+            StoreWrite::Audit(line),
         ])
         .await
         .unwrap();
@@ -102,7 +102,7 @@ async fn no_route_names_a_place_of_the_host_and_what_was_said_stays_as_it_was() 
     let place = world.dir.path().canonicalize().unwrap().display().to_string();
     plant(&world, &place).await;
     let mut asked = 0;
-    for route in ROUTES.iter().filter(|route| route.verb == Verb::Get) {
+    for route in ROUTES.iter().filter(|route| route.verb == HttpVerb::Get) {
         let path = route
             .path
             .replace("{id}", &session("blue"))

@@ -106,7 +106,7 @@ async fn agents_are_listed_and_read_by_scope() {
     let text = crate::kit::agent("teller").replace("Tells.", "Kept.");
     let home = world.dir.path().join("blue/home/agents/broken.md");
     std::fs::write(home, "---\nname: [\n---\nx\n").unwrap();
-    world.store.of_tenant("blue").save_agent("teller", &text, 9, None).await.unwrap();
+    world.store.for_tenant_name("blue").save_agent("teller", &text, 9, None).await.unwrap();
     let slugs = async |scope: &str| {
         let list = get(&world, "blue-read-only", &format!("/v1/agents?scope={scope}")).await;
         let all = list["agents"].as_array().unwrap().iter();

@@ -57,7 +57,11 @@ async fn a_server_that_drains_begins_no_turn_in_any_tenant_and_by_no_entrance() 
     let refused: Value = socket.ask(chat).await;
     assert_eq!(refused["problem"]["type"], "/problems/unavailable", "{refused}");
     // Nothing of them is stored, and the turn that runs is as before.
-    assert_eq!(world.store.of_tenant("red").sessions(10).await.unwrap().len(), 1, "the seeded one");
+    assert_eq!(
+        world.store.for_tenant_name("red").latest_sessions(10).await.unwrap().len(),
+        1,
+        "the seeded one"
+    );
     until_running(&world, 1).await;
     let cancel = format!("/v1/sessions/{session}/cancel");
     world.call_as("blue-member", "POST", &cancel).send().await.is(200);
@@ -109,6 +113,6 @@ async fn a_caller_whose_turn_does_not_end_in_time_is_told_that_it_is_stored_and_
     assert!(done.data["error"].as_str().unwrap().contains("do not send it twice"));
     stopped(&world).await;
     let message = answer["message"].as_str().unwrap();
-    let row = world.store.of_tenant("blue").message(session, message).await.unwrap();
+    let row = world.store.for_tenant_name("blue").read_message(session, message).await.unwrap();
     assert_eq!(row.status, MessageStatus::InFlight, "the next start resumes it");
 }

@@ -125,7 +125,8 @@ async fn what_the_scope_does_not_allow_is_refused_on_a_socket_too() {
         assert_eq!((&answer["type"], &answer["id"]), (&json!("error"), &json!("7")));
         assert_eq!(answer["problem"]["type"], "/problems/scope", "{answer}");
     }
-    let audit = world.store.of_tenant("blue").audit(None, 10, i64::MAX).await.unwrap().rows;
+    let audit =
+        world.store.for_tenant_name("blue").read_audit(None, 10, i64::MAX).await.unwrap().rows;
     let refused = audit.iter().filter(|line| line.action == "refused").count();
     assert_eq!(refused, 3);
 }
@@ -189,7 +190,7 @@ async fn a_key_that_is_revoked_talks_no_more_on_an_open_socket() {
     let world = World::new().await;
     let mut socket = Socket::open(&world, "blue-member").await;
     let key = &world.keys["blue-member"];
-    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    assert!(world.store.tenant_registry().revoke_key(&key[3..19], 9).await.unwrap());
     socket.say(json!({ "type": "chat", "text": "hi" })).await;
     assert_eq!(socket.hear().await, None);
 }

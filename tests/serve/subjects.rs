@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use belljar_definition::{TokenRule, TokenScope};
-use belljar_server::Issuers;
+use belljar_server::IssuerSource;
 use serde_json::{Value, json};
 
 use crate::issuer::{Issuer, reads_of, world};
@@ -69,7 +69,7 @@ fn reading(more: &Value) -> Value {
 #[tokio::test]
 async fn a_request_state_is_good_for_its_own_subject_outside_sessions_and_once() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let settings = "[grants.mcp]\ntools = { file_read = 'ask' }\n";
     let world = World::with(Plan { issuers: Some(trusted), settings, ..Plan::default() }).await;
     for tenant in ["blue", "red"] {
@@ -135,7 +135,7 @@ async fn a_request_state_is_good_for_its_own_subject_outside_sessions_and_once()
 #[tokio::test]
 async fn a_flood_of_tokens_costs_one_look_at_the_settings() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let issuer_check = std::time::Duration::from_secs(3_600);
     let world = World::with(Plan { issuers: Some(trusted), issuer_check, ..Plan::default() }).await;
     let head = json!({"alg": "EdDSA", "kid": "one"});

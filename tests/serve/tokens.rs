@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belljar_definition::{SignatureKind, TokenScope};
-use belljar_server::Issuers;
+use belljar_server::IssuerSource;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::KeyPair as _;
@@ -73,7 +73,7 @@ async fn a_token_that_is_not_its_issuers_opens_nothing() {
     // The public key as a shared secret, in the forms that it has.
     let (_, pair) = &issuer.keys[0];
     let bytes = pair.public_key().as_ref().to_vec();
-    let jwk = issuer.keys(URL).await.unwrap()["keys"][0].to_string().into_bytes();
+    let jwk = issuer.issuer_keys(URL).await.unwrap()["keys"][0].to_string().into_bytes();
     for secret in [bytes.clone(), URL_SAFE_NO_PAD.encode(bytes).into_bytes(), jwk] {
         let text = unsigned(&head("HS256"), &claims);
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
@@ -220,7 +220,7 @@ async fn a_token_for_another_server_or_another_time_opens_nothing() {
 #[tokio::test]
 async fn a_token_that_its_issuer_signed_is_no_guess_at_keys() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let plan = Plan { issuers: Some(trusted), failures: 3, ..Plan::default() };
     let world = World::with(plan).await;
     let asks = async |token: &str| world.call("GET", "/v1/sessions").key(token).send().await;
@@ -272,7 +272,7 @@ async fn whoever_no_rule_names_is_refused_and_stands_in_the_operators_log() {
 #[tokio::test]
 async fn subjects_of_an_issuer_whom_nobody_let_in_wait_for_each_other_and_for_nobody_else() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let world = World::with(Plan { issuers: Some(trusted), rate: 2, ..Plan::default() }).await;
     let asks = async |token: &str| world.call("GET", "/v1/running").key(token).send().await;
     let mut past = Issuer::claims("alice");
@@ -298,7 +298,7 @@ async fn subjects_of_an_issuer_whom_nobody_let_in_wait_for_each_other_and_for_no
 #[tokio::test]
 async fn subjects_whom_nobody_let_in_cost_an_issuers_few_lines_and_are_counted() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let world = World::with(Plan { issuers: Some(trusted), rate: 1_000, ..Plan::default() }).await;
     for number in 0..120 {
         let token = issuer.for_(&format!("nobody-{number}"));
@@ -331,10 +331,10 @@ async fn a_rule_or_a_tenant_that_is_taken_away_closes_the_door_at_once() {
     issuer.says(|setting| setting.allow.retain(|rule| rule.subject.as_deref() != Some("alice")));
     opens_nothing(&world, "its rule is gone", &alice).await;
     reads_of(&world, &anna, "blue").await;
-    world.store.registry().set_tenant_disabled("blue", true).await.unwrap();
+    world.store.tenant_registry().set_tenant_disabled("blue", true).await.unwrap();
     assert_eq!(reads(&world, &anna).await.status, 401);
     reads_of(&world, &world.keys["red-member"], "red").await;
-    world.store.registry().set_tenant_disabled("blue", false).await.unwrap();
+    world.store.tenant_registry().set_tenant_disabled("blue", false).await.unwrap();
     reads_of(&world, &anna, "blue").await;
     issuer.says(|setting| setting.audience = vec!["https://moved.test/mcp".to_owned()]);
     opens_nothing(&world, "another audience", &anna).await;
@@ -448,9 +448,9 @@ async fn a_listening_client_is_gone_with_its_tenant_and_with_its_algorithm() {
         stream
     };
     let stream = listens(&issuer.for_("alice")).await;
-    world.store.registry().set_tenant_disabled("blue", true).await.unwrap();
+    world.store.tenant_registry().set_tenant_disabled("blue", true).await.unwrap();
     tokio::time::timeout(PATIENCE, stream.rest()).await.expect("it still listens");
-    world.store.registry().set_tenant_disabled("blue", false).await.unwrap();
+    world.store.tenant_registry().set_tenant_disabled("blue", false).await.unwrap();
     let stream = listens(&issuer.for_("alice")).await;
     issuer.says(|setting| setting.algorithms = vec![SignatureKind::Es256]);
     tokio::time::timeout(PATIENCE, stream.rest()).await.expect("it still listens");
@@ -460,7 +460,7 @@ async fn a_listening_client_is_gone_with_its_tenant_and_with_its_algorithm() {
 #[tokio::test]
 async fn a_token_logs_nobody_in_and_whoever_trusts_an_issuer_lets_nobody_in_without_one() {
     let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let trusted: Arc<dyn IssuerSource> = Arc::<Issuer>::clone(&issuer);
     let world = World::with(Plan { issuers: Some(trusted), keys: false, ..Plan::default() }).await;
     let told = world.call("GET", "/v1/sessions").send().await.is(401).problem("no-key");
     let hint = told["hint"].as_str().unwrap();
@@ -472,5 +472,5 @@ async fn a_token_logs_nobody_in_and_whoever_trusts_an_issuer_lets_nobody_in_with
     // Nor when it is trusted no more: that opens nothing to whoever has no key, after a restart neither.
     issuer.settings.lock().unwrap().clear();
     world.call("GET", "/v1/sessions").send().await.is(401);
-    assert!(world.store.registry().keys_needed().await.unwrap());
+    assert!(world.store.tenant_registry().keys_needed().await.unwrap());
 }

@@ -9,26 +9,26 @@ use agent_client_protocol::v1::schema::{
     ToolCallUpdate, ToolCallUpdateFields,
 };
 use belljar_agent::Approval;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind};
 
-use crate::door::{ACTOR, Connection, Door};
+use crate::door::{ACTOR, AcpDoor, Connection};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 use crate::tool_call;
-use crate::updates::Clarify;
+use crate::updates::ClarifyRequest;
 
 /// The field of a form that holds the answer.
 const FIELD: &str = "answer";
 
 /// An option of a question: a unique id, a text and a kind.
-pub(crate) struct Choice {
+pub(crate) struct QuestionOption {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) kind: PermissionOptionKind,
 }
 
 /// The editor's answer to a question with options.
-pub(crate) enum Chosen {
+pub(crate) enum ChosenOption {
     /// The id of the option.
     One(String),
     /// The editor cancelled the question, or could not show it.
@@ -38,14 +38,15 @@ pub(crate) enum Chosen {
 }
 
 /// Puts a question with options.
-pub(crate) async fn choose(
+pub(crate) async fn ask_choice(
     to: &Connection,
     session: &str,
     call: ToolCallUpdate,
-    choices: Vec<Choice>,
-) -> Chosen {
+    choices: Vec<QuestionOption>,
+) -> ChosenOption {
     let ids: Vec<String> = choices.iter().map(|choice| choice.id.clone()).collect();
-    let option = |choice: Choice| PermissionOption::new(choice.id, choice.name, choice.kind);
+    let option =
+        |choice: QuestionOption| PermissionOption::new(choice.id, choice.name, choice.kind);
     let options = choices.into_iter().map(option).collect();
     let request = RequestPermissionRequest::new(SessionId::from(session.to_owned()), call, options);
     let answered = to.send_request(request).block_task().await;
@@ -53,16 +54,16 @@ pub(crate) async fn choose(
         Ok(RequestPermissionOutcome::Selected(selected)) => {
             // INV-303: an option of another question is refused.
             let known = ids.into_iter().find(|id| **id == *selected.option_id.0);
-            known.map_or(Chosen::Other, Chosen::One)
+            known.map_or(ChosenOption::Other, ChosenOption::One)
         }
         // INV-390.
-        Ok(_) | Err(_) => Chosen::Cancelled,
+        Ok(_) | Err(_) => ChosenOption::Cancelled,
     }
 }
 
-impl Chosen {
+impl ChosenOption {
     /// The last part of the option's id.
-    pub(crate) fn ending(&self) -> Option<&str> {
+    pub(crate) fn option_word(&self) -> Option<&str> {
         match self {
             Self::One(id) => id.rsplit('.').next(),
             Self::Cancelled | Self::Other => None,
@@ -70,8 +71,8 @@ impl Chosen {
     }
 
     /// Converts an answer to a permission's decision. An answer that is not clearly yes is a no.
-    pub(crate) fn approval(&self) -> Approval {
-        match (self, self.ending()) {
+    pub(crate) fn to_approval(&self) -> Approval {
+        match (self, self.option_word()) {
             (Self::Cancelled, _) => Approval::Cancelled,
             (_, Some("yes")) => Approval::Yes,
             (_, Some("for_run")) => Approval::ForRun,
@@ -81,15 +82,15 @@ impl Chosen {
 }
 
 /// Asks whether a call may be made, and hands the answer to the turn.
-pub(crate) async fn permission(
-    door: &Door,
+pub(crate) async fn ask_permission(
+    door: &AcpDoor,
     to: &Connection,
     shown_in: &str,
     turn: &str,
     id: u64,
     call: ToolCallUpdate,
 ) {
-    let choice = |word: Approval, name: &str, kind| Choice {
+    let choice = |word: Approval, name: &str, kind| QuestionOption {
         id: format!("{turn}.{id}.{}", word.as_str()),
         name: name.to_owned(),
         kind,
@@ -99,76 +100,86 @@ pub(crate) async fn permission(
         choice(Approval::ForRun, "Allow for this turn", PermissionOptionKind::AllowAlways),
         choice(Approval::No, "No", PermissionOptionKind::RejectOnce),
     ];
-    let chosen = choose(to, shown_in, whole(door, turn, id, call), choices).await;
-    answer(door, turn, id, PersonAnswer::Permission(chosen.approval()));
+    let chosen = ask_choice(to, shown_in, with_whole_subject(door, turn, id, call), choices).await;
+    answer_question(door, turn, id, PersonAnswer::Permission(chosen.to_approval()));
 }
 
 /// Asks the person an agent's question, if the editor supports such questions.
-pub(crate) async fn clarify(
-    door: &Door,
+pub(crate) async fn ask_clarification(
+    door: &AcpDoor,
     to: &Connection,
     shown_in: &str,
     turn: &str,
-    asked: Clarify,
+    asked: ClarifyRequest,
 ) {
-    let Clarify { id, question, private, options } = asked;
+    let ClarifyRequest { id, question, private, options } = asked;
     let options = options.as_slice();
     // The event of a private question has the storable part. INV-361: a question whose text is missing is not
     // put to anybody.
-    let whole = match open(door, turn, id) {
+    let whole = match find_open_question(door, turn, id) {
         Some((_, OpenQuestion { kind: QuestionKind::Clarify { question, .. }, .. })) => question,
         Some(_) | None if private => {
-            return answer(door, turn, id, PersonAnswer::Cancelled);
+            return answer_question(door, turn, id, PersonAnswer::Cancelled);
         }
         Some(_) | None => question,
     };
     let question = whole.as_str();
-    let word = match door.client().forms {
-        true => form(to, shown_in, question, options).await,
+    let word = match door.editor_capabilities().forms {
+        true => ask_by_form(to, shown_in, question, options).await,
         // The question cannot be shown, so no answer is invented.
         false if options.is_empty() => PersonAnswer::Cancelled,
-        false => pick(to, shown_in, turn, id, question, options).await,
+        false => ask_by_options(to, shown_in, turn, id, question, options).await,
     };
-    answer(door, turn, id, word);
+    answer_question(door, turn, id, word);
 }
 
 /// Adds the whole arguments to a question, because the event has only the beginning.
-fn whole(door: &Door, turn: &str, id: u64, mut call: ToolCallUpdate) -> ToolCallUpdate {
+fn with_whole_subject(
+    door: &AcpDoor,
+    turn: &str,
+    id: u64,
+    mut call: ToolCallUpdate,
+) -> ToolCallUpdate {
     if let Some((_, OpenQuestion { kind: QuestionKind::Permission { tool, arguments, .. }, .. })) =
-        open(door, turn, id)
+        find_open_question(door, turn, id)
     {
-        let input = tool_call::arguments(&arguments);
+        let input = tool_call::parse_arguments(&arguments);
         let fields = std::mem::replace(&mut call.fields, ToolCallUpdateFields::new());
         call.fields =
-            fields.content(tool_call::diffs(&tool, &input, door.workspace())).raw_input(input);
+            fields.content(tool_call::call_diffs(&tool, &input, door.workspace())).raw_input(input);
     }
     call
 }
 
 /// The open question of a turn, with its session.
-fn open(door: &Door, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
-    let mut all = door.service.questions(None).into_iter();
+fn find_open_question(door: &AcpDoor, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
+    let mut all = door.service.open_questions(None).into_iter();
     all.find(|(_, question)| question.message == turn && question.id == id)
 }
 
 /// Passes an answer to the waiting turn. INV-303: an answer names its turn and its question, and a question
 /// accepts one answer.
-fn answer(door: &Door, turn: &str, id: u64, answer: PersonAnswer) {
-    let Some((session, _)) = open(door, turn, id) else { return };
+fn answer_question(door: &AcpDoor, turn: &str, id: u64, answer: PersonAnswer) {
+    let Some((session, _)) = find_open_question(door, turn, id) else { return };
     // An error: the turn has ended, or the question was answered elsewhere.
-    let _ = door.service.answer(&session, id, answer, ACTOR);
+    let _ = door.service.answer_question(&session, id, answer, ACTOR);
 }
 
-async fn form(to: &Connection, session: &str, question: &str, options: &[String]) -> PersonAnswer {
+async fn ask_by_form(
+    to: &Connection,
+    session: &str,
+    question: &str,
+    options: &[String],
+) -> PersonAnswer {
     let mut field = StringPropertySchema::new().title("Answer".to_owned());
     if !options.is_empty() {
         let options = options.iter().take(MAX_OFFERED);
-        let options = options.map(|option| EnumOption::new(option.clone(), shown(option)));
+        let options = options.map(|option| EnumOption::new(option.clone(), option_text(option)));
         field = field.one_of(options.collect::<Vec<_>>());
     }
     let schema = ElicitationSchema::new().property(FIELD, field, true);
     let scope = ElicitationSessionScope::new(SessionId::from(session.to_owned()));
-    let message = Shown::multiline(question).to_string();
+    let message = ShownText::multiline(question).to_string();
     let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, schema), message);
     let answered = to.send_request(request).block_task().await;
     match answered.map(|answered| answered.action) {
@@ -186,7 +197,7 @@ async fn form(to: &Connection, session: &str, question: &str, options: &[String]
 }
 
 /// Asks for one of the options, for an editor without forms.
-async fn pick(
+async fn ask_by_options(
     to: &Connection,
     session: &str,
     turn: &str,
@@ -194,20 +205,20 @@ async fn pick(
     question: &str,
     options: &[String],
 ) -> PersonAnswer {
-    let option = |(at, option): (usize, &String)| Choice {
+    let option = |(at, option): (usize, &String)| QuestionOption {
         id: format!("{turn}.{id}.{at}"),
-        name: shown(option),
+        name: option_text(option),
         kind: PermissionOptionKind::AllowOnce,
     };
     let choices: Vec<_> = options.iter().take(MAX_OFFERED).enumerate().map(option).collect();
-    let fields = ToolCallUpdateFields::new().title(Shown::clipped(question, 400).to_string());
+    let fields = ToolCallUpdateFields::new().title(ShownText::clip_line(question, 400).to_string());
     let call = ToolCallUpdate::new(format!("{turn}.question.{id}"), fields);
-    let chosen = choose(to, session, call, choices).await;
-    let at = chosen.ending().and_then(|at| at.parse::<usize>().ok());
+    let chosen = ask_choice(to, session, call, choices).await;
+    let at = chosen.option_word().and_then(|at| at.parse::<usize>().ok());
     at.and_then(|at| options.get(at).cloned())
         .map_or(PersonAnswer::Cancelled, |option| PersonAnswer::Text(Some(option)))
 }
 
-fn shown(option: &str) -> String {
-    Shown::clipped(option, MAX_TITLE).to_string()
+fn option_text(option: &str) -> String {
+    ShownText::clip_line(option, MAX_TITLE).to_string()
 }

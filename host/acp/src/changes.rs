@@ -8,22 +8,24 @@ use agent_client_protocol::v1::schema::{
     Diff, PermissionOptionKind, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use belljar_changes::{ApplyOptions, Changes, FileChange, Node, Selection, Stat, Undone};
-use belljar_policy::{GuestPath, Shown};
+use belljar_changes::{
+    ApplyOptions, ChangeStat, Changes, FileChange, NodeKind, PathSelection, UndoOutcome,
+};
+use belljar_policy::{GuestPath, ShownText};
 use belljar_session::{DirectoryReview, ReviewError, has_layers};
 use serde_json::json;
 
-use crate::ask::{Choice, choose};
-use crate::door::{ACTOR, Connection, Door};
-use crate::errors::{invalid, not_now, of_service};
+use crate::ask::{QuestionOption, ask_choice};
+use crate::door::{ACTOR, AcpDoor, Connection};
+use crate::errors::{error_from_service, invalid_parameter, not_now};
 use crate::limits::{MAX_DIFF, MAX_DIFFS, MAX_DIFFS_BYTES, MAX_NAMED, MAX_OFFERED, MAX_PATH_BYTES};
 use crate::open::OpenSession;
 use crate::tool_call;
 
 /// The changes of all directories of a session.
 #[derive(Default)]
-struct Seen {
-    stat: Stat,
+struct SeenChanges {
+    stat: ChangeStat,
     content: Vec<ToolCallContent>,
     locations: Vec<ToolCallLocation>,
     bytes: usize,
@@ -36,46 +38,46 @@ struct Seen {
 }
 
 /// Shows the changes, if different from the last shown ones.
-pub(crate) async fn show_new(door: &Arc<Door>, to: &Connection, session: &OpenSession) {
+pub(crate) async fn show_new(door: &Arc<AcpDoor>, to: &Connection, session: &OpenSession) {
     if !has_layers(door.service.store(), &session.id) {
         return;
     }
-    let seen = match look(door, &session.id, Vec::new()).await {
+    let seen = match read_changes(door, &session.id, Vec::new()).await {
         Ok(seen) => seen,
         Err(error) => {
             tracing::warn!(target: "belljar::acp", "changes cannot be shown: {}", error.message);
             return;
         }
     };
-    if session.shows(seen.stat) && !seen.content.is_empty() {
-        door.send(to, &session.id, shown(door, seen)).await;
+    if session.record_shown(seen.stat) && !seen.content.is_empty() {
+        door.send_update(to, &session.id, changes_update(door, seen)).await;
     }
 }
 
 /// `/changes`: shows the changes, also those that were shown before.
-pub(crate) async fn show(
-    door: &Arc<Door>,
+pub(crate) async fn show_changes(
+    door: &Arc<AcpDoor>,
     to: &Connection,
     session: &OpenSession,
     paths: Vec<String>,
 ) -> Result<String, Error> {
-    let seen = look(door, &session.id, paths).await?;
+    let seen = read_changes(door, &session.id, paths).await?;
     if seen.content.is_empty() {
         return Ok("Nothing is changed.".to_owned());
     }
     let text = format!("{}; `/apply` or `/discard` decides about it.", seen.stat);
-    door.send(to, &session.id, shown(door, seen)).await;
+    door.send_update(to, &session.id, changes_update(door, seen)).await;
     Ok(text)
 }
 
 /// `/apply`: applies changes to the workspace, once the person has seen them and agreed.
-pub(crate) async fn apply(
-    door: &Arc<Door>,
+pub(crate) async fn apply_changes(
+    door: &Arc<AcpDoor>,
     to: &Connection,
     session: &OpenSession,
     paths: Vec<String>,
 ) -> Result<String, Error> {
-    let seen = look(door, &session.id, paths.clone()).await?;
+    let seen = read_changes(door, &session.id, paths.clone()).await?;
     if seen.content.is_empty() {
         return Ok("Nothing is changed.".to_owned());
     }
@@ -86,60 +88,61 @@ pub(crate) async fn apply(
         options.push(("all", &also, PermissionOptionKind::AllowOnce));
     }
     // INV-305: only a person's yes to these changes applies any.
-    let chosen = decide(door, to, session, seen, ("apply", ToolKind::Edit), options).await?;
+    let chosen = ask_decision(door, to, session, seen, ("apply", ToolKind::Edit), options).await?;
     let also_what_runs = match chosen.as_deref() {
         Some("apply") => false,
         Some("all") => true,
         Some(_) | None => return Ok("Nothing is applied.".to_owned()),
     };
     let options = ApplyOptions { also_what_runs, ..ApplyOptions::default() };
-    let done = each(door, &session.id, Some(as_of), paths, move |place, selection| {
-        let applied = place.review.apply(selection, &options)?;
+    let done = decide_each(door, &session.id, Some(as_of), paths, move |place, selection| {
+        let applied = place.review.apply_changes(selection, &options)?;
         let done = [&applied.applied, &applied.merged, &applied.dropped];
         let changed = done.iter().any(|paths| !paths.is_empty());
-        Ok(Done { changed, told: report(&place.guest, &applied) })
+        Ok(DecisionResult { changed, told: format_report(&place.guest, &applied) })
     });
     let done = done.await?;
-    note(door, session, "changes_applied", &done);
-    let _ = session.shows(Stat::default());
-    Ok(told(done).join("\n"))
+    note_decision(door, session, "changes_applied", &done);
+    let _ = session.record_shown(ChangeStat::default());
+    Ok(result_lines(done).join("\n"))
 }
 
 /// `/discard`: throws changes away, once the person has agreed.
-pub(crate) async fn discard(
-    door: &Arc<Door>,
+pub(crate) async fn discard_changes(
+    door: &Arc<AcpDoor>,
     to: &Connection,
     session: &OpenSession,
     paths: Vec<String>,
 ) -> Result<String, Error> {
-    let seen = look(door, &session.id, paths.clone()).await?;
+    let seen = read_changes(door, &session.id, paths.clone()).await?;
     if seen.content.is_empty() {
         return Ok("Nothing is changed.".to_owned());
     }
     let as_of = seen.as_of;
     let options = vec![("discard", "Throw them away", PermissionOptionKind::AllowOnce)];
-    let chosen = decide(door, to, session, seen, ("throw away", ToolKind::Delete), options).await?;
+    let chosen =
+        ask_decision(door, to, session, seen, ("throw away", ToolKind::Delete), options).await?;
     if chosen.as_deref() != Some("discard") {
         return Ok("Nothing is thrown away.".to_owned());
     }
-    let done = each(door, &session.id, Some(as_of), paths, |place, selection| {
-        let gone = place.review.discard(selection)?.len();
+    let done = decide_each(door, &session.id, Some(as_of), paths, |place, selection| {
+        let gone = place.review.discard_changes(selection)?.len();
         let told = format!("{gone} thrown away in {}; the workspace stays as it is.", place.guest);
-        Ok(Done { changed: gone > 0, told })
+        Ok(DecisionResult { changed: gone > 0, told })
     });
     let done = done.await?;
-    note(door, session, "changes_discarded", &done);
-    let _ = session.shows(Stat::default());
-    Ok(told(done).join("\n"))
+    note_decision(door, session, "changes_discarded", &done);
+    let _ = session.record_shown(ChangeStat::default());
+    Ok(result_lines(done).join("\n"))
 }
 
 /// Shows the changes to decide about and asks for an option; a further option leaves all changes undecided.
 /// `None` = no option was chosen.
-async fn decide(
-    door: &Door,
+async fn ask_decision(
+    door: &AcpDoor,
     to: &Connection,
     session: &OpenSession,
-    seen: Seen,
+    seen: SeenChanges,
     (what, kind): (&str, ToolKind),
     mut options: Vec<(&str, &str, PermissionOptionKind)>,
 ) -> Result<Option<String>, Error> {
@@ -153,7 +156,7 @@ async fn decide(
     }
     options.push(("no", "Leave them in the overlay", PermissionOptionKind::RejectOnce));
     let id = door.own_call(&what.replace(' ', "-"));
-    let choice = |(word, name, kind): (&str, &str, _)| Choice {
+    let choice = |(word, name, kind): (&str, &str, _)| QuestionOption {
         id: format!("{id}.{word}"),
         name: name.to_owned(),
         kind,
@@ -165,35 +168,38 @@ async fn decide(
         .status(ToolCallStatus::Pending)
         .content(seen.content)
         .locations(seen.locations);
-    let chosen = choose(to, &session.id, ToolCallUpdate::new(id, fields), choices).await;
-    Ok(chosen.ending().map(str::to_owned))
+    let chosen = ask_choice(to, &session.id, ToolCallUpdate::new(id, fields), choices).await;
+    Ok(chosen.option_word().map(str::to_owned))
 }
 
 /// `/undo`: undoes the last apply.
-pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<String, Error> {
-    let done = each(door, &session.id, None, Vec::new(), |place, _| {
-        Ok(match place.review.undo()? {
-            Undone::Nothing => Done { changed: false, told: String::new() },
-            Undone::TakenBack { restored: _, files } => {
+pub(crate) async fn undo_apply(
+    door: &Arc<AcpDoor>,
+    session: &OpenSession,
+) -> Result<String, Error> {
+    let done = decide_each(door, &session.id, None, Vec::new(), |place, _| {
+        Ok(match place.review.undo_apply()? {
+            UndoOutcome::Nothing => DecisionResult { changed: false, told: String::new() },
+            UndoOutcome::TakenBack { restored: _, files } => {
                 let noun = if files == 1 { "file" } else { "files" };
                 let told = format!(
                     "Taken back: {files} {noun} of {}; the changes are in the overlay again.",
                     place.guest
                 );
-                Done { changed: true, told }
+                DecisionResult { changed: true, told }
             }
-            Undone::Refused { changed } => {
+            UndoOutcome::Refused { changed } => {
                 let named = changed.iter().take(MAX_OFFERED).map(|path| shown_path(path));
                 let named: Vec<String> = named.collect();
                 let told =
                     format!("Nothing is taken back: changed since are {}.", named.join(", "));
-                Done { changed: false, told }
+                DecisionResult { changed: false, told }
             }
         })
     });
     let done = done.await?;
-    note(door, session, "apply_undone", &done);
-    let lines = told(done);
+    note_decision(door, session, "apply_undone", &done);
+    let lines = result_lines(done);
     if lines.is_empty() {
         return Ok("Nothing was applied that could be taken back.".to_owned());
     }
@@ -201,7 +207,7 @@ pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<Stri
 }
 
 /// A decision as carried out in one directory.
-struct Done {
+struct DecisionResult {
     /// True if the workspace or the changes differ from before.
     changed: bool,
     /// A line for the person; empty = none.
@@ -209,17 +215,17 @@ struct Done {
 }
 
 /// Writes the audit line of a decision. INV-413: a decision without an effect has no line.
-fn note(door: &Door, session: &OpenSession, action: &str, done: &[Done]) {
+fn note_decision(door: &AcpDoor, session: &OpenSession, action: &str, done: &[DecisionResult]) {
     if done.iter().any(|done| done.changed) {
-        door.service.audit(ACTOR, action, session.id.clone(), json!({"by": "acp"}));
+        door.service.record_audit(ACTOR, action, session.id.clone(), json!({"by": "acp"}));
     }
 }
 
-fn told(done: Vec<Done>) -> Vec<String> {
+fn result_lines(done: Vec<DecisionResult>) -> Vec<String> {
     done.into_iter().map(|done| done.told).filter(|told| !told.is_empty()).collect()
 }
 
-fn shown(door: &Door, seen: Seen) -> SessionUpdate {
+fn changes_update(door: &AcpDoor, seen: SeenChanges) -> SessionUpdate {
     let title = format!("{} in the overlay; /apply puts them into the workspace", seen.stat);
     SessionUpdate::ToolCall(
         ToolCall::new(door.own_call("changes"), title)
@@ -230,54 +236,64 @@ fn shown(door: &Door, seen: Seen) -> SessionUpdate {
     )
 }
 
-async fn look(door: &Arc<Door>, session: &str, paths: Vec<String>) -> Result<Seen, Error> {
-    let selection = selection(&paths)?;
+async fn read_changes(
+    door: &Arc<AcpDoor>,
+    session: &str,
+    paths: Vec<String>,
+) -> Result<SeenChanges, Error> {
+    let selection = parse_selection(&paths)?;
     let workspace = door.workspace().to_path_buf();
     // Read before the changes: if a turn runs in between, this number is too old, and a decision is refused.
     let as_of = door.service.store().last_event(session).await;
-    let as_of = as_of.map_err(|error| of_service(&error.into()))?;
-    let looked = door.service.review(session, None, move |review| {
-        let mut seen = Seen { as_of, ..Seen::default() };
-        for (place, changes) in review.changes()? {
-            seen.take(place, &changes.only(&selection).counted()?, &workspace)?;
+    let as_of = as_of.map_err(|error| error_from_service(&error.into()))?;
+    let looked = door.service.review_changes(session, None, move |review| {
+        let mut seen = SeenChanges { as_of, ..SeenChanges::default() };
+        for (place, changes) in review.list_changes()? {
+            seen.add_changes(
+                place,
+                &changes.select_changes(&selection).with_line_counts()?,
+                &workspace,
+            )?;
         }
-        Ok(seen.whole())
+        Ok(seen.with_named_files())
     });
-    looked.await.map_err(|error| of_service(&error))
+    looked.await.map_err(|error| error_from_service(&error))
 }
 
 /// Calls `work` for each directory with present or earlier changes. INV-270: `as_of` = the session's last
 /// event at the time of the look.
-async fn each(
-    door: &Arc<Door>,
+async fn decide_each(
+    door: &Arc<AcpDoor>,
     session: &str,
     as_of: Option<i64>,
     paths: Vec<String>,
-    work: impl Fn(&DirectoryReview, &Selection) -> Result<Done, ReviewError> + Send + 'static,
-) -> Result<Vec<Done>, Error> {
-    let selection = selection(&paths)?;
-    let done = door.service.review(session, as_of, move |review| {
-        review.places().iter().map(|place| work(place, &selection)).collect()
+    work: impl Fn(&DirectoryReview, &PathSelection) -> Result<DecisionResult, ReviewError>
+    + Send
+    + 'static,
+) -> Result<Vec<DecisionResult>, Error> {
+    let selection = parse_selection(&paths)?;
+    let done = door.service.review_changes(session, as_of, move |review| {
+        review.changed_directories().iter().map(|place| work(place, &selection)).collect()
     });
-    done.await.map_err(|error| of_service(&error))
+    done.await.map_err(|error| error_from_service(&error))
 }
 
 /// INV-302: paths below the workspace, and no others.
-fn selection(paths: &[String]) -> Result<Selection, Error> {
+fn parse_selection(paths: &[String]) -> Result<PathSelection, Error> {
     if paths.is_empty() {
-        return Ok(Selection::all());
+        return Ok(PathSelection::all());
     }
-    let elsewhere = || invalid("name files by their paths below the workspace");
+    let elsewhere = || invalid_parameter("name files by their paths below the workspace");
     let below = |path: &String| {
         let fits = path.len() <= MAX_PATH_BYTES;
         let path = path.strip_prefix("/workspace/").unwrap_or(path);
         fits.then(|| PathBuf::from(path)).ok_or_else(elsewhere)
     };
     let paths = paths.iter().map(below).collect::<Result<Vec<_>, _>>()?;
-    Selection::paths(paths).map_err(|_| elsewhere())
+    PathSelection::from_paths(paths).map_err(|_| elsewhere())
 }
 
-fn report(guest: &GuestPath, applied: &belljar_changes::Applied) -> String {
+fn format_report(guest: &GuestPath, applied: &belljar_changes::AppliedChanges) -> String {
     let mut text = format!("{} applied to {guest}", applied.files);
     text.push_str(if applied.can_be_undone() { "; `/undo` takes it back." } else { "." });
     for (path, conflict) in applied.conflicts.iter().take(MAX_OFFERED) {
@@ -290,17 +306,17 @@ fn report(guest: &GuestPath, applied: &belljar_changes::Applied) -> String {
 }
 
 fn shown_path(path: &Path) -> String {
-    format!("`{}`", Shown::new(&path.to_string_lossy()))
+    format!("`{}`", ShownText::new(&path.to_string_lossy()))
 }
 
-impl Seen {
-    fn take(
+impl SeenChanges {
+    fn add_changes(
         &mut self,
         place: &DirectoryReview,
         changes: &Changes,
         workspace: &Path,
     ) -> Result<(), ReviewError> {
-        let stat = changes.stat();
+        let stat = changes.change_stat();
         self.stat.files = self.stat.files.saturating_add(stat.files);
         self.stat.added = self.stat.added.saturating_add(stat.added);
         self.stat.removed = self.stat.removed.saturating_add(stat.removed);
@@ -312,13 +328,13 @@ impl Seen {
             true => workspace,
             false => place.directory.as_path(),
         };
-        for file in changes.files().iter().filter(|file| file.node != Node::Directory) {
-            self.file(changes, file, root)?;
+        for file in changes.files().iter().filter(|file| file.node != NodeKind::Directory) {
+            self.add_file(changes, file, root)?;
         }
         Ok(())
     }
 
-    fn file(
+    fn add_file(
         &mut self,
         changes: &Changes,
         file: &FileChange,
@@ -352,7 +368,7 @@ impl Seen {
         }
         let line = format!("{}: {}", shown_path(&file.path), words.join("; "));
         match in_room {
-            true => self.content.push(tool_call::text(&line)),
+            true => self.content.push(tool_call::text_content(&line)),
             false if self.named.len() < MAX_NAMED => self.named.push(line),
             false => self.unnamed = self.unnamed.saturating_add(1),
         }
@@ -360,12 +376,12 @@ impl Seen {
     }
 
     /// The whole text, with the files that are only named.
-    fn whole(mut self) -> Self {
+    fn with_named_files(mut self) -> Self {
         if self.unnamed > 0 {
             self.named.push(format!("and {} more, which are not named here", self.unnamed));
         }
         if !self.named.is_empty() {
-            self.content.push(tool_call::text(&self.named.join("\n")));
+            self.content.push(tool_call::text_content(&self.named.join("\n")));
         }
         self
     }

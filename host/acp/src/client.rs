@@ -4,7 +4,7 @@ use agent_client_protocol::v1::schema::ClientCapabilities;
 
 /// The capabilities of an editor.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Client {
+pub(crate) struct EditorCapabilities {
     /// True if the editor shows subagents as separate sessions.
     pub(crate) subagents: bool,
     /// Notices beside the conversation.
@@ -17,8 +17,8 @@ pub(crate) struct Client {
     pub(crate) terminals: bool,
 }
 
-impl Client {
-    pub(crate) fn of(stated: &ClientCapabilities) -> Self {
+impl EditorCapabilities {
+    pub(crate) fn from_stated(stated: &ClientCapabilities) -> Self {
         let session = stated.session.as_ref();
         Self {
             subagents: stated.subagents.is_some(),

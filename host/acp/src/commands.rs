@@ -7,31 +7,31 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, StopReason,
     UnstructuredCommandInput,
 };
-use belljar_agent::skills::Caller;
+use belljar_agent::skills::SkillCaller;
 use belljar_agent::{resolve_known, skills};
 use belljar_definition::CatalogEntry;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::TurnKind;
 
 use crate::changes;
-use crate::door::{Connection, Door};
-use crate::errors::{failed, invalid, of_service};
+use crate::door::{AcpDoor, Connection};
+use crate::errors::{error_from_service, internal_failure, invalid_parameter};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
-use crate::open::Prompting;
-use crate::prompt::Prompt;
+use crate::open::ActivePrompt;
+use crate::prompt::PromptWords;
 use crate::{aside, beside, turn, words};
 
 /// One of belljar's own commands.
-struct Row {
+struct CommandRow {
     name: &'static str,
-    action: Action,
+    action: CommandAction,
     hint: &'static str,
     help: &'static str,
 }
 
 /// The action of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum CommandAction {
     Changes,
     Apply,
     Discard,
@@ -45,55 +45,65 @@ pub(crate) enum Action {
 
 /// A command with the text after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Command {
-    action: Action,
+pub(crate) struct EditorCommand {
+    action: CommandAction,
     rest: String,
 }
 
 /// The commands that are always there.
-const OWN: &[Row] = &[
-    Row {
+const OWN: &[CommandRow] = &[
+    CommandRow {
         name: "changes",
-        action: Action::Changes,
+        action: CommandAction::Changes,
         hint: "paths; none = all",
         help: "show what was changed in the overlay of this session",
     },
-    Row {
+    CommandRow {
         name: "apply",
-        action: Action::Apply,
+        action: CommandAction::Apply,
         hint: "paths; none = all",
         help: "put these changes into the workspace, after asking",
     },
-    Row {
+    CommandRow {
         name: "discard",
-        action: Action::Discard,
+        action: CommandAction::Discard,
         hint: "paths; none = all",
         help: "throw these changes away, after asking",
     },
-    Row { name: "undo", action: Action::Undo, hint: "", help: "take the last apply back" },
-    Row {
+    CommandRow {
+        name: "undo",
+        action: CommandAction::Undo,
+        hint: "",
+        help: "take the last apply back",
+    },
+    CommandRow {
         name: "agent",
-        action: Action::Agent,
+        action: CommandAction::Agent,
         hint: "NAME, or NAME TASK",
         help: "talk with another agent, or have one do a task on the side",
     },
-    Row {
+    CommandRow {
         name: "compact",
-        action: Action::Compact,
+        action: CommandAction::Compact,
         hint: "",
         help: "put a summary in the place of what was said so far",
     },
-    Row { name: "budget", action: Action::Budget, hint: "", help: "show what was used" },
+    CommandRow {
+        name: "budget",
+        action: CommandAction::Budget,
+        hint: "",
+        help: "show what was used",
+    },
 ];
 
 /// The prefix of a team's command, so that a team cannot have the name of another command.
 const TEAM: &str = "team:";
 
 /// The commands that an editor may offer.
-pub(crate) fn available(door: &Door) -> SessionUpdate {
-    let host = door.service.host();
+pub(crate) fn list_commands(door: &AcpDoor) -> SessionUpdate {
+    let host = door.service.current_host();
     let command = |name: String, help: &str, hint: &str| {
-        let help = Shown::clipped(help, MAX_TITLE).to_string();
+        let help = ShownText::clip_line(help, MAX_TITLE).to_string();
         let input = (!hint.is_empty()).then(|| {
             AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint.to_owned()))
         });
@@ -102,7 +112,7 @@ pub(crate) fn available(door: &Door) -> SessionUpdate {
     let mut all: Vec<_> =
         OWN.iter().map(|row| command(row.name.to_owned(), row.help, row.hint)).collect();
     let catalog = host.skills.catalog();
-    let offered = skills::offered(catalog.entries(), Caller::Person);
+    let offered = skills::offered_skills(catalog.entries(), SkillCaller::Person);
     let free = offered.filter(|skill| !is_own(skill.id.slug.as_str()));
     all.extend(free.take(MAX_OFFERED).map(|skill| {
         command(skill.id.slug.to_string(), &skill.definition.description, "the task")
@@ -116,41 +126,50 @@ pub(crate) fn available(door: &Door) -> SessionUpdate {
 }
 
 /// The command at the beginning of a prompt, if any; other prompts go to the agent.
-pub(crate) fn read(door: &Door, prompt: &Prompt) -> Option<Command> {
+pub(crate) fn parse_command(door: &AcpDoor, prompt: &PromptWords) -> Option<EditorCommand> {
     let line = prompt.text.strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim().to_owned();
     if let Some(row) = OWN.iter().find(|row| row.name == name) {
-        return Some(Command { action: row.action.clone(), rest });
+        return Some(EditorCommand { action: row.action.clone(), rest });
     }
     if let Some(team) = name.strip_prefix(TEAM) {
-        return Some(Command { action: Action::Team(team.to_owned()), rest });
+        return Some(EditorCommand { action: CommandAction::Team(team.to_owned()), rest });
     }
-    let skills = door.service.host().skills.catalog();
+    let skills = door.service.current_host().skills.catalog();
     let is = |skill: &&CatalogEntry<_>| skill.id.slug.as_str() == name;
     let skill = skills.entries().iter().find(is)?;
-    Some(Command { action: Action::Skill(skill.id.slug.to_string()), rest })
+    Some(EditorCommand { action: CommandAction::Skill(skill.id.slug.to_string()), rest })
 }
 
 /// Performs a command.
-pub(crate) async fn perform(
-    door: &Arc<Door>,
+pub(crate) async fn perform_command(
+    door: &Arc<AcpDoor>,
     to: &Connection,
-    prompting: &Prompting,
-    command: Command,
-    prompt: Prompt,
+    prompting: &ActivePrompt,
+    command: EditorCommand,
+    prompt: PromptWords,
 ) -> Result<StopReason, Error> {
-    let Command { action, rest } = command;
+    let EditorCommand { action, rest } = command;
     let session = &prompting.session;
     let paths = || rest.split_whitespace().map(str::to_owned).collect();
     let work = async {
         match &action {
-            Action::Changes => changes::show(door, to, session, paths()).await.map(Some),
-            Action::Apply => changes::apply(door, to, session, paths()).await.map(Some),
-            Action::Discard => changes::discard(door, to, session, paths()).await.map(Some),
-            Action::Undo => changes::undo(door, session).await.map(Some),
-            Action::Budget => budget(door, &session.id).await.map(Some),
-            Action::Compact | Action::Agent | Action::Team(_) | Action::Skill(_) => Ok(None),
+            CommandAction::Changes => {
+                changes::show_changes(door, to, session, paths()).await.map(Some)
+            }
+            CommandAction::Apply => {
+                changes::apply_changes(door, to, session, paths()).await.map(Some)
+            }
+            CommandAction::Discard => {
+                changes::discard_changes(door, to, session, paths()).await.map(Some)
+            }
+            CommandAction::Undo => changes::undo_apply(door, session).await.map(Some),
+            CommandAction::Budget => budget_text(door, &session.id).await.map(Some),
+            CommandAction::Compact
+            | CommandAction::Agent
+            | CommandAction::Team(_)
+            | CommandAction::Skill(_) => Ok(None),
         }
     };
     // INV-305: an answer after the cancellation decides nothing.
@@ -158,53 +177,61 @@ pub(crate) async fn perform(
         return Ok(StopReason::Cancelled);
     };
     if let Some(text) = done? {
-        door.send(to, &session.id, words::remark(&text)).await;
+        door.send_update(to, &session.id, words::remark_update(&text)).await;
         return Ok(StopReason::EndTurn);
     }
-    let beside = matches!(action, Action::Agent | Action::Team(_));
+    let beside = matches!(action, CommandAction::Agent | CommandAction::Team(_));
     if beside && !prompt.images.is_empty() {
-        return Err(invalid("on the side, agents are sent text alone; leave the images out"));
+        return Err(invalid_parameter(
+            "on the side, agents are sent text alone; leave the images out",
+        ));
     }
     match action {
-        Action::Agent => aside::run(door, to, prompting, &rest).await,
-        Action::Compact => compact(door, to, prompting).await,
-        Action::Team(name) => beside::run(door, to, prompting, TurnKind::Team, &name, rest).await,
-        Action::Skill(name) => {
+        CommandAction::Agent => aside::run_agent_command(door, to, prompting, &rest).await,
+        CommandAction::Compact => compact_session(door, to, prompting).await,
+        CommandAction::Team(name) => {
+            beside::run_beside(door, to, prompting, TurnKind::Team, &name, rest).await
+        }
+        CommandAction::Skill(name) => {
             let prompt = with_skill(door, &name, rest, prompt)?;
-            turn::say(door, to, prompting, prompt).await
+            turn::run_prompt(door, to, prompting, prompt).await
         }
-        Action::Changes | Action::Apply | Action::Discard | Action::Undo | Action::Budget => {
-            Ok(StopReason::EndTurn)
-        }
+        CommandAction::Changes
+        | CommandAction::Apply
+        | CommandAction::Discard
+        | CommandAction::Undo
+        | CommandAction::Budget => Ok(StopReason::EndTurn),
     }
 }
 
 /// Summarises the conversation. Cancelled like a turn, not dropped, because the usage counts.
-async fn compact(
-    door: &Arc<Door>,
+async fn compact_session(
+    door: &Arc<AcpDoor>,
     to: &Connection,
-    prompting: &Prompting,
+    prompting: &ActivePrompt,
 ) -> Result<StopReason, Error> {
     let session = &prompting.session.id;
-    let done = door.service.compact(session, prompting.cancel.clone()).await;
+    let done = door.service.compact_session(session, prompting.cancel.clone()).await;
     if prompting.cancel.is_cancelled() {
         return Ok(StopReason::Cancelled);
     }
-    let turns = done.map_err(|error| of_service(&error))?;
+    let turns = done.map_err(|error| error_from_service(&error))?;
     let text = format!("A summary stands for {turns} turns now; all of them are still stored.");
-    door.send(to, session, words::remark(&text)).await;
+    door.send_update(to, session, words::remark_update(&text)).await;
     Ok(StopReason::EndTurn)
 }
 
 /// The used amounts of a session, and the limits of each turn.
-async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
-    let used = door.service.past(session).await.map_err(|error| of_service(&error))?.used;
-    let agent = door.stored(session).await?.agent;
-    let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
+async fn budget_text(door: &Arc<AcpDoor>, session: &str) -> Result<String, Error> {
+    let used =
+        door.service.load_past(session).await.map_err(|error| error_from_service(&error))?.used;
+    let agent = door.find_session(session).await?.agent;
+    let (host, workspace) = (door.service.current_host(), door.workspace().to_path_buf());
     // Looked up on a thread, because files are read.
     let found = door.service.look_up(move |_| resolve_known(&host, &agent, &workspace)).await;
-    let found = found.map_err(|error| failed(error.to_string()))?;
-    let agent = found.map_err(|error| invalid(Shown::multiline(&error.to_string()).to_string()))?;
+    let found = found.map_err(|error| internal_failure(error.to_string()))?;
+    let agent = found
+        .map_err(|error| invalid_parameter(ShownText::multiline(&error.to_string()).to_string()))?;
     let each = agent.rights.limits();
     let tokens = used.input_tokens.saturating_add(used.output_tokens);
     Ok(format!(
@@ -222,17 +249,23 @@ async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
 }
 
 /// A task with a skill, framed as if the agent had loaded the skill.
-fn with_skill(door: &Door, name: &str, task: String, prompt: Prompt) -> Result<Prompt, Error> {
+fn with_skill(
+    door: &AcpDoor,
+    name: &str,
+    task: String,
+    prompt: PromptWords,
+) -> Result<PromptWords, Error> {
     if task.is_empty() {
-        let name = Shown::clipped(name, MAX_TITLE);
-        return Err(invalid(format!("say what is to be done with it: `/{name} TASK`")));
+        let name = ShownText::clip_line(name, MAX_TITLE);
+        return Err(invalid_parameter(format!("say what is to be done with it: `/{name} TASK`")));
     }
-    let skill = skills::load(&door.service.host().skills, name, Caller::Person).map_err(invalid)?;
+    let skill = skills::load_skill(&door.service.current_host().skills, name, SkillCaller::Person)
+        .map_err(invalid_parameter)?;
     let context = match prompt.context {
         Some(context) => format!("{skill}\n\n{context}"),
         None => skill,
     };
-    Ok(Prompt { text: task, context: Some(context), images: prompt.images })
+    Ok(PromptWords { text: task, context: Some(context), images: prompt.images })
 }
 
 fn is_own(name: &str) -> bool {

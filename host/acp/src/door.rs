@@ -11,12 +11,12 @@ use belljar_session::{Service, ServiceError};
 use belljar_store::StoredSession;
 use tokio::sync::Semaphore;
 
-use crate::client::Client;
-use crate::errors::{invalid, no_session, of_service};
+use crate::client::EditorCapabilities;
+use crate::errors::{error_from_service, invalid_parameter, no_session};
 use crate::limits::{MAX_PATH_BYTES, MAX_PROMPTS};
 use crate::open::OpenSessions;
-use crate::results::Results;
-use crate::wire::Room;
+use crate::results::StepChannel;
+use crate::wire::WireRoom;
 
 /// The way to the editor.
 pub(crate) type Connection = ConnectionTo<ClientRole>;
@@ -25,27 +25,27 @@ pub(crate) type Connection = ConnectionTo<ClientRole>;
 pub(crate) const ACTOR: &str = "local";
 
 /// The state of one connection.
-pub(crate) struct Door {
+pub(crate) struct AcpDoor {
     pub(crate) service: Service,
-    pub(crate) results: Results,
+    pub(crate) results: StepChannel,
     pub(crate) open: OpenSessions,
     /// Prompts of all sessions.
     pub(crate) prompts: Semaphore,
     /// The agent and the model of new sessions.
     pub(crate) agent: Option<String>,
     pub(crate) model: Option<String>,
-    client: OnceLock<Client>,
-    room: Room,
+    client: OnceLock<EditorCapabilities>,
+    room: WireRoom,
     numbers: AtomicU64,
 }
 
-impl Door {
+impl AcpDoor {
     pub(crate) fn new(
         service: Service,
-        results: Results,
+        results: StepChannel,
         agent: Option<String>,
         model: Option<String>,
-        room: Room,
+        room: WireRoom,
     ) -> Arc<Self> {
         Arc::new(Self {
             service,
@@ -61,12 +61,12 @@ impl Door {
     }
 
     /// Notes the editor's capabilities; only the first call counts.
-    pub(crate) fn is_for(&self, client: Client) {
+    pub(crate) fn is_for(&self, client: EditorCapabilities) {
         let _ = self.client.set(client);
     }
 
     /// The capabilities of the editor.
-    pub(crate) fn client(&self) -> Client {
+    pub(crate) fn editor_capabilities(&self) -> EditorCapabilities {
         self.client.get().copied().unwrap_or_default()
     }
 
@@ -75,14 +75,20 @@ impl Door {
         self.service.workspace()
     }
 
-    /// An id that no call of a model has.
+    /// An id for an entry that the door itself shows among the tool calls, for example
+    /// `changes.1732826276000.1`. No tool call of a model has such an id.
     pub(crate) fn own_call(&self, what: &str) -> String {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        format!("{what}.{}.{number}", self.service.host().clock.now().as_millisecond())
+        format!("{what}.{}.{number}", self.service.current_host().clock.now().as_millisecond())
     }
 
     /// Sends an update once there is room; `false` = the editor has disconnected.
-    pub(crate) async fn send(&self, to: &Connection, session: &str, update: SessionUpdate) -> bool {
+    pub(crate) async fn send_update(
+        &self,
+        to: &Connection,
+        session: &str,
+        update: SessionUpdate,
+    ) -> bool {
         self.room.for_update().await
             && to.send_notification(SessionNotification::new(session.to_owned(), update)).is_ok()
     }
@@ -91,16 +97,18 @@ impl Door {
     /// sandbox lets the process reach no other.
     pub(crate) fn check_directory(&self, cwd: &Path, more: &[PathBuf]) -> Result<(), Error> {
         if !cwd.is_absolute() || cwd.as_os_str().len() > MAX_PATH_BYTES {
-            return Err(invalid("`cwd` has to be an absolute path"));
+            return Err(invalid_parameter("`cwd` has to be an absolute path"));
         }
         if !more.is_empty() {
-            return Err(invalid("a session has one directory; leave `additionalDirectories` out"));
+            return Err(invalid_parameter(
+                "a session has one directory; leave `additionalDirectories` out",
+            ));
         }
         let found = cwd.canonicalize().ok();
         if found.as_deref() == Some(self.workspace()) {
             return Ok(());
         }
-        Err(invalid(
+        Err(invalid_parameter(
             "`cwd` is not the workspace that `belljar acp` was started for; start one in that \
              directory, or with `--workspace` and its path",
         ))
@@ -108,14 +116,14 @@ impl Door {
 
     /// Finds a session that can be opened here: a conversation in this workspace. Other sessions count as
     /// missing.
-    pub(crate) async fn stored(&self, id: &str) -> Result<StoredSession, Error> {
-        // INV-301: no path and no pattern.
+    pub(crate) async fn find_session(&self, id: &str) -> Result<StoredSession, Error> {
+        // INV-301: the id is neither a path nor a pattern of the store, because other characters are refused.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if id.is_empty() || id.len() > 64 || !id.bytes().all(plain) {
             return Err(no_session(id));
         }
-        let found = self.service.store().session(id).await.map_err(ServiceError::from);
-        let session = found.map_err(|error| of_service(&error))?;
+        let found = self.service.store().read_session(id).await.map_err(ServiceError::from);
+        let session = found.map_err(|error| error_from_service(&error))?;
         let here = Path::new(&session.workspace) == self.workspace() && !session.kind.is_run();
         here.then_some(session).ok_or_else(|| no_session(id))
     }

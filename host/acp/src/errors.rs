@@ -1,7 +1,7 @@
 //! Errors for an editor: the fault and the remedy.
 
 use agent_client_protocol::Error;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::ServiceError;
 
 /// The code of a missing session, for example a deleted one.
@@ -18,7 +18,7 @@ const INTERNAL: i32 = -32603;
 
 /// The session is missing, or not opened by this editor.
 pub(crate) fn no_session(id: &str) -> Error {
-    let id = Shown::clipped(id, 80);
+    let id = ShownText::clip_line(id, 80);
     Error::new(
         NOT_FOUND,
         format!("there is no session `{id}` here; `session/list` names those that can be loaded"),
@@ -26,7 +26,7 @@ pub(crate) fn no_session(id: &str) -> Error {
 }
 
 /// A parameter that makes no sense.
-pub(crate) fn invalid(why: impl Into<String>) -> Error {
+pub(crate) fn invalid_parameter(why: impl Into<String>) -> Error {
     Error::new(INVALID_PARAMS, why.into())
 }
 
@@ -36,28 +36,30 @@ pub(crate) fn not_now(why: impl Into<String>) -> Error {
 }
 
 /// A failure here.
-pub(crate) fn failed(why: impl Into<String>) -> Error {
+pub(crate) fn internal_failure(why: impl Into<String>) -> Error {
     Error::new(INTERNAL, why.into())
 }
 
 /// An error of the service.
-pub(crate) fn of_service(error: &ServiceError) -> Error {
-    let text = Shown::multiline(&error.to_string()).to_string();
+pub(crate) fn error_from_service(error: &ServiceError) -> Error {
+    let text = ShownText::multiline(&error.to_string()).to_string();
     match error {
         ServiceError::NoSession(id) => no_session(id),
-        ServiceError::NoAgent(_) => invalid(format!("{text}; `belljar agents` lists the agents")),
+        ServiceError::NoAgent(_) => {
+            invalid_parameter(format!("{text}; `belljar agents` lists the agents"))
+        }
         ServiceError::Unfit(_)
         | ServiceError::Caller(_)
         | ServiceError::Images(_)
         | ServiceError::Unanswered(_)
         | ServiceError::NoQuestion(_)
-        | ServiceError::Invalid(_) => invalid(text),
-        ServiceError::NoModel => {
-            failed(format!("{text}; `belljar init` finds one, and writes it into belljar.toml"))
-        }
+        | ServiceError::Invalid(_) => invalid_parameter(text),
+        ServiceError::NoModel => internal_failure(format!(
+            "{text}; `belljar init` finds one, and writes it into belljar.toml"
+        )),
         ServiceError::Blocked { agent, .. } => {
-            let agent = Shown::clipped(agent, 80);
-            failed(format!("{text}; `belljar explain {agent}` says which grant it needs"))
+            let agent = ShownText::clip_line(agent, 80);
+            internal_failure(format!("{text}; `belljar explain {agent}` says which grant it needs"))
         }
         ServiceError::Busy(_)
         | ServiceError::GoneOn(_)
@@ -70,6 +72,6 @@ pub(crate) fn of_service(error: &ServiceError) -> Error {
         ServiceError::Agent(_)
         | ServiceError::Store(_)
         | ServiceError::Review(_)
-        | ServiceError::Session(_) => failed(text),
+        | ServiceError::Session(_) => internal_failure(text),
     }
 }

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use agent_client_protocol::Error;
 use belljar_agent::Outcome;
-use belljar_session::{RunningTurn, SessionEvent, Watch};
+use belljar_session::{EventWatch, RunningTurn, SessionEvent};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::ask;
-use crate::door::{ACTOR, Connection, Door};
-use crate::errors::failed;
-use crate::open::Prompting;
-use crate::results::Passed;
-use crate::updates::{Out, Updates};
+use crate::door::{ACTOR, AcpDoor, Connection};
+use crate::errors::internal_failure;
+use crate::open::ActivePrompt;
+use crate::results::PassedStep;
+use crate::updates::{OutgoingItem, UpdateMapper};
 
 /// The receiver of the turns' calls.
-pub(crate) type Passing = broadcast::Receiver<Arc<Passed>>;
+pub(crate) type Passing = broadcast::Receiver<Arc<PassedStep>>;
 
 /// Shows a turn in the prompt's session, from its first event to its end. A cancelled prompt cancels the turn.
-pub(crate) async fn show(
-    door: &Arc<Door>,
+pub(crate) async fn show_turn(
+    door: &Arc<AcpDoor>,
     to: &Connection,
-    prompting: &Prompting,
+    prompting: &ActivePrompt,
     turn: &RunningTurn,
     passing: Passing,
 ) -> Result<Arc<Outcome>, Error> {
@@ -31,14 +31,14 @@ pub(crate) async fn show(
     // Also if cancelled before the beginning.
     let cancelling = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
         watching.cancelled().await;
-        service.cancel(&id, ACTOR);
+        service.cancel_turn(&id, ACTOR);
     }));
     let (shown_in, workspace) = (&prompting.session.id, door.workspace().to_path_buf());
-    let updates = Updates::new(door.client(), shown_in, &turn.message, workspace);
-    let outcome = follow(door, to, turn, turn.watch(), passing, updates).await;
+    let updates = UpdateMapper::new(door.editor_capabilities(), shown_in, &turn.message, workspace);
+    let outcome = follow_turn(door, to, turn, turn.watch_events(), passing, updates).await;
     drop(cancelling);
     outcome.ok_or_else(|| {
-        failed(
+        internal_failure(
             "this turn was stopped before its end; it is stored, and goes on when the session is loaded",
         )
     })
@@ -46,28 +46,28 @@ pub(crate) async fn show(
 
 /// Shows a turn to its end: the events of `watch`, and the passing results. `None` = stopped with this
 /// process, or nobody reads any more.
-pub(crate) async fn follow(
-    door: &Arc<Door>,
+pub(crate) async fn follow_turn(
+    door: &Arc<AcpDoor>,
     to: &Connection,
     turn: &RunningTurn,
-    mut watch: Watch,
+    mut watch: EventWatch,
     mut passing: Passing,
-    mut updates: Updates,
+    mut updates: UpdateMapper,
 ) -> Option<Arc<Outcome>> {
-    let ended = turn.ended();
+    let ended = turn.wait_for_end();
     tokio::pin!(ended);
     let (mut outcome, mut last) = (None, None);
-    while last.is_none_or(|last| watch.last() < last) {
+    while last.is_none_or(|last| watch.last_id() < last) {
         let out = tokio::select! {
             biased;
-            event = watch.next() => {
-                let mut out = drain(&mut passing, &mut updates);
-                out.extend(of_event(turn, &event?, &mut updates));
-                out.extend(updates.late());
+            event = watch.next_event() => {
+                let mut out = drain_passing(&mut passing, &mut updates);
+                out.extend(updates_from_event(turn, &event?, &mut updates));
+                out.extend(updates.late_results());
                 out
             }
             passed = passing.recv() => match passed {
-                Ok(passed) => updates.passed(passed),
+                Ok(passed) => updates.handle_step(passed),
                 // A lost result is shown when the session is loaded.
                 Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return outcome,
@@ -78,29 +78,33 @@ pub(crate) async fn follow(
                 continue;
             }
         };
-        emit(door, to, &turn.message, out).await?;
+        send_all(door, to, &turn.message, out).await?;
     }
-    let mut out = drain(&mut passing, &mut updates);
-    out.extend(updates.late());
-    out.extend(updates.ends());
-    emit(door, to, &turn.message, out).await?;
+    let mut out = drain_passing(&mut passing, &mut updates);
+    out.extend(updates.late_results());
+    out.extend(updates.terminal_ends());
+    send_all(door, to, &turn.message, out).await?;
     outcome
 }
 
-fn of_event(turn: &RunningTurn, event: &SessionEvent, updates: &mut Updates) -> Vec<Out> {
+fn updates_from_event(
+    turn: &RunningTurn,
+    event: &SessionEvent,
+    updates: &mut UpdateMapper,
+) -> Vec<OutgoingItem> {
     if *event.message != *turn.message {
         return Vec::new();
     }
-    let Some(event) = event.read() else { return Vec::new() };
-    updates.of(event.agent.to_string(), event.kind)
+    let Some(event) = event.parse_event() else { return Vec::new() };
+    updates.map_event(event.agent.to_string(), event.kind)
 }
 
 /// The updates for the results received so far.
-fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
+fn drain_passing(passing: &mut Passing, updates: &mut UpdateMapper) -> Vec<OutgoingItem> {
     let mut out = Vec::new();
     loop {
         match passing.try_recv() {
-            Ok(passed) => out.extend(updates.passed(passed)),
+            Ok(passed) => out.extend(updates.handle_step(passed)),
             Err(TryRecvError::Lagged(_)) => {}
             Err(TryRecvError::Empty | TryRecvError::Closed) => return out,
         }
@@ -108,21 +112,26 @@ fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
 }
 
 /// Sends updates and asks questions, each question in a separate task; `None` = nobody reads any more.
-async fn emit(door: &Arc<Door>, to: &Connection, turn: &str, out: Vec<Out>) -> Option<()> {
+async fn send_all(
+    door: &Arc<AcpDoor>,
+    to: &Connection,
+    turn: &str,
+    out: Vec<OutgoingItem>,
+) -> Option<()> {
     for one in out {
         let (door, to, turn) = (Arc::clone(door), to.clone(), turn.to_owned());
         match one {
-            Out::Update(session, update) => {
-                door.send(&to, &session, update).await.then_some(())?;
+            OutgoingItem::Update(session, update) => {
+                door.send_update(&to, &session, update).await.then_some(())?;
             }
-            Out::Permission { session, id, call } => {
+            OutgoingItem::Permission { session, id, call } => {
                 tokio::spawn(async move {
-                    ask::permission(&door, &to, &session, &turn, id, *call).await;
+                    ask::ask_permission(&door, &to, &session, &turn, id, *call).await;
                 });
             }
-            Out::Clarify(session, asked) => {
+            OutgoingItem::Clarify(session, asked) => {
                 tokio::spawn(async move {
-                    ask::clarify(&door, &to, &session, &turn, asked).await;
+                    ask::ask_clarification(&door, &to, &session, &turn, asked).await;
                 });
             }
         }

@@ -10,32 +10,32 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, ImageContent, MessageId, SessionUpdate,
 };
-use belljar_agent::{Event, EventKind, Image, Message};
-use belljar_policy::Shown;
+use belljar_agent::{ChatMessage, Event, EventKind, Image};
+use belljar_policy::ShownText;
 use belljar_session::Turn;
 use serde_json::Value;
 
-use crate::door::{Connection, Door};
-use crate::errors::{failed, of_service};
+use crate::door::{AcpDoor, Connection};
+use crate::errors::{error_from_service, internal_failure};
 use crate::limits::EVENTS_PAGE;
-use crate::results::{CallResult, Passed, PassedKind};
+use crate::results::{CallResult, PassedKind, PassedStep};
 use crate::terminal::exit_code;
 use crate::tool_call;
-use crate::updates::{Out, Updates};
-use crate::words::remark;
+use crate::updates::{OutgoingItem, UpdateMapper};
+use crate::words::remark_update;
 
 /// The sending of one session's transcript.
-struct Telling<'a> {
-    door: &'a Arc<Door>,
+struct HistoryReplay<'a> {
+    door: &'a Arc<AcpDoor>,
     to: &'a Connection,
     session: &'a str,
     /// The turns that are still to be sent, the oldest last.
-    turns: Vec<Past>,
-    now: Option<Now>,
+    turns: Vec<ReplayedTurn>,
+    now: Option<CurrentTurn>,
 }
 
 /// A turn that is still to be sent.
-struct Past {
+struct ReplayedTurn {
     message: String,
     asked: String,
     text: String,
@@ -47,45 +47,51 @@ struct Past {
 }
 
 /// The turn that is being sent.
-struct Now {
-    past: Past,
-    updates: Updates,
+struct CurrentTurn {
+    past: ReplayedTurn,
+    updates: UpdateMapper,
     /// The text of each agent's present step so far.
     saying: Vec<(String, String)>,
     root: Option<String>,
 }
 
 /// Sends all turns of a session, and returns the id of the last sent event.
-pub(crate) async fn tell(door: &Arc<Door>, to: &Connection, session: &str) -> Result<i64, Error> {
-    let past = door.service.past(session).await.map_err(|error| of_service(&error))?;
-    let mut turns: Vec<Past> = past.turns.iter().map(Past::of).collect();
-    turns.extend(unfinished(door, session).await?);
+pub(crate) async fn replay_history(
+    door: &Arc<AcpDoor>,
+    to: &Connection,
+    session: &str,
+) -> Result<i64, Error> {
+    let past = door.service.load_past(session).await.map_err(|error| error_from_service(&error))?;
+    let mut turns: Vec<ReplayedTurn> = past.turns.iter().map(ReplayedTurn::from_turn).collect();
+    turns.extend(find_unfinished(door, session).await?);
     turns.reverse();
-    let mut telling = Telling { door, to, session, turns, now: None };
+    let mut telling = HistoryReplay { door, to, session, turns, now: None };
     let (store, mut last) = (door.service.store(), 0);
-    let gone = || failed("the editor does not read any more");
+    let gone = || internal_failure("the editor does not read any more");
     loop {
         let page = store.events_after(session, last, EVENTS_PAGE).await;
-        let page = page.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
+        let page =
+            page.map_err(|error| internal_failure(ShownText::new(&error.to_string()).to_string()))?;
         if page.is_empty() {
             break;
         }
         for event in page {
             last = event.seq;
-            telling.event(&event.message, &event.body).await.ok_or_else(gone)?;
+            telling.replay_event(&event.message, &event.body).await.ok_or_else(gone)?;
         }
     }
-    telling.end().await.ok_or_else(gone)?;
-    while telling.next().await.ok_or_else(gone)? {
-        telling.end().await.ok_or_else(gone)?;
+    telling.end_current().await.ok_or_else(gone)?;
+    while telling.begin_next().await.ok_or_else(gone)? {
+        telling.end_current().await.ok_or_else(gone)?;
     }
     Ok(last)
 }
 
 /// The unfinished turn, if any.
-async fn unfinished(door: &Door, session: &str) -> Result<Option<Past>, Error> {
-    let failed =
-        |error: belljar_store::StoreError| failed(Shown::new(&error.to_string()).to_string());
+async fn find_unfinished(door: &AcpDoor, session: &str) -> Result<Option<ReplayedTurn>, Error> {
+    let failed = |error: belljar_store::StoreError| {
+        internal_failure(ShownText::new(&error.to_string()).to_string())
+    };
     let Some(latest) = door.service.store().latest_turn(session).await.map_err(failed)? else {
         return Ok(None);
     };
@@ -93,7 +99,7 @@ async fn unfinished(door: &Door, session: &str) -> Result<Option<Past>, Error> {
     Ok(open.then(|| {
         let asked = latest.asked.as_ref();
         let text = asked.and_then(|row| row.content.get("text")).and_then(Value::as_str);
-        Past {
+        ReplayedTurn {
             message: latest.answer.id.clone(),
             asked: asked.map(|row| row.id.clone()).unwrap_or_default(),
             text: text.unwrap_or_default().to_owned(),
@@ -105,31 +111,31 @@ async fn unfinished(door: &Door, session: &str) -> Result<Option<Past>, Error> {
     }))
 }
 
-impl Past {
-    fn of(turn: &Turn) -> Self {
+impl ReplayedTurn {
+    fn from_turn(turn: &Turn) -> Self {
         let mut calls = HashMap::new();
         for message in &turn.state.outcome.messages {
             match message {
-                Message::Assistant { calls: asked, .. } => {
+                ChatMessage::Assistant { calls: asked, .. } => {
                     for call in asked {
                         calls.insert(call.id.clone(), (call.arguments.clone(), None));
                     }
                 }
-                Message::Tool { results } => {
+                ChatMessage::Tool { results } => {
                     for result in results {
                         if let Some((_, content)) = calls.get_mut(&result.id) {
                             *content = Some((result.content.clone(), result.is_error));
                         }
                     }
                 }
-                Message::User { .. } => {}
+                ChatMessage::User { .. } => {}
             }
         }
         Self {
             message: turn.message.clone(),
             asked: turn.asked.clone(),
             text: turn.text().to_owned(),
-            images: turn.brought().images,
+            images: turn.brought_input().images,
             output: turn.state.outcome.output.clone(),
             error: turn.state.outcome.error.as_ref().map(ToString::to_string),
             calls,
@@ -137,72 +143,80 @@ impl Past {
     }
 }
 
-impl Telling<'_> {
-    async fn event(&mut self, message: &str, json: &str) -> Option<()> {
+impl HistoryReplay<'_> {
+    async fn replay_event(&mut self, message: &str, json: &str) -> Option<()> {
         while self.now.as_ref().is_none_or(|now| now.past.message != message) {
-            self.end().await?;
-            if !self.next().await? {
+            self.end_current().await?;
+            if !self.begin_next().await? {
                 // Of no turn that is there.
                 return Some(());
             }
         }
         let Ok(event) = serde_json::from_str::<Event>(json) else { return Some(()) };
-        let out = self.now.as_mut()?.takes(event.agent.to_string(), event.kind);
-        self.send(out).await
+        let out = self.now.as_mut()?.handle_event(event.agent.to_string(), event.kind);
+        self.send_updates(out).await
     }
 
     /// Begins the next turn, with its question. `Some(false)` = no more turns.
-    async fn next(&mut self) -> Option<bool> {
+    async fn begin_next(&mut self) -> Option<bool> {
         let Some(past) = self.turns.pop() else { return Some(false) };
         let images = past.images.iter().filter_map(|image| {
-            Some(ContentBlock::Image(ImageContent::new(image.base64()?, image.media_type())))
+            Some(ContentBlock::Image(ImageContent::new(image.to_base64()?, image.media_type())))
         });
-        for said in std::iter::once(tool_call::whole(&past.text)).chain(images) {
+        for said in std::iter::once(tool_call::whole_block(&past.text)).chain(images) {
             let said = ContentChunk::new(said).message_id(MessageId::from(past.asked.clone()));
             let said = SessionUpdate::UserMessageChunk(said);
-            self.door.send(self.to, self.session, said).await.then_some(())?;
+            self.door.send_update(self.to, self.session, said).await.then_some(())?;
         }
         let workspace = self.door.workspace().to_path_buf();
-        let client = self.door.client();
-        let updates = Updates::new(client, self.session, &past.message, workspace);
-        self.now = Some(Now { past, updates, saying: Vec::new(), root: None });
+        let client = self.door.editor_capabilities();
+        let updates = UpdateMapper::new(client, self.session, &past.message, workspace);
+        self.now = Some(CurrentTurn { past, updates, saying: Vec::new(), root: None });
         Some(true)
     }
 
     /// Ends the turn that is being sent.
-    async fn end(&mut self) -> Option<()> {
+    async fn end_current(&mut self) -> Option<()> {
         let Some(mut now) = self.now.take() else { return Some(()) };
-        let mut out = now.said(|_| true);
-        out.extend(now.updates.ends());
-        self.send(out).await?;
+        let mut out = now.flush_words(|_| true);
+        out.extend(now.updates.terminal_ends());
+        self.send_updates(out).await?;
         // A turn without events: the events were deleted, or the turn ran beside the conversation.
         if now.root.is_none() && !now.past.output.is_empty() {
             let text = now.past.output.clone();
-            self.send(vec![Out::Update(self.session.to_owned(), remark(&text))]).await?;
+            self.send_updates(vec![OutgoingItem::Update(
+                self.session.to_owned(),
+                remark_update(&text),
+            )])
+            .await?;
         }
         if let Some(error) = &now.past.error {
-            let text = format!("\n\n[{}]", Shown::multiline(error));
-            self.send(vec![Out::Update(self.session.to_owned(), remark(&text))]).await?;
+            let text = format!("\n\n[{}]", ShownText::multiline(error));
+            self.send_updates(vec![OutgoingItem::Update(
+                self.session.to_owned(),
+                remark_update(&text),
+            )])
+            .await?;
         }
         Some(())
     }
 
     /// Sends updates. Questions answered then are not asked again.
-    async fn send(&self, out: Vec<Out>) -> Option<()> {
+    async fn send_updates(&self, out: Vec<OutgoingItem>) -> Option<()> {
         for one in out {
-            if let Out::Update(session, update) = one {
-                self.door.send(self.to, &session, update).await.then_some(())?;
+            if let OutgoingItem::Update(session, update) = one {
+                self.door.send_update(self.to, &session, update).await.then_some(())?;
             }
         }
         Some(())
     }
 }
 
-impl Now {
-    fn takes(&mut self, agent: String, kind: EventKind) -> Vec<Out> {
+impl CurrentTurn {
+    fn handle_event(&mut self, agent: String, kind: EventKind) -> Vec<OutgoingItem> {
         if self.root.is_none() {
             let root = agent.split('/').next().unwrap_or_default().to_owned();
-            self.knows(&root);
+            self.record_calls(&root);
             self.root = Some(root);
         }
         match kind {
@@ -226,35 +240,35 @@ impl Now {
                     EventKind::SubagentDone { child, .. } => child.clone(),
                     _ => String::new(),
                 };
-                let mut out = self.said(|whose| whose == agent || whose == ended);
-                out.extend(self.updates.of(agent, kind));
-                out.extend(self.updates.late());
+                let mut out = self.flush_words(|whose| whose == agent || whose == ended);
+                out.extend(self.updates.map_event(agent, kind));
+                out.extend(self.updates.late_results());
                 out
             }
         }
     }
 
     /// The pending texts of the agents for which `whose` is true.
-    fn said(&mut self, whose: impl Fn(&str) -> bool) -> Vec<Out> {
+    fn flush_words(&mut self, whose: impl Fn(&str) -> bool) -> Vec<OutgoingItem> {
         let (said, open) =
             std::mem::take(&mut self.saying).into_iter().partition(|(agent, _)| whose(agent));
         self.saying = open;
         let said: Vec<(String, String)> = said;
-        let say = |(agent, text)| self.updates.of(agent, EventKind::TextDelta { text });
+        let say = |(agent, text)| self.updates.map_event(agent, EventKind::TextDelta { text });
         said.into_iter().flat_map(say).collect()
     }
 
     /// Adds the calls of the agent at the top, with their results.
-    fn knows(&mut self, root: &str) {
+    fn record_calls(&mut self, root: &str) {
         for (id, (arguments, content)) in std::mem::take(&mut self.past.calls) {
-            self.updates.knows(id.clone(), arguments);
+            self.updates.note_arguments(id.clone(), arguments);
             let Some((content, failed)) = content else { continue };
             let exit = exit_code(&content, failed);
             let (agent, paths) = (root.to_owned(), Vec::new());
             let result = CallResult { agent, call_id: id, content, exit, paths };
             let kind = PassedKind::Result(Box::new(result));
-            let passed = Passed { run: self.past.message.clone(), step: 0, kind };
-            self.updates.passed(Arc::new(passed));
+            let passed = PassedStep { run: self.past.message.clone(), step: 0, kind };
+            self.updates.handle_step(Arc::new(passed));
         }
     }
 }
@@ -264,11 +278,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::Client;
+    use crate::client::EditorCapabilities;
 
     /// The words that an editor which loads a turn of these events is told, by session.
     fn told(events: &[Value]) -> Vec<(String, String)> {
-        let past = Past {
+        let past = ReplayedTurn {
             message: "m".to_owned(),
             asked: "a".to_owned(),
             text: String::new(),
@@ -277,20 +291,23 @@ mod tests {
             error: None,
             calls: HashMap::new(),
         };
-        let client = Client { subagents: true, notices: true, ..Client::default() };
-        let updates = Updates::new(client, "s", "m", "/w".into());
-        let mut now = Now { past, updates, saying: Vec::new(), root: None };
+        let client =
+            EditorCapabilities { subagents: true, notices: true, ..EditorCapabilities::default() };
+        let updates = UpdateMapper::new(client, "s", "m", "/w".into());
+        let mut now = CurrentTurn { past, updates, saying: Vec::new(), root: None };
         let mut out = Vec::new();
         for event in events {
             let kind = serde_json::from_value(event.clone()).unwrap();
-            out.extend(now.takes(event["agent"].as_str().unwrap().to_owned(), kind));
+            out.extend(now.handle_event(event["agent"].as_str().unwrap().to_owned(), kind));
         }
-        out.extend(now.said(|_| true));
+        out.extend(now.flush_words(|_| true));
         let words = out.into_iter().filter_map(|out| match out {
-            Out::Update(session, SessionUpdate::AgentMessageChunk(chunk)) => match chunk.content {
-                ContentBlock::Text(text) => Some((session, text.text)),
-                _ => None,
-            },
+            OutgoingItem::Update(session, SessionUpdate::AgentMessageChunk(chunk)) => {
+                match chunk.content {
+                    ContentBlock::Text(text) => Some((session, text.text)),
+                    _ => None,
+                }
+            }
             _ => None,
         });
         words.collect()
@@ -323,7 +340,7 @@ mod tests {
             says("a", "whole"),
         ]);
         assert_eq!(of(&beside, "s"), "whole");
-        assert_eq!(of(&beside, &crate::children::id("m", "a/b#0")), "found");
+        assert_eq!(of(&beside, &crate::children::child_id("m", "a/b#0")), "found");
         // Text that stays, because nothing takes it back.
         let stays = told(&[step, says("a", "half "), again(false), says("a", "and half")]);
         assert!(of(&stays, "s").contains("half "), "{stays:?}");

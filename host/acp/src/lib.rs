@@ -38,5 +38,5 @@ mod updates;
 mod wire;
 mod words;
 
-pub use results::Results;
-pub use serve::Entrance;
+pub use results::StepChannel;
+pub use serve::EditorEntrance;

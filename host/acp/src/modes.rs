@@ -9,12 +9,12 @@ use agent_client_protocol::v1::schema::{
 };
 use belljar_agent::resolve_all_until;
 use belljar_definition::{AgentReadiness, Visibility};
-use belljar_policy::Shown;
-use belljar_session::Head;
+use belljar_policy::ShownText;
+use belljar_session::HeadEdit;
 use belljar_store::StoredSession;
 
-use crate::door::Door;
-use crate::errors::{failed, invalid, of_service};
+use crate::door::AcpDoor;
+use crate::errors::{error_from_service, internal_failure, invalid_parameter};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 
 /// The id of the option for the model.
@@ -24,24 +24,25 @@ const MODEL: &str = "model";
 const OWN: &str = ":agent";
 
 /// The agents for a person to talk with, and the session's agent.
-pub(crate) async fn of(
-    door: &Arc<Door>,
+pub(crate) async fn session_modes(
+    door: &Arc<AcpDoor>,
     session: &StoredSession,
 ) -> Result<SessionModeState, Error> {
-    let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
+    let (host, workspace) = (door.service.current_host(), door.workspace().to_path_buf());
     // Looked up on a thread, because files are read.
     let found = door.service.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await;
-    let agents = found.map_err(|error| failed(error.to_string()))?;
-    let agents =
-        agents.map_err(|error| failed(Shown::multiline(&error.to_string()).to_string()))?;
+    let agents = found.map_err(|error| internal_failure(error.to_string()))?;
+    let agents = agents
+        .map_err(|error| internal_failure(ShownText::multiline(&error.to_string()).to_string()))?;
     let offered = agents.iter().filter(|agent| {
         let id = agent.id.to_string();
         let ready = !matches!(agent.status, AgentReadiness::Blocked { .. });
         id == session.agent || (ready && agent.definition.visibility != Visibility::Internal)
     });
     let mode = |agent: &belljar_agent::ResolvedAgent| {
-        let name = Shown::clipped(&agent.definition.name, MAX_TITLE).to_string();
-        let description = Shown::clipped(&agent.definition.description, MAX_TITLE).to_string();
+        let name = ShownText::clip_line(&agent.definition.name, MAX_TITLE).to_string();
+        let description =
+            ShownText::clip_line(&agent.definition.description, MAX_TITLE).to_string();
         SessionMode::new(SessionModeId::new(agent.id.to_string()), name).description(description)
     };
     let modes: Vec<_> = offered.take(MAX_OFFERED).map(mode).collect();
@@ -49,15 +50,18 @@ pub(crate) async fn of(
 }
 
 /// The options of a session: the model, if there are several.
-pub(crate) fn options(door: &Door, session: &StoredSession) -> Vec<SessionConfigOption> {
-    let host = door.service.host();
+pub(crate) fn session_options(door: &AcpDoor, session: &StoredSession) -> Vec<SessionConfigOption> {
+    let host = door.service.current_host();
     let models = &host.settings.models;
     if models.len() < 2 {
         return Vec::new();
     }
     let own = SessionConfigSelectOption::new(OWN, "The agent's own");
     let named = models.keys().take(MAX_OFFERED).map(|name| {
-        SessionConfigSelectOption::new(name.clone(), Shown::clipped(name, MAX_TITLE).to_string())
+        SessionConfigSelectOption::new(
+            name.clone(),
+            ShownText::clip_line(name, MAX_TITLE).to_string(),
+        )
     });
     let values: Vec<_> = std::iter::once(own).chain(named).collect();
     let current = match session.model.as_str() {
@@ -70,37 +74,41 @@ pub(crate) fn options(door: &Door, session: &StoredSession) -> Vec<SessionConfig
 
 /// Sets another agent from the next prompt on. INV-306: the agent has its own grants, and must be runnable.
 pub(crate) async fn set_agent(
-    door: &Door,
+    door: &AcpDoor,
     session: &str,
     mode: &SessionModeId,
 ) -> Result<(), Error> {
-    let head = Head { agent: Some(mode.0.to_string()), ..Head::default() };
+    let head = HeadEdit { agent: Some(mode.0.to_string()), ..HeadEdit::default() };
     let set = door.service.set_head(session, head).await;
-    set.map(drop).map_err(|error| of_service(&error))
+    set.map(drop).map_err(|error| error_from_service(&error))
 }
 
 /// Another model from the next prompt on.
 pub(crate) async fn set_option(
-    door: &Door,
+    door: &AcpDoor,
     session: &str,
     option: &SessionConfigId,
     value: &SessionConfigOptionValue,
 ) -> Result<Vec<SessionConfigOption>, Error> {
     if &*option.0 != MODEL {
-        let option = Shown::clipped(&option.0, MAX_TITLE);
-        return Err(invalid(format!("there is no option `{option}`; there is `{MODEL}`")));
+        let option = ShownText::clip_line(&option.0, MAX_TITLE);
+        return Err(invalid_parameter(format!(
+            "there is no option `{option}`; there is `{MODEL}`"
+        )));
     }
-    let value = value.as_value_id().ok_or_else(|| invalid("a model is chosen by its name"))?;
-    let host = door.service.host();
+    let value =
+        value.as_value_id().ok_or_else(|| invalid_parameter("a model is chosen by its name"))?;
+    let host = door.service.current_host();
     let model = match &*value.0 {
         OWN => String::new(),
         name if host.settings.models.contains_key(name) => name.to_owned(),
         other => {
-            let other = Shown::clipped(other, MAX_TITLE);
-            return Err(invalid(format!("there is no model `{other}` in belljar.toml")));
+            let other = ShownText::clip_line(other, MAX_TITLE);
+            return Err(invalid_parameter(format!("there is no model `{other}` in belljar.toml")));
         }
     };
-    let head = Head { model: Some(model), ..Head::default() };
-    let set = door.service.set_head(session, head).await.map_err(|error| of_service(&error))?;
-    Ok(options(door, &set))
+    let head = HeadEdit { model: Some(model), ..HeadEdit::default() };
+    let set =
+        door.service.set_head(session, head).await.map_err(|error| error_from_service(&error))?;
+    Ok(session_options(door, &set))
 }

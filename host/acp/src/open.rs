@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::Error;
-use belljar_changes::Stat;
+use belljar_changes::ChangeStat;
 use tokio_util::sync::CancellationToken;
 
 use crate::errors::{no_session, not_now};
@@ -23,20 +23,20 @@ pub(crate) struct OpenSession {
     /// Cancels the prompt that is being answered.
     prompt: Mutex<Option<CancellationToken>>,
     /// The size of the overlay's changes, as last shown.
-    changed: Mutex<Stat>,
+    changed: Mutex<ChangeStat>,
 }
 
-/// A prompt in progress. Dropping `Prompting` admits the next one.
+/// A prompt in progress. Dropping `ActivePrompt` admits the next one.
 #[derive(Debug)]
-pub(crate) struct Prompting {
+pub(crate) struct ActivePrompt {
     pub(crate) session: Arc<OpenSession>,
     pub(crate) cancel: CancellationToken,
 }
 
 impl OpenSessions {
     /// Opens a session, or returns the open one.
-    pub(crate) fn open(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
-        let mut all = self.all();
+    pub(crate) fn open_session(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
+        let mut all = self.lock_sessions();
         if let Some(known) = all.get(id) {
             return Ok(Arc::clone(known));
         }
@@ -55,24 +55,24 @@ impl OpenSessions {
     }
 
     /// INV-301: finds only sessions that this editor has opened.
-    pub(crate) fn find(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
-        self.all().get(id).map(Arc::clone).ok_or_else(|| no_session(id))
+    pub(crate) fn find_session(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
+        self.lock_sessions().get(id).map(Arc::clone).ok_or_else(|| no_session(id))
     }
 
     /// Closes a session and returns the session, if open.
-    pub(crate) fn close(&self, id: &str) -> Option<Arc<OpenSession>> {
-        self.all().remove(id)
+    pub(crate) fn close_session(&self, id: &str) -> Option<Arc<OpenSession>> {
+        self.lock_sessions().remove(id)
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<OpenSession>>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<OpenSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OpenSession {
     /// Begins to answer a prompt.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<Prompting, Error> {
-        let mut prompt = self.prompt();
+    pub(crate) fn begin_prompt(self: &Arc<Self>) -> Result<ActivePrompt, Error> {
+        let mut prompt = self.lock_prompt();
         if prompt.is_some() {
             return Err(not_now(
                 "this session is answering a prompt; wait for its end, or cancel it",
@@ -80,32 +80,32 @@ impl OpenSession {
         }
         let cancel = CancellationToken::new();
         *prompt = Some(cancel.clone());
-        Ok(Prompting { session: Arc::clone(self), cancel })
+        Ok(ActivePrompt { session: Arc::clone(self), cancel })
     }
 
     /// Cancels the prompt in progress, if any.
-    pub(crate) fn cancel(&self) {
-        if let Some(cancel) = &*self.prompt() {
+    pub(crate) fn cancel_prompt(&self) {
+        if let Some(cancel) = &*self.lock_prompt() {
             cancel.cancel();
         }
     }
 
     /// Returns whether the overlay's state differs from the last shown one.
-    pub(crate) fn shows(&self, stat: Stat) -> bool {
+    pub(crate) fn record_shown(&self, stat: ChangeStat) -> bool {
         let mut last = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let new = *last != stat;
         *last = stat;
         new
     }
 
-    fn prompt(&self) -> MutexGuard<'_, Option<CancellationToken>> {
+    fn lock_prompt(&self) -> MutexGuard<'_, Option<CancellationToken>> {
         self.prompt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Prompting {
+impl Drop for ActivePrompt {
     fn drop(&mut self) {
-        *self.session.prompt() = None;
+        *self.session.lock_prompt() = None;
     }
 }
 
@@ -116,25 +116,25 @@ mod tests {
     #[test]
     fn a_session_answers_one_prompt_at_a_time_and_another_is_not_held_up() {
         let open = OpenSessions::default();
-        let (a, b) = (open.open("a").unwrap(), open.open("b").unwrap());
-        let prompting = a.begin().unwrap();
-        assert!(a.begin().unwrap_err().message.contains("cancel it"));
-        drop(b.begin().unwrap());
-        a.cancel();
+        let (a, b) = (open.open_session("a").unwrap(), open.open_session("b").unwrap());
+        let prompting = a.begin_prompt().unwrap();
+        assert!(a.begin_prompt().unwrap_err().message.contains("cancel it"));
+        drop(b.begin_prompt().unwrap());
+        a.cancel_prompt();
         assert!(prompting.cancel.is_cancelled());
         drop(prompting);
-        assert!(a.begin().is_ok());
+        assert!(a.begin_prompt().is_ok());
     }
 
     #[test]
     fn no_more_sessions_are_open_than_may_be() {
         let open = OpenSessions::default();
         for n in 0..MAX_OPEN {
-            open.open(&n.to_string()).unwrap();
+            open.open_session(&n.to_string()).unwrap();
         }
-        assert!(open.open("more").is_err() && open.find("more").is_err());
-        assert!(open.open("1").is_ok(), "one that is open is none more");
-        open.close("1");
-        assert!(open.open("more").is_ok());
+        assert!(open.open_session("more").is_err() && open.find_session("more").is_err());
+        assert!(open.open_session("1").is_ok(), "one that is open is none more");
+        open.close_session("1");
+        assert!(open.open_session("more").is_ok());
     }
 }

@@ -11,7 +11,7 @@ use crate::limits::MAX_PATH_BYTES;
 const GUEST: &str = "/workspace";
 
 /// The file of this machine for an agent's path, if in the workspace. The file system is not read.
-pub(crate) fn of_guest(workspace: &Path, path: &str) -> Option<PathBuf> {
+pub(crate) fn host_path(workspace: &Path, path: &str) -> Option<PathBuf> {
     if path.is_empty() || path.len() > MAX_PATH_BYTES {
         return None;
     }
@@ -33,7 +33,7 @@ pub(crate) fn of_guest(workspace: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// The agent's path for an editor's URI; `None` = not a file of the workspace.
-pub(crate) fn of_uri(workspace: &Path, uri: &str) -> Option<String> {
+pub(crate) fn guest_path(workspace: &Path, uri: &str) -> Option<String> {
     if uri.len() > MAX_PATH_BYTES {
         return None;
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_path_of_the_agent_is_one_of_the_workspace_or_none() {
-        let of = |path: &str| of_guest(Path::new("/w"), path);
+        let of = |path: &str| host_path(Path::new("/w"), path);
         assert_eq!(of("/workspace/a/b.rs"), Some("/w/a/b.rs".into()));
         assert_eq!(of("./a.rs"), Some("/w/a.rs".into()));
         for outside in ["", "/etc/passwd", "../a", "/workspace/../a", "/workspaces/a"] {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_editor_is_one_of_the_workspace_or_none() {
-        let of = |uri: &str| of_uri(Path::new("/w"), uri);
+        let of = |uri: &str| guest_path(Path::new("/w"), uri);
         assert_eq!(of("file:///w/a%20b.rs").as_deref(), Some("/workspace/a b.rs"));
         for outside in ["file:///etc/passwd", "file:///w/../etc/passwd", "https://w/a", "/w/a"] {
             assert_eq!(of(outside), None, "{outside}");

@@ -8,9 +8,9 @@ use agent_client_protocol::v1::schema::{
 };
 use belljar_agent::Image;
 use belljar_agent::frame::escape_tags;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::errors::invalid;
+use crate::errors::invalid_parameter;
 use crate::limits::{MAX_BLOCKS, MAX_PROMPT_BYTES, MAX_TITLE};
 use crate::places;
 
@@ -19,20 +19,23 @@ const FRAME: &str = "resource";
 
 /// The content of a prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Prompt {
+pub(crate) struct PromptWords {
     pub(crate) text: String,
     pub(crate) context: Option<String>,
     pub(crate) images: Vec<Image>,
 }
 
 /// Parses the blocks of a prompt. INV-302: nothing named in a prompt is opened or fetched.
-pub(crate) fn read(blocks: Vec<ContentBlock>, workspace: &Path) -> Result<Prompt, Error> {
+pub(crate) fn parse_prompt(
+    blocks: Vec<ContentBlock>,
+    workspace: &Path,
+) -> Result<PromptWords, Error> {
     if blocks.len() > MAX_BLOCKS {
-        return Err(invalid(format!("a prompt has at most {MAX_BLOCKS} blocks")));
+        return Err(invalid_parameter(format!("a prompt has at most {MAX_BLOCKS} blocks")));
     }
-    let bytes: usize = blocks.iter().map(size).fold(0, usize::saturating_add);
+    let bytes: usize = blocks.iter().map(block_bytes).fold(0, usize::saturating_add);
     if bytes > MAX_PROMPT_BYTES {
-        return Err(invalid(format!(
+        return Err(invalid_parameter(format!(
             "the prompt has {bytes} bytes with its resources, and takes {MAX_PROMPT_BYTES}; name a \
              file of the workspace instead of embedding it"
         )));
@@ -41,47 +44,49 @@ pub(crate) fn read(blocks: Vec<ContentBlock>, workspace: &Path) -> Result<Prompt
     for block in blocks {
         match block {
             ContentBlock::Text(block) => text.push_str(&block.text),
-            ContentBlock::ResourceLink(link) => text.push_str(&mention(&link, workspace)),
+            ContentBlock::ResourceLink(link) => text.push_str(&link_mention(&link, workspace)),
             ContentBlock::Resource(embedded) => match embedded.resource {
                 EmbeddedResourceResource::TextResourceContents(resource) => {
-                    text.push_str(&format!("`{}`", name(&resource.uri, workspace)));
-                    resources.push(framed(&resource, workspace));
+                    text.push_str(&format!("`{}`", resource_name(&resource.uri, workspace)));
+                    resources.push(frame_resource(&resource, workspace));
                 }
                 EmbeddedResourceResource::BlobResourceContents(resource) => {
                     let said = resource.mime_type.as_deref();
                     if !said.is_some_and(|said| said.starts_with("image/")) {
-                        return Err(unfit("a resource that is neither text nor an image"));
+                        return Err(unfit_prompt("a resource that is neither text nor an image"));
                     }
-                    images.push(image(&resource.blob, said)?);
-                    text.push_str(&format!("`{}`", name(&resource.uri, workspace)));
+                    images.push(parse_image(&resource.blob, said)?);
+                    text.push_str(&format!("`{}`", resource_name(&resource.uri, workspace)));
                 }
-                _ => return Err(unfit("this kind of resource")),
+                _ => return Err(unfit_prompt("this kind of resource")),
             },
             // INV-302: its `uri` is not looked at.
-            ContentBlock::Image(block) => images.push(image(&block.data, Some(&block.mime_type))?),
-            ContentBlock::Audio(_) => return Err(unfit("a sound")),
-            _ => return Err(unfit("this kind of content")),
+            ContentBlock::Image(block) => {
+                images.push(parse_image(&block.data, Some(&block.mime_type))?)
+            }
+            ContentBlock::Audio(_) => return Err(unfit_prompt("a sound")),
+            _ => return Err(unfit_prompt("this kind of content")),
         }
     }
     if text.trim().is_empty() && images.is_empty() {
-        return Err(invalid("the prompt has no text; say something"));
+        return Err(invalid_parameter("the prompt has no text; say something"));
     }
     let context = (!resources.is_empty()).then(|| resources.join("\n\n"));
-    Ok(Prompt { text, context, images })
+    Ok(PromptWords { text, context, images })
 }
 
-fn unfit(what: &str) -> Error {
-    invalid(format!(
+fn unfit_prompt(what: &str) -> Error {
+    invalid_parameter(format!(
         "the prompt has {what}, and models are sent text and images; `promptCapabilities` says so. Put \
          the file into the workspace and name it"
     ))
 }
 
-fn image(data: &str, said: Option<&str>) -> Result<Image, Error> {
-    Image::from_base64(data, said).map_err(|error| invalid(error.to_string()))
+fn parse_image(data: &str, said: Option<&str>) -> Result<Image, Error> {
+    Image::from_base64(data, said).map_err(|error| invalid_parameter(error.to_string()))
 }
 
-fn size(block: &ContentBlock) -> usize {
+fn block_bytes(block: &ContentBlock) -> usize {
     match block {
         ContentBlock::Text(block) => block.text.len(),
         ContentBlock::ResourceLink(link) => link.uri.len().saturating_add(link.name.len()),
@@ -97,23 +102,26 @@ fn size(block: &ContentBlock) -> usize {
 }
 
 /// The name of a resource: for a file in the workspace, its path as the agent sees it.
-fn name(uri: &str, workspace: &Path) -> String {
-    places::of_uri(workspace, uri).unwrap_or_else(|| Shown::clipped(uri, MAX_TITLE).to_string())
+fn resource_name(uri: &str, workspace: &Path) -> String {
+    places::guest_path(workspace, uri)
+        .unwrap_or_else(|| ShownText::clip_line(uri, MAX_TITLE).to_string())
 }
 
-fn mention(link: &ResourceLink, workspace: &Path) -> String {
-    match places::of_uri(workspace, &link.uri) {
+fn link_mention(link: &ResourceLink, workspace: &Path) -> String {
+    match places::guest_path(workspace, &link.uri) {
         Some(path) => format!("`{path}`"),
         None => {
-            let (title, uri) =
-                (Shown::clipped(&link.name, MAX_TITLE), Shown::clipped(&link.uri, MAX_TITLE));
+            let (title, uri) = (
+                ShownText::clip_line(&link.name, MAX_TITLE),
+                ShownText::clip_line(&link.uri, MAX_TITLE),
+            );
             format!("`{title}` ({uri}, not in the workspace)")
         }
     }
 }
 
-fn framed(resource: &TextResourceContents, workspace: &Path) -> String {
-    let name = name(&resource.uri, workspace).replace(['"', '<', '>'], "_");
+fn frame_resource(resource: &TextResourceContents, workspace: &Path) -> String {
+    let name = resource_name(&resource.uri, workspace).replace(['"', '<', '>'], "_");
     let body = escape_tags(&resource.text, &[FRAME]);
     format!("<{FRAME} name=\"{name}\">\n{body}\n</{FRAME}>")
 }
@@ -136,8 +144,8 @@ mod tests {
         ContentBlock::Resource(EmbeddedResource::new(resource))
     }
 
-    fn of(blocks: Vec<ContentBlock>) -> Result<Prompt, Error> {
-        read(blocks, Path::new("/w"))
+    fn of(blocks: Vec<ContentBlock>) -> Result<PromptWords, Error> {
+        parse_prompt(blocks, Path::new("/w"))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_agent::limits::cut;
+use belljar_agent::limits::truncate_str;
 use belljar_agent::{ChildSummary, Journal, RunId, StepEntry, StepKind};
 use tokio::sync::broadcast;
 
@@ -14,11 +14,11 @@ use crate::terminal;
 
 /// The channel of the steps of all turns of a process. Without a receiver a step is lost.
 #[derive(Debug, Clone)]
-pub struct Results(broadcast::Sender<Arc<Passed>>);
+pub struct StepChannel(broadcast::Sender<Arc<PassedStep>>);
 
 /// One step that passes through the journal.
 #[derive(Debug)]
-pub(crate) struct Passed {
+pub(crate) struct PassedStep {
     pub(crate) run: String,
     pub(crate) step: u64,
     pub(crate) kind: PassedKind,
@@ -46,21 +46,21 @@ pub(crate) struct CallResult {
     pub(crate) paths: Vec<String>,
 }
 
-impl Default for Results {
+impl Default for StepChannel {
     fn default() -> Self {
         Self(broadcast::channel(MAX_RESULTS).0)
     }
 }
 
-impl Results {
+impl StepChannel {
     /// Receives the steps that pass from now on.
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Passed>> {
+    pub(crate) fn subscribe_steps(&self) -> broadcast::Receiver<Arc<PassedStep>> {
         self.0.subscribe()
     }
 }
 
 #[async_trait]
-impl Journal for Results {
+impl Journal for StepChannel {
     async fn subagent_ended(
         &self,
         _run: &RunId,
@@ -70,9 +70,9 @@ impl Journal for Results {
         Ok(())
     }
 
-    async fn step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
-        if let Some(kind) = passed(entry.kind) {
-            let passed = Passed { run: run.to_string(), step: entry.step, kind };
+    async fn store_step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
+        if let Some(kind) = kind_from_step(entry.kind) {
+            let passed = PassedStep { run: run.to_string(), step: entry.step, kind };
             // An error: there is no receiver.
             let _ = self.0.send(Arc::new(passed));
         }
@@ -84,7 +84,7 @@ impl Journal for Results {
     }
 }
 
-fn passed(kind: StepKind) -> Option<PassedKind> {
+fn kind_from_step(kind: StepKind) -> Option<PassedKind> {
     match kind {
         StepKind::Said { reply, .. } if !reply.calls.is_empty() => {
             let calls = reply.calls.into_iter().map(|call| (call.id, call.arguments));
@@ -98,7 +98,7 @@ fn passed(kind: StepKind) -> Option<PassedKind> {
                 agent: call.agent,
                 call_id: call.call_id,
                 exit: terminal::exit_code(&result.content, result.is_error),
-                content: cut(&result.content, MAX_RESULT).to_owned(),
+                content: truncate_str(&result.content, MAX_RESULT).to_owned(),
                 paths: wrote.into_iter().chain(read).collect(),
             })))
         }

@@ -17,62 +17,62 @@ use agent_client_protocol::v1::schema::{
     SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::{Agent, Error, Lines, on_receive_notification, on_receive_request};
-use belljar_policy::Shown;
-use belljar_session::{Head, Service};
+use belljar_policy::ShownText;
+use belljar_session::{HeadEdit, Service};
 use belljar_store::{MAX_LISTED, StoredSession};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::client::Client;
-use crate::door::{ACTOR, Connection, Door};
-use crate::errors::{failed, invalid, no_session, of_service};
+use crate::client::EditorCapabilities;
+use crate::door::{ACTOR, AcpDoor, Connection};
+use crate::errors::{error_from_service, internal_failure, invalid_parameter, no_session};
 use crate::limits::{LAST_WAIT, PAGE};
 use crate::open::OpenSession;
-use crate::results::Results;
-use crate::wire::{self, Room};
+use crate::results::StepChannel;
+use crate::wire::{self, WireRoom};
 use crate::{children, commands, history, modes, turn, words};
 
 /// The entrance for one editor.
 #[derive(Debug)]
-pub struct Entrance {
+pub struct EditorEntrance {
     /// Runs the turns; the workspace is every session's.
     pub service: Service,
     /// The journal of the service's host.
-    pub results: Results,
+    pub results: StepChannel,
     /// The agent of new sessions; `None` = the usual one.
     pub agent: Option<String>,
     /// The model of new sessions; `None` = the agent's own.
     pub model: Option<String>,
 }
 
-impl Entrance {
+impl EditorEntrance {
     /// Serves an editor until the connection is closed. Running turns are stopped then, and resumed when
     /// their session is opened again.
     ///
     /// # Errors
     ///
     /// When the connection breaks.
-    pub async fn serve(
+    pub async fn serve_editor(
         self,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), String> {
-        let room = Room::new();
+        let room = WireRoom::new();
         let lines = Lines::new(
-            Box::pin(wire::outgoing(writer, room.clone())),
-            Box::pin(wire::incoming(reader, room.clone())),
+            Box::pin(wire::outgoing_lines(writer, room.clone())),
+            Box::pin(wire::incoming_lines(reader, room.clone())),
         );
         let Self { service, results, agent, model } = self;
-        let door = Door::new(service.clone(), results, agent, model, room);
-        let served = answer(door, lines).await;
-        service.drain(LAST_WAIT).await;
+        let door = AcpDoor::new(service.clone(), results, agent, model, room);
+        let served = answer_requests(door, lines).await;
+        service.drain_turns(LAST_WAIT).await;
         served.map_err(|error| error.message)
     }
 }
 
 /// Answers the editor's messages.
-async fn answer(
-    door: Arc<Door>,
+async fn answer_requests(
+    door: Arc<AcpDoor>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
 ) -> Result<(), Error> {
     let doors = std::array::from_fn::<_, 11, _>(|_| Arc::clone(&door));
@@ -82,7 +82,7 @@ async fn answer(
         .name("belljar")
         .on_receive_request(
             async move |request: InitializeRequest, responder, _to: Connection| {
-                responder.respond(initialized(&initialize, &request))
+                responder.respond(initialize_response(&initialize, &request))
             },
             on_receive_request!(),
         )
@@ -162,14 +162,14 @@ async fn answer(
         .on_receive_request(
             async move |request: PromptRequest, responder, to: Connection| {
                 // In the order of the requests: one prompt at a time in a session.
-                let session = prompt.open.find(&request.session_id.0);
-                let prompting = session.and_then(|session| session.begin());
+                let session = prompt.open.find_session(&request.session_id.0);
+                let prompting = session.and_then(|session| session.begin_prompt());
                 let (door, way) = (Arc::clone(&prompt), to.clone());
                 match prompting {
                     Err(error) => responder.respond_with_error(error),
                     Ok(prompting) => to.spawn(async move {
                         let (asked, cancel) = (responder.cancellation(), prompting.cancel.clone());
-                        let answering = turn::prompt(&door, &way, prompting, request);
+                        let answering = turn::answer_prompt(&door, &way, prompting, request);
                         tokio::pin!(answering);
                         let answered = tokio::select! {
                             biased;
@@ -217,8 +217,8 @@ async fn answer(
         .await
 }
 
-fn initialized(door: &Door, request: &InitializeRequest) -> InitializeResponse {
-    door.is_for(Client::of(&request.client_capabilities));
+fn initialize_response(door: &AcpDoor, request: &InitializeRequest) -> InitializeResponse {
+    door.is_for(EditorCapabilities::from_stated(&request.client_capabilities));
     let session = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
@@ -235,7 +235,7 @@ fn initialized(door: &Door, request: &InitializeRequest) -> InitializeResponse {
 
 /// An opened session, with the work left to do.
 #[derive(Clone)]
-struct Opened {
+struct OpenedSession {
     session: Arc<OpenSession>,
     /// The last sent event; `None` = a new session.
     told: Option<i64>,
@@ -244,74 +244,76 @@ struct Opened {
 }
 
 async fn new_session(
-    door: &Arc<Door>,
+    door: &Arc<AcpDoor>,
     request: NewSessionRequest,
-) -> Result<(Opened, NewSessionResponse), Error> {
+) -> Result<(OpenedSession, NewSessionResponse), Error> {
     door.check_directory(&request.cwd, &request.additional_directories)?;
-    let head = Head { title: None, agent: door.agent.clone(), model: door.model.clone() };
-    let stored = door.service.create(head).await.map_err(|error| of_service(&error))?;
-    let session = match door.open.open(&stored.id) {
+    let head = HeadEdit { title: None, agent: door.agent.clone(), model: door.model.clone() };
+    let stored =
+        door.service.create_session(head).await.map_err(|error| error_from_service(&error))?;
+    let session = match door.open.open_session(&stored.id) {
         Ok(session) => session,
         Err(error) => {
             // The session's id was not sent yet, so the session is deleted.
-            let _ = door.service.delete(&stored.id).await;
+            let _ = door.service.delete_session(&stored.id).await;
             return Err(error);
         }
     };
     let response = NewSessionResponse::new(stored.id.clone())
-        .modes(modes::of(door, &stored).await?)
-        .config_options(offered(door, &stored));
+        .modes(modes::session_modes(door, &stored).await?)
+        .config_options(offered_options(door, &stored));
     let servers = request.mcp_servers.len();
-    Ok((Opened { session, told: None, servers }, response))
+    Ok((OpenedSession { session, told: None, servers }, response))
 }
 
 async fn load_session(
-    door: &Arc<Door>,
+    door: &Arc<AcpDoor>,
     to: &Connection,
     request: LoadSessionRequest,
-) -> Result<(Opened, LoadSessionResponse), Error> {
+) -> Result<(OpenedSession, LoadSessionResponse), Error> {
     door.check_directory(&request.cwd, &request.additional_directories)?;
-    let stored = door.stored(&request.session_id.0).await?;
-    let session = door.open.open(&stored.id)?;
+    let stored = door.find_session(&request.session_id.0).await?;
+    let session = door.open.open_session(&stored.id)?;
     // Held so that no turn begins in the session meanwhile.
-    let prompting = session.begin()?;
-    let told = history::tell(door, to, &stored.id).await?;
+    let prompting = session.begin_prompt()?;
+    let told = history::replay_history(door, to, &stored.id).await?;
     drop(prompting);
     let response = LoadSessionResponse::new()
-        .modes(modes::of(door, &stored).await?)
-        .config_options(offered(door, &stored));
+        .modes(modes::session_modes(door, &stored).await?)
+        .config_options(offered_options(door, &stored));
     let servers = request.mcp_servers.len();
-    Ok((Opened { session, told: Some(told), servers }, response))
+    Ok((OpenedSession { session, told: Some(told), servers }, response))
 }
 
 async fn resume_session(
-    door: &Arc<Door>,
+    door: &Arc<AcpDoor>,
     request: ResumeSessionRequest,
-) -> Result<(Opened, ResumeSessionResponse), Error> {
+) -> Result<(OpenedSession, ResumeSessionResponse), Error> {
     door.check_directory(&request.cwd, &request.additional_directories)?;
-    let stored = door.stored(&request.session_id.0).await?;
-    let session = door.open.open(&stored.id)?;
+    let stored = door.find_session(&request.session_id.0).await?;
+    let session = door.open.open_session(&stored.id)?;
     let told = door.service.store().last_event(&stored.id).await;
-    let told = told.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
+    let told =
+        told.map_err(|error| internal_failure(ShownText::new(&error.to_string()).to_string()))?;
     let response = ResumeSessionResponse::new()
-        .modes(modes::of(door, &stored).await?)
-        .config_options(offered(door, &stored));
+        .modes(modes::session_modes(door, &stored).await?)
+        .config_options(offered_options(door, &stored));
     let servers = request.mcp_servers.len();
-    Ok((Opened { session, told: Some(told), servers }, response))
+    Ok((OpenedSession { session, told: Some(told), servers }, response))
 }
 
 /// The options of a session; `None` = the session has no options.
-fn offered(
-    door: &Door,
+fn offered_options(
+    door: &AcpDoor,
     session: &StoredSession,
 ) -> Option<Vec<agent_client_protocol::v1::schema::SessionConfigOption>> {
-    Some(modes::options(door, session)).filter(|options| !options.is_empty())
+    Some(modes::session_options(door, session)).filter(|options| !options.is_empty())
 }
 
 /// Sends the commands, and resumes a turn that an earlier process left.
-async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>) {
-    let Some(Opened { session, told, servers }) = opened else { return };
-    door.send(to, &session.id, commands::available(door)).await;
+async fn after_opening(door: &Arc<AcpDoor>, to: &Connection, opened: Option<OpenedSession>) {
+    let Some(OpenedSession { session, told, servers }) = opened else { return };
+    door.send_update(to, &session.id, commands::list_commands(door)).await;
     if servers > 0 {
         // INV-307.
         let text = format!(
@@ -319,11 +321,11 @@ async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>
              names. Name them in your own belljar.toml as `[mcp.NAME]`, then `belljar mcp review NAME`"
         );
         tracing::warn!(target: "belljar::acp", "{text}");
-        let update = match door.client().notices {
+        let update = match door.editor_capabilities().notices {
             true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text)),
-            false => words::remark(&format!("{text}\n\n")),
+            false => words::remark_update(&format!("{text}\n\n")),
         };
-        door.send(to, &session.id, update).await;
+        door.send_update(to, &session.id, update).await;
     }
     let Some(told) = told else { return };
     // Locked before the editor can send a prompt in this session: its next prompt waits for the turn.
@@ -333,20 +335,21 @@ async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>
 }
 
 async fn list_sessions(
-    door: &Door,
+    door: &AcpDoor,
     request: &ListSessionsRequest,
 ) -> Result<ListSessionsResponse, Error> {
     let from = match &request.cursor {
         None => 0,
-        Some(cursor) => {
-            cursor.parse::<usize>().map_err(|_| invalid("`cursor` is none of this list"))?
-        }
+        Some(cursor) => cursor
+            .parse::<usize>()
+            .map_err(|_| invalid_parameter("`cursor` is none of this list"))?,
     };
     if request.cwd.as_ref().is_some_and(|cwd| door.check_directory(cwd, &[]).is_err()) {
         return Ok(ListSessionsResponse::new(Vec::new()));
     }
-    let all = door.service.store().sessions(MAX_LISTED).await;
-    let all = all.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
+    let all = door.service.store().latest_sessions(MAX_LISTED).await;
+    let all =
+        all.map_err(|error| internal_failure(ShownText::new(&error.to_string()).to_string()))?;
     let here = door.workspace().to_string_lossy();
     // INV-301. A session without messages is not worth listing.
     let own = all.into_iter().filter(|session| {
@@ -358,61 +361,62 @@ async fn list_sessions(
     let info = |session: StoredSession| {
         let updated = Timestamp::from_millisecond(session.updated).unwrap_or_default();
         SessionInfo::new(session.id, door.workspace())
-            .title(Shown::new(&session.title).to_string())
+            .title(ShownText::new(&session.title).to_string())
             .updated_at(updated.to_string())
     };
     let next = more.then(|| from.saturating_add(PAGE).to_string());
     Ok(ListSessionsResponse::new(page.into_iter().map(info).collect()).next_cursor(next))
 }
 
-fn close_session(door: &Door, id: &str) -> Result<CloseSessionResponse, Error> {
-    let session = door.open.close(id).ok_or_else(|| no_session(id))?;
-    session.cancel();
-    door.service.cancel(id, ACTOR);
+fn close_session(door: &AcpDoor, id: &str) -> Result<CloseSessionResponse, Error> {
+    let session = door.open.close_session(id).ok_or_else(|| no_session(id))?;
+    session.cancel_prompt();
+    door.service.cancel_turn(id, ACTOR);
     Ok(CloseSessionResponse::new())
 }
 
-async fn delete_session(door: &Door, id: &str) -> Result<DeleteSessionResponse, Error> {
-    door.stored(id).await?;
-    let deleted = door.service.delete(id).await.map_err(|error| of_service(&error))?;
-    door.open.close(id);
+async fn delete_session(door: &AcpDoor, id: &str) -> Result<DeleteSessionResponse, Error> {
+    door.find_session(id).await?;
+    let deleted =
+        door.service.delete_session(id).await.map_err(|error| error_from_service(&error))?;
+    door.open.close_session(id);
     // INV-413: a session that was missing before leaves no line.
     if deleted {
         let detail = serde_json::json!({"by": "acp"});
-        door.service.audit(ACTOR, "session_deleted", id.to_owned(), detail);
+        door.service.record_audit(ACTOR, "session_deleted", id.to_owned(), detail);
     }
     Ok(DeleteSessionResponse::new())
 }
 
 async fn set_mode(
-    door: &Door,
+    door: &AcpDoor,
     request: &SetSessionModeRequest,
 ) -> Result<SetSessionModeResponse, Error> {
-    let session = door.open.find(&request.session_id.0)?;
+    let session = door.open.find_session(&request.session_id.0)?;
     modes::set_agent(door, &session.id, &request.mode_id).await?;
     Ok(SetSessionModeResponse::new())
 }
 
 async fn set_option(
-    door: &Door,
+    door: &AcpDoor,
     request: &SetSessionConfigOptionRequest,
 ) -> Result<SetSessionConfigOptionResponse, Error> {
-    let session = door.open.find(&request.session_id.0)?;
+    let session = door.open.find_session(&request.session_id.0)?;
     let set = modes::set_option(door, &session.id, &request.config_id, &request.value).await?;
     Ok(SetSessionConfigOptionResponse::new(set))
 }
 
 /// Cancels the prompt of a session, or one subagent. INV-301: only of a session that is open here.
-fn cancel_session(door: &Door, id: &str) {
-    if let Ok(session) = door.open.find(id) {
-        session.cancel();
-        door.service.cancel(id, ACTOR);
+fn cancel_session(door: &AcpDoor, id: &str) {
+    if let Ok(session) = door.open.find_session(id) {
+        session.cancel_prompt();
+        door.service.cancel_turn(id, ACTOR);
         return;
     }
-    let Some((message, path)) = children::parse(id) else { return };
-    let turns = door.service.running();
+    let Some((message, path)) = children::parse_child_id(id) else { return };
+    let turns = door.service.running_turns();
     let turn = turns.iter().find(|turn| turn.message == message);
-    if let Some(turn) = turn.filter(|turn| door.open.find(&turn.session).is_ok()) {
+    if let Some(turn) = turn.filter(|turn| door.open.find_session(&turn.session).is_ok()) {
         door.service.cancel_subagent(&turn.session, path, ACTOR);
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use agent_client_protocol::v1::schema::{Meta, Terminal, ToolCallContent, ToolKind};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::{Value, json};
 
 use crate::tool_call;
@@ -14,7 +14,7 @@ const EXIT: &str = "[belljar: exit code ";
 
 /// A terminal that shows a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Screen {
+pub(crate) struct CallTerminal {
     id: String,
     /// True if the call has ended, and its output is still missing.
     over: bool,
@@ -22,49 +22,49 @@ pub(crate) struct Screen {
     ended: bool,
 }
 
-impl Screen {
+impl CallTerminal {
     /// A terminal for a call; `None` = the tool runs no command.
-    pub(crate) fn of(tool: &str, call: &str) -> Option<Self> {
-        let runs = tool_call::kind(tool) == ToolKind::Execute;
+    pub(crate) fn for_call(tool: &str, call: &str) -> Option<Self> {
+        let runs = tool_call::tool_kind(tool) == ToolKind::Execute;
         runs.then(|| Self { id: format!("{call}.terminal"), over: false, ended: false })
     }
 
     /// The call's content.
-    pub(crate) fn content(&self) -> ToolCallContent {
+    pub(crate) fn terminal_content(&self) -> ToolCallContent {
         ToolCallContent::Terminal(Terminal::new(self.id.clone()))
     }
 
     /// The metadata that begins the terminal.
-    pub(crate) fn begins(&self, workspace: &Path) -> Meta {
+    pub(crate) fn begin_meta(&self, workspace: &Path) -> Meta {
         let cwd = workspace.to_string_lossy();
-        meta([("terminal_info", json!({"terminal_id": self.id, "cwd": cwd}))])
+        to_meta([("terminal_info", json!({"terminal_id": self.id, "cwd": cwd}))])
     }
 
     /// The output of an ended, or nearly ended, command. INV-378: as text without terminal controls.
-    pub(crate) fn shows(&mut self, output: &str, exit: u8) -> Meta {
-        let data = Shown::multiline(output).to_string();
+    pub(crate) fn output_meta(&mut self, output: &str, exit: u8) -> Meta {
+        let data = ShownText::multiline(output).to_string();
         let shown = ("terminal_output", json!({"terminal_id": self.id, "data": data}));
-        let exit = self.exit(exit);
-        meta(std::iter::once(shown).chain(exit))
+        let exit = self.exit_entry(exit);
+        to_meta(std::iter::once(shown).chain(exit))
     }
 
     /// Ends the call. The exit code of a successful call is in its output, which may arrive later.
-    pub(crate) fn over(&mut self, ok: bool) -> Option<Meta> {
+    pub(crate) fn end_call(&mut self, ok: bool) -> Option<Meta> {
         self.over = true;
         if ok {
             return None;
         }
-        self.exit(1).map(|exit| meta([exit]))
+        self.exit_entry(1).map(|exit| to_meta([exit]))
     }
 
     /// The end of a terminal whose output did not arrive; `None` = the output arrived, or the call still
     /// runs.
-    pub(crate) fn ends(&mut self) -> Option<Meta> {
-        let exit = if self.over { self.exit(0) } else { None };
-        exit.map(|exit| meta([exit]))
+    pub(crate) fn missing_end_meta(&mut self) -> Option<Meta> {
+        let exit = if self.over { self.exit_entry(0) } else { None };
+        exit.map(|exit| to_meta([exit]))
     }
 
-    fn exit(&mut self, code: u8) -> Option<(&'static str, Value)> {
+    fn exit_entry(&mut self, code: u8) -> Option<(&'static str, Value)> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
         }
@@ -73,7 +73,7 @@ impl Screen {
     }
 }
 
-fn meta(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Meta {
+fn to_meta(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Meta {
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -91,24 +91,24 @@ mod tests {
 
     #[test]
     fn output_is_shown_as_text_that_no_terminal_obeys_and_ends_once() {
-        assert_eq!(Screen::of("file_read", "1"), None);
-        let mut screen = Screen::of("shell", "1").unwrap();
+        assert_eq!(CallTerminal::for_call("file_read", "1"), None);
+        let mut screen = CallTerminal::for_call("shell", "1").unwrap();
         let hostile =
             "a\u{1b}]52;c;eHg=\u{7}\u{1b}[2J\u{9b}31m\u{202e}\nb\n[belljar: exit code 3]\n";
-        let shown = Value::Object(screen.shows(hostile, exit_code(hostile, false)));
+        let shown = Value::Object(screen.output_meta(hostile, exit_code(hostile, false)));
         let data = shown["terminal_output"]["data"].as_str().unwrap();
         let plain = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
         assert!(data.chars().all(plain), "{data:?}");
         assert!(data.contains("\nb\n"), "{data:?}");
         assert_eq!(shown["terminal_exit"]["exit_code"], 3);
-        assert_eq!((screen.over(true), screen.ends()), (None, None));
-        let mut lost = Screen::of("shell", "3").unwrap();
-        assert_eq!((lost.ends(), lost.over(true)), (None, None));
-        assert!(lost.ends().is_some() && lost.ends().is_none());
-        let mut failed = Screen::of("run_python", "2").unwrap();
-        let ended = Value::Object(failed.over(false).unwrap());
+        assert_eq!((screen.end_call(true), screen.missing_end_meta()), (None, None));
+        let mut lost = CallTerminal::for_call("shell", "3").unwrap();
+        assert_eq!((lost.missing_end_meta(), lost.end_call(true)), (None, None));
+        assert!(lost.missing_end_meta().is_some() && lost.missing_end_meta().is_none());
+        let mut failed = CallTerminal::for_call("run_python", "2").unwrap();
+        let ended = Value::Object(failed.end_call(false).unwrap());
         assert_eq!(ended["terminal_exit"]["exit_code"], 1);
-        let late = failed.shows("late", 1);
+        let late = failed.output_meta("late", 1);
         assert!(late.contains_key("terminal_output") && !late.contains_key("terminal_exit"));
     }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use agent_client_protocol::v1::schema::{
     Content, ContentBlock, Diff, TextContent, ToolCallContent, ToolCallLocation, ToolKind,
 };
-use belljar_agent::limits::cut;
-use belljar_policy::Shown;
-use belljar_received::whole::unsigned;
+use belljar_agent::limits::truncate_str;
+use belljar_policy::ShownText;
+use belljar_received::whole::to_unsigned;
 use serde_json::Value;
 
 use crate::limits::{MAX_DIFF, MAX_RESULT, MAX_TITLE};
@@ -18,7 +18,7 @@ const SUBJECTS: &[&str] =
     &["path", "file_path", "command", "pattern", "query", "url", "agent", "name", "code"];
 
 /// The kind of a tool, by its name.
-pub(crate) fn kind(tool: &str) -> ToolKind {
+pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     match tool {
         "file_read" | "file_list" | "attach_file" => ToolKind::Read,
         "file_write" | "file_edit" | "notebook_edit" => ToolKind::Edit,
@@ -31,40 +31,40 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
 }
 
 /// Parses the arguments as JSON; malformed arguments become a JSON string.
-pub(crate) fn arguments(text: &str) -> Value {
+pub(crate) fn parse_arguments(text: &str) -> Value {
     belljar_received::json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 /// The tool and its subject in one line.
-pub(crate) fn title(tool: &str, arguments: &Value) -> String {
+pub(crate) fn call_title(tool: &str, arguments: &Value) -> String {
     let subject = SUBJECTS.iter().find_map(|field| arguments.get(field)?.as_str());
-    let tool = Shown::clipped(tool, MAX_TITLE);
+    let tool = ShownText::clip_line(tool, MAX_TITLE);
     match subject.and_then(|subject| subject.trim().lines().next()) {
-        Some(line) => format!("{tool} {}", Shown::clipped(line, MAX_TITLE)),
+        Some(line) => format!("{tool} {}", ShownText::clip_line(line, MAX_TITLE)),
         None => tool.to_string(),
     }
 }
 
 /// The files of the workspace that a call names.
-pub(crate) fn locations(arguments: &Value, workspace: &Path) -> Vec<ToolCallLocation> {
+pub(crate) fn call_locations(arguments: &Value, workspace: &Path) -> Vec<ToolCallLocation> {
     let path =
         ["path", "file_path", "to"].iter().filter_map(|field| arguments.get(field)?.as_str());
-    let places = path.filter_map(|path| places::of_guest(workspace, path));
+    let places = path.filter_map(|path| places::host_path(workspace, path));
     let line = ["line", "start_line", "from_line"].iter();
-    let line = line.filter_map(|field| unsigned(arguments.get(field)?)).next();
+    let line = line.filter_map(|field| to_unsigned(arguments.get(field)?)).next();
     let line = line.and_then(|line| u32::try_from(line).ok());
     places.map(|place| ToolCallLocation::new(place).line(line)).collect()
 }
 
 /// The change that a writing call asks for. The old text is the call's own claim.
-pub(crate) fn diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec<ToolCallContent> {
+pub(crate) fn call_diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec<ToolCallContent> {
     let text = |field: &str| arguments.get(field).and_then(Value::as_str);
     let (old, new) = match tool {
         "file_write" => (None, text("content")),
         "file_edit" => (text("old_text"), text("new_text")),
         _ => return Vec::new(),
     };
-    let path = text("path").and_then(|path| places::of_guest(workspace, path));
+    let path = text("path").and_then(|path| places::host_path(workspace, path));
     let (Some(path), Some(new)) = (path, new) else { return Vec::new() };
     if old.map_or(0, str::len).saturating_add(new.len()) > MAX_DIFF {
         return Vec::new();
@@ -73,18 +73,18 @@ pub(crate) fn diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec<Tool
 }
 
 /// Text as content.
-pub(crate) fn text(text: &str) -> ToolCallContent {
-    ToolCallContent::Content(Content::new(block(text)))
+pub(crate) fn text_content(text: &str) -> ToolCallContent {
+    ToolCallContent::Content(Content::new(clipped_block(text)))
 }
 
 /// A whole text as a block.
-pub(crate) fn whole(text: &str) -> ContentBlock {
+pub(crate) fn whole_block(text: &str) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
 
 /// A text as a block, cut at the length for repeated updates.
-pub(crate) fn block(text: &str) -> ContentBlock {
-    let short = cut(text, MAX_RESULT);
+pub(crate) fn clipped_block(text: &str) -> ContentBlock {
+    let short = truncate_str(text, MAX_RESULT);
     let text = match text.len() - short.len() {
         0 => short.to_owned(),
         more => format!("{short}\n[cut: {more} bytes more]"),
@@ -102,15 +102,15 @@ mod tests {
     fn a_call_says_what_it_is_about_and_names_files_of_the_workspace_alone() {
         let workspace = Path::new("/w");
         let edit = json!({"path": "/workspace/a.rs", "old_text": "x", "new_text": "y"});
-        assert_eq!(title("file_edit", &edit), "file_edit /workspace/a.rs");
-        assert_eq!(locations(&edit, workspace)[0].path, Path::new("/w/a.rs"));
-        let diffs_of = |arguments: &Value| diffs("file_edit", arguments, workspace);
+        assert_eq!(call_title("file_edit", &edit), "file_edit /workspace/a.rs");
+        assert_eq!(call_locations(&edit, workspace)[0].path, Path::new("/w/a.rs"));
+        let diffs_of = |arguments: &Value| call_diffs("file_edit", arguments, workspace);
         let [ToolCallContent::Diff(diff)] = &diffs_of(&edit)[..] else { panic!("no diff") };
         assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("x"), "y"));
         let outside = json!({"path": "/etc/passwd", "old_text": "x", "new_text": "y"});
-        assert!(locations(&outside, workspace).is_empty() && diffs_of(&outside).is_empty());
+        assert!(call_locations(&outside, workspace).is_empty() && diffs_of(&outside).is_empty());
         let hidden = json!({"command": "ls\u{1b}[2J\nrm"});
-        assert!(!title("shell", &hidden).contains('\u{1b}'));
-        assert_eq!(title("shell", &arguments("no json")), "shell");
+        assert!(!call_title("shell", &hidden).contains('\u{1b}'));
+        assert_eq!(call_title("shell", &parse_arguments("no json")), "shell");
     }
 }

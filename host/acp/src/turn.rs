@@ -5,82 +5,83 @@ use std::sync::Arc;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::SessionInfoUpdate;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionUpdate, StopReason};
-use belljar_agent::{Brought, Staying};
-use belljar_policy::Shown;
-use belljar_session::{Head, TurnRequest};
+use belljar_agent::{CallerInput, TextRetention};
+use belljar_policy::ShownText;
+use belljar_session::{HeadEdit, TurnRequest};
 
 use crate::commands;
-use crate::door::{ACTOR, Connection, Door};
-use crate::errors::{not_now, of_service};
-use crate::follow::{follow, show};
+use crate::door::{ACTOR, AcpDoor, Connection};
+use crate::errors::{error_from_service, not_now};
+use crate::follow::{follow_turn, show_turn};
 use crate::limits::{MAX_PROMPTS, MAX_TITLE};
-use crate::open::{OpenSession, Prompting};
-use crate::prompt::{self, Prompt};
-use crate::updates::Updates;
+use crate::open::{ActivePrompt, OpenSession};
+use crate::prompt::{self, PromptWords};
+use crate::updates::UpdateMapper;
 use crate::{changes, words};
 
 /// Answers a prompt.
-pub(crate) async fn prompt(
-    door: &Arc<Door>,
+pub(crate) async fn answer_prompt(
+    door: &Arc<AcpDoor>,
     to: &Connection,
-    prompting: Prompting,
+    prompting: ActivePrompt,
     request: PromptRequest,
 ) -> Result<PromptResponse, Error> {
     // INV-304.
     let _place = door.prompts.try_acquire().map_err(|_| {
         not_now(format!("{MAX_PROMPTS} prompts are being answered; wait for the end of one"))
     })?;
-    let prompt = prompt::read(request.prompt, door.workspace())?;
+    let prompt = prompt::parse_prompt(request.prompt, door.workspace())?;
     let cancelled = || Ok(PromptResponse::new(StopReason::Cancelled));
     // A turn that an earlier process left ends first.
     let floor = Arc::clone(&prompting.session.floor).lock_owned();
     let Some(_floor) = prompting.cancel.run_until_cancelled(floor).await else {
         return cancelled();
     };
-    let reason = match commands::read(door, &prompt) {
-        Some(command) => commands::perform(door, to, &prompting, command, prompt).await?,
-        None => say(door, to, &prompting, prompt).await?,
+    let reason = match commands::parse_command(door, &prompt) {
+        Some(command) => commands::perform_command(door, to, &prompting, command, prompt).await?,
+        None => run_prompt(door, to, &prompting, prompt).await?,
     };
     Ok(PromptResponse::new(reason))
 }
 
 /// Begins a turn with a prompt, and shows its answer.
-pub(crate) async fn say(
-    door: &Arc<Door>,
+pub(crate) async fn run_prompt(
+    door: &Arc<AcpDoor>,
     to: &Connection,
-    prompting: &Prompting,
-    prompt: Prompt,
+    prompting: &ActivePrompt,
+    prompt: PromptWords,
 ) -> Result<StopReason, Error> {
     let session = &prompting.session;
-    entitle(door, to, &session.id, &prompt.text).await?;
-    let passing = door.results.listen();
+    set_title(door, to, &session.id, &prompt.text).await?;
+    let passing = door.results.subscribe_steps();
     let request = TurnRequest {
         session: Some(session.id.clone()),
         text: prompt.text,
         context: prompt.context,
-        brought: Brought { images: prompt.images, ..Brought::default() },
+        brought: CallerInput { images: prompt.images, ..CallerInput::default() },
         actor: ACTOR.to_owned(),
-        kept: Staying::All,
+        kept: TextRetention::All,
         door: "acp",
         ..TurnRequest::default()
     };
-    let turn = door.service.begin(request).await.map_err(|error| of_service(&error))?;
-    let outcome = show(door, to, prompting, &turn, passing).await?;
+    let turn =
+        door.service.begin_turn(request).await.map_err(|error| error_from_service(&error))?;
+    let outcome = show_turn(door, to, prompting, &turn, passing).await?;
     changes::show_new(door, to, session).await;
-    words::reason(&outcome)
+    words::stop_reason(&outcome)
 }
 
 /// Resumes a turn that an earlier process left in a session, if any, and shows it after an event, in a
 /// separate task.
 pub(crate) async fn go_on(
-    door: Arc<Door>,
+    door: Arc<AcpDoor>,
     to: Connection,
     session: Arc<OpenSession>,
     floor: tokio::sync::OwnedMutexGuard<()>,
     after: i64,
 ) {
-    let passing = door.results.listen();
-    let turn = match door.service.resumed(&session.id).await {
+    let passing = door.results.subscribe_steps();
+    let turn = match door.service.resume_turn(&session.id).await {
         Ok(Some(turn)) => turn,
         Ok(None) => return,
         Err(error) => {
@@ -88,28 +89,28 @@ pub(crate) async fn go_on(
             return;
         }
     };
-    let Ok(watch) = door.service.watch(&session.id, Some(after)).await else { return };
-    let client = door.client();
+    let Ok(watch) = door.service.watch_session(&session.id, Some(after)).await else { return };
+    let client = door.editor_capabilities();
     let workspace = door.workspace().to_path_buf();
-    let updates = Updates::new(client, &session.id, &turn.message, workspace);
-    if follow(&door, &to, &turn, watch, passing, updates).await.is_some() {
+    let updates = UpdateMapper::new(client, &session.id, &turn.message, workspace);
+    if follow_turn(&door, &to, &turn, watch, passing, updates).await.is_some() {
         changes::show_new(&door, &to, &session).await;
     }
     drop(floor);
 }
 
 /// Sets the title of a session without one: the first line of the first message.
-async fn entitle(door: &Door, to: &Connection, id: &str, text: &str) -> Result<(), Error> {
-    let stored = door.stored(id).await?;
+async fn set_title(door: &AcpDoor, to: &Connection, id: &str, text: &str) -> Result<(), Error> {
+    let stored = door.find_session(id).await?;
     if !stored.title.is_empty() {
         return Ok(());
     }
     let first = text.trim().lines().next().unwrap_or_default();
     let title: String = first.chars().take(MAX_TITLE).collect();
-    let head = Head { title: Some(title.clone()), ..Head::default() };
-    door.service.set_head(id, head).await.map_err(|error| of_service(&error))?;
-    let shown = Shown::new(&title).to_string();
+    let head = HeadEdit { title: Some(title.clone()), ..HeadEdit::default() };
+    door.service.set_head(id, head).await.map_err(|error| error_from_service(&error))?;
+    let shown = ShownText::new(&title).to_string();
     let update = SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(shown));
-    door.send(to, id, update).await;
+    door.send_update(to, id, update).await;
     Ok(())
 }

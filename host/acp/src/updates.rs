@@ -10,30 +10,30 @@ use agent_client_protocol::v1::schema::{
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use belljar_agent::{BatchChild, Counts, EventKind, TodoItem, TodoStatus};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::children;
-use crate::client::Client;
+use crate::client::EditorCapabilities;
 use crate::limits::{MAX_RESULTS, MAX_TITLE};
-use crate::results::{CallResult, Passed, PassedKind};
-use crate::terminal::Screen;
+use crate::results::{CallResult, PassedKind, PassedStep};
+use crate::terminal::CallTerminal;
 use crate::{places, tool_call};
 
 /// An update to send, or a question to ask.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are updates")]
-pub(crate) enum Out {
+pub(crate) enum OutgoingItem {
     /// An update of this session.
     Update(String, SessionUpdate),
     /// A call of this session waits for a person's decision.
     Permission { session: String, id: u64, call: Box<ToolCallUpdate> },
     /// An agent asks the person a question.
-    Clarify(String, Clarify),
+    Clarify(String, ClarifyRequest),
 }
 
 /// A question of an agent, from its event.
 #[derive(Debug)]
-pub(crate) struct Clarify {
+pub(crate) struct ClarifyRequest {
     pub(crate) id: u64,
     pub(crate) question: String,
     /// True if the event has only the text that may be stored.
@@ -42,8 +42,8 @@ pub(crate) struct Clarify {
 }
 
 /// Maps the events of one turn.
-pub(crate) struct Updates {
-    client: Client,
+pub(crate) struct UpdateMapper {
+    client: EditorCapabilities,
     session: String,
     /// The agent's message.
     message: String,
@@ -55,7 +55,7 @@ pub(crate) struct Updates {
     /// Whole arguments of coming calls: the step, if known, the call, the text.
     asked: VecDeque<(Option<u64>, String, String)>,
     /// Results of calls that were not shown yet.
-    early: VecDeque<std::sync::Arc<Passed>>,
+    early: VecDeque<std::sync::Arc<PassedStep>>,
 }
 
 /// A call that was shown.
@@ -64,12 +64,17 @@ struct ShownCall {
     tool: String,
     /// Content that stays in every later update: the change, or a terminal.
     stays: Vec<ToolCallContent>,
-    screen: Option<Screen>,
+    screen: Option<CallTerminal>,
 }
 
-impl Updates {
+impl UpdateMapper {
     /// Creates the converter for the turn of this message.
-    pub(crate) fn new(client: Client, session: &str, message: &str, workspace: PathBuf) -> Self {
+    pub(crate) fn new(
+        client: EditorCapabilities,
+        session: &str,
+        message: &str,
+        workspace: PathBuf,
+    ) -> Self {
         Self {
             client,
             session: session.to_owned(),
@@ -86,71 +91,74 @@ impl Updates {
     fn session_of(&self, agent: &str) -> Option<String> {
         match children::is_child(agent) {
             false => Some(self.session.clone()),
-            true => self.client.subagents.then(|| children::id(&self.message, agent)),
+            true => self.client.subagents.then(|| children::child_id(&self.message, agent)),
         }
     }
 
     /// The updates of an event about this agent.
-    pub(crate) fn of(&mut self, agent: String, kind: EventKind) -> Vec<Out> {
+    pub(crate) fn map_event(&mut self, agent: String, kind: EventKind) -> Vec<OutgoingItem> {
         let mut out = Vec::new();
         let asks =
             matches!(kind, EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. });
         // A question of an agent that is not shown appears in the session of its parent at the top.
         let seen = self.session_of(&agent).or_else(|| asks.then(|| self.session.clone()));
         let Some(session) = seen else { return out };
-        let mut update = |update| out.push(Out::Update(session.clone(), update));
+        let mut update = |update| out.push(OutgoingItem::Update(session.clone(), update));
         match kind {
             EventKind::StepStarted { step, .. } => {
                 self.steps.insert(agent, step);
             }
-            EventKind::TextDelta { text } => update(self.chunk(&agent, &text)),
-            EventKind::ThoughtDelta { text } => update(self.thought(&agent, &text)),
+            EventKind::TextDelta { text } => update(self.text_chunk(&agent, &text)),
+            EventKind::ThoughtDelta { text } => update(self.thought_chunk(&agent, &text)),
             EventKind::ToolCallStarted { step, call_id, tool, arguments, .. } => {
-                update(self.started(agent, step, call_id, tool, arguments));
+                update(self.call_started(agent, step, call_id, tool, arguments));
             }
             EventKind::ToolProgress { call_id, done, total, message, .. } => {
-                out.extend(self.progress(&session, agent, call_id, done, total, &message));
+                out.extend(self.call_progress(&session, agent, call_id, done, total, &message));
             }
             EventKind::ToolCallFinished { step, call_id, tool, ok, error, .. } => {
-                update(self.finished(agent, step, call_id, &tool, ok, error));
+                update(self.call_finished(agent, step, call_id, &tool, ok, error));
             }
             EventKind::SubagentBatchStart { batch, title, children, .. } => {
-                self.batch(&session, &batch, title.as_deref(), &children, &mut out);
+                self.add_batch(&session, &batch, title.as_deref(), &children, &mut out);
             }
             EventKind::SubagentBatchEnd { batch, summary, .. } => {
                 update(self.batch_ended(&batch, &summary));
             }
             EventKind::SubagentUpdate { child, .. } => {
                 if let Some(id) = self.session_of(&child) {
-                    update(children::runs(&id));
+                    update(children::running_update(&id));
                 }
             }
             EventKind::SubagentDone { batch, child, status, error, counts, .. } => {
                 if self.client.subagents {
-                    let id = children::id(&self.message, &child);
-                    update(children::ended(&id, status, error.as_deref()));
+                    let id = children::child_id(&self.message, &child);
+                    update(children::ended_update(&id, status, error.as_deref()));
                 }
                 update(self.batch_done(&batch, &counts));
             }
             EventKind::PermissionAsked { id, call_id, tool, arguments, .. } => {
-                let call = self.waits(agent, id, call_id, &tool, &arguments);
-                out.push(Out::Permission { session, id, call: Box::new(call) });
+                let call = self.waiting_call(agent, id, call_id, &tool, &arguments);
+                out.push(OutgoingItem::Permission { session, id, call: Box::new(call) });
             }
             EventKind::QuestionAsked { id, question, options, private } => {
-                out.push(Out::Clarify(session, Clarify { id, question, private, options }));
+                out.push(OutgoingItem::Clarify(
+                    session,
+                    ClarifyRequest { id, question, private, options },
+                ));
             }
-            EventKind::Todos { items } => update(SessionUpdate::Plan(plan(items))),
+            EventKind::Todos { items } => update(SessionUpdate::Plan(plan_from_todos(items))),
             EventKind::TeamStageStarted { stage, of, agents } => {
                 let text = format!("Stage {stage} of {of}: {}\n\n", agents.join(", "));
-                update(self.chunk(&agent, &text));
+                update(self.text_chunk(&agent, &text));
             }
-            other => out.extend(self.remark(&session, &other)),
+            other => out.extend(self.remark_update(&session, &other)),
         }
         out
     }
 
     /// Handles a passing step of this turn; returns its updates.
-    pub(crate) fn passed(&mut self, passed: std::sync::Arc<Passed>) -> Vec<Out> {
+    pub(crate) fn handle_step(&mut self, passed: std::sync::Arc<PassedStep>) -> Vec<OutgoingItem> {
         if passed.run != self.message {
             return Vec::new();
         }
@@ -164,7 +172,7 @@ impl Updates {
                 }
                 Vec::new()
             }
-            PassedKind::Result(result) => match self.result(result) {
+            PassedKind::Result(result) => match self.result_update(result) {
                 Some(out) => vec![out],
                 None => {
                     self.early.push_back(passed);
@@ -178,48 +186,51 @@ impl Updates {
     }
 
     /// Notes the arguments of a call of this turn, from any step.
-    pub(crate) fn knows(&mut self, call_id: String, arguments: String) {
+    pub(crate) fn note_arguments(&mut self, call_id: String, arguments: String) {
         if self.asked.len() < MAX_RESULTS {
             self.asked.push_back((None, call_id, arguments));
         }
     }
 
     /// The results of calls that have been shown by now.
-    pub(crate) fn late(&mut self) -> Vec<Out> {
+    pub(crate) fn late_results(&mut self) -> Vec<OutgoingItem> {
         let early = std::mem::take(&mut self.early);
-        early.into_iter().flat_map(|passed| self.passed(passed)).collect()
+        early.into_iter().flat_map(|passed| self.handle_step(passed)).collect()
     }
 
     /// The ends of terminals whose output was not received.
-    pub(crate) fn ends(&mut self) -> Vec<Out> {
+    pub(crate) fn terminal_ends(&mut self) -> Vec<OutgoingItem> {
         let mut out = Vec::new();
         for ((agent, _), shown) in &mut self.shown {
-            let Some(meta) = shown.screen.as_mut().and_then(Screen::ends) else { continue };
+            let Some(meta) = shown.screen.as_mut().and_then(CallTerminal::missing_end_meta) else {
+                continue;
+            };
             let session = match (children::is_child(agent), self.client.subagents) {
                 (false, _) => self.session.clone(),
-                (true, true) => children::id(&self.message, agent),
+                (true, true) => children::child_id(&self.message, agent),
                 (true, false) => continue,
             };
             let fields = ToolCallUpdateFields::new();
             let update = ToolCallUpdate::new(shown.id.clone(), fields).meta(meta);
-            out.push(Out::Update(session, SessionUpdate::ToolCallUpdate(update)));
+            out.push(OutgoingItem::Update(session, SessionUpdate::ToolCallUpdate(update)));
         }
         out
     }
 
-    fn result(&mut self, result: &CallResult) -> Option<Out> {
+    fn result_update(&mut self, result: &CallResult) -> Option<OutgoingItem> {
         let session = self.session_of(&result.agent)?;
         let shown = self.shown.get_mut(&(result.agent.clone(), result.call_id.clone()))?;
         let mut content = shown.stays.clone();
-        let meta = shown.screen.as_mut().map(|screen| screen.shows(&result.content, result.exit));
+        let meta =
+            shown.screen.as_mut().map(|screen| screen.output_meta(&result.content, result.exit));
         if meta.is_none() && !result.content.trim().is_empty() {
-            content.push(tool_call::text(&result.content));
+            content.push(tool_call::text_content(&result.content));
         }
         let raw = serde_json::from_str(&result.content);
         let raw = raw.unwrap_or_else(|_| serde_json::Value::String(result.content.clone()));
         let mut fields = ToolCallUpdateFields::new().content(content).raw_output(raw);
         let places = result.paths.iter().filter_map(|path| {
-            places::of_guest(&self.workspace, path)
+            places::host_path(&self.workspace, path)
                 .map(agent_client_protocol::v1::schema::ToolCallLocation::new)
         });
         let places: Vec<_> = places.collect();
@@ -227,17 +238,17 @@ impl Updates {
             fields = fields.locations(places);
         }
         let update = ToolCallUpdate::new(shown.id.clone(), fields).meta(meta);
-        Some(Out::Update(session, SessionUpdate::ToolCallUpdate(update)))
+        Some(OutgoingItem::Update(session, SessionUpdate::ToolCallUpdate(update)))
     }
 
-    fn chunk(&self, agent: &str, text: &str) -> SessionUpdate {
-        let chunk = ContentChunk::new(tool_call::whole(text));
+    fn text_chunk(&self, agent: &str, text: &str) -> SessionUpdate {
+        let chunk = ContentChunk::new(tool_call::whole_block(text));
         SessionUpdate::AgentMessageChunk(chunk.message_id(self.message_id(agent, "")))
     }
 
     /// The reasoning of a model, apart from the answer.
-    fn thought(&self, agent: &str, text: &str) -> SessionUpdate {
-        let chunk = ContentChunk::new(tool_call::whole(text));
+    fn thought_chunk(&self, agent: &str, text: &str) -> SessionUpdate {
+        let chunk = ContentChunk::new(tool_call::whole_block(text));
         SessionUpdate::AgentThoughtChunk(chunk.message_id(self.message_id(agent, ".thought")))
     }
 
@@ -251,7 +262,7 @@ impl Updates {
         format!("{}.{step}.{call}", self.message)
     }
 
-    fn started(
+    fn call_started(
         &mut self,
         agent: String,
         step: u64,
@@ -266,24 +277,24 @@ impl Updates {
         });
         let whole = whole.and_then(|at| self.asked.remove(at)).map(|(.., whole)| whole);
         let id = self.call_id(step, &call_id);
-        let input = tool_call::arguments(whole.as_deref().unwrap_or(&arguments));
-        let screen = self.client.terminals.then(|| Screen::of(&tool, &id)).flatten();
+        let input = tool_call::parse_arguments(whole.as_deref().unwrap_or(&arguments));
+        let screen = self.client.terminals.then(|| CallTerminal::for_call(&tool, &id)).flatten();
         let stays = match &screen {
-            Some(screen) => vec![screen.content()],
-            None => tool_call::diffs(&tool, &input, &self.workspace),
+            Some(screen) => vec![screen.terminal_content()],
+            None => tool_call::call_diffs(&tool, &input, &self.workspace),
         };
-        let call = ToolCall::new(id.clone(), tool_call::title(&tool, &input))
-            .kind(tool_call::kind(&tool))
+        let call = ToolCall::new(id.clone(), tool_call::call_title(&tool, &input))
+            .kind(tool_call::tool_kind(&tool))
             .status(ToolCallStatus::InProgress)
-            .locations(tool_call::locations(&input, &self.workspace))
+            .locations(tool_call::call_locations(&input, &self.workspace))
             .content(stays.clone())
             .raw_input(input)
-            .meta(screen.as_ref().map(|screen| screen.begins(&self.workspace)));
+            .meta(screen.as_ref().map(|screen| screen.begin_meta(&self.workspace)));
         self.shown.insert((agent, call_id), ShownCall { id, tool, stays, screen });
         SessionUpdate::ToolCall(call)
     }
 
-    fn progress(
+    fn call_progress(
         &self,
         session: &str,
         agent: String,
@@ -291,17 +302,17 @@ impl Updates {
         done: u64,
         total: Option<u64>,
         message: &str,
-    ) -> Option<Out> {
+    ) -> Option<OutgoingItem> {
         let shown = self.shown.get(&(agent, call_id))?;
         let of = total.map_or_else(String::new, |total| format!(" of {total}"));
         let mut content = shown.stays.clone();
-        content.push(tool_call::text(&format!("{done}{of} {message}")));
+        content.push(tool_call::text_content(&format!("{done}{of} {message}")));
         let fields = ToolCallUpdateFields::new().content(content);
         let update = ToolCallUpdate::new(shown.id.clone(), fields);
-        Some(Out::Update(session.to_owned(), SessionUpdate::ToolCallUpdate(update)))
+        Some(OutgoingItem::Update(session.to_owned(), SessionUpdate::ToolCallUpdate(update)))
     }
 
-    fn finished(
+    fn call_finished(
         &mut self,
         agent: String,
         step: u64,
@@ -314,21 +325,21 @@ impl Updates {
         let id = self.call_id(step, &call_id);
         let key = (agent, call_id);
         let known = self.shown.get_mut(&key);
-        let title = known.is_none().then(|| Shown::clipped(tool, MAX_TITLE).to_string());
+        let title = known.is_none().then(|| ShownText::clip_line(tool, MAX_TITLE).to_string());
         let mut fields = ToolCallUpdateFields::new().status(status).title(title);
         if let Some(error) = error {
             let mut content = known.as_ref().map(|it| it.stays.clone()).unwrap_or_default();
-            content.push(tool_call::text(&error));
+            content.push(tool_call::text_content(&error));
             fields = fields.content(content);
         }
         let id = known.as_ref().map_or(id, |shown| shown.id.clone());
         let screen = known.and_then(|shown| shown.screen.as_mut());
-        let meta = screen.and_then(|screen| screen.over(ok));
+        let meta = screen.and_then(|screen| screen.end_call(ok));
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields).meta(meta))
     }
 
     /// The call that waits for a person, shown before or not.
-    fn waits(
+    fn waiting_call(
         &self,
         agent: String,
         question: u64,
@@ -338,7 +349,8 @@ impl Updates {
     ) -> ToolCallUpdate {
         let whole =
             self.asked.iter().find(|(_, id, whole)| *id == call_id && whole.starts_with(arguments));
-        let input = tool_call::arguments(whole.map_or(arguments, |(.., whole)| whole.as_str()));
+        let input =
+            tool_call::parse_arguments(whole.map_or(arguments, |(.., whole)| whole.as_str()));
         let shown = self.shown.get(&(agent, call_id));
         let id = shown.map_or_else(
             || format!("{}.question.{question}", self.message),
@@ -346,43 +358,47 @@ impl Updates {
         );
         let name = shown.map_or(tool, |shown| shown.tool.as_str());
         let fields = ToolCallUpdateFields::new()
-            .title(tool_call::title(name, &input))
-            .kind(tool_call::kind(tool))
+            .title(tool_call::call_title(name, &input))
+            .kind(tool_call::tool_kind(tool))
             .status(ToolCallStatus::Pending)
-            .locations(tool_call::locations(&input, &self.workspace))
-            .content(tool_call::diffs(tool, &input, &self.workspace))
+            .locations(tool_call::call_locations(&input, &self.workspace))
+            .content(tool_call::call_diffs(tool, &input, &self.workspace))
             .raw_input(input);
         ToolCallUpdate::new(id, fields)
     }
 
     /// The beginning of subagents: a call of the parent, and a session each for an editor that supports
     /// subagents.
-    fn batch(
+    fn add_batch(
         &self,
         session: &str,
         batch: &str,
         title: Option<&str>,
         children: &[BatchChild],
-        out: &mut Vec<Out>,
+        out: &mut Vec<OutgoingItem>,
     ) {
         let names: Vec<&str> =
             children.iter().filter_map(|child| child.child.rsplit('/').next()).collect();
         let names = names.join(", ");
-        let title = format!("subagents: {}", Shown::clipped(title.unwrap_or(&names), MAX_TITLE));
-        let tasks = children.iter().map(|child| tool_call::text(&child.task)).collect();
+        let title =
+            format!("subagents: {}", ShownText::clip_line(title.unwrap_or(&names), MAX_TITLE));
+        let tasks = children.iter().map(|child| tool_call::text_content(&child.task)).collect();
         let call = ToolCall::new(self.batch_id(batch), title)
             .kind(ToolKind::Other)
             .status(ToolCallStatus::InProgress)
             .content(tasks);
-        out.push(Out::Update(session.to_owned(), SessionUpdate::ToolCall(call)));
+        out.push(OutgoingItem::Update(session.to_owned(), SessionUpdate::ToolCall(call)));
         if !self.client.subagents {
             return;
         }
         for one in children {
-            let id = children::id(&self.message, &one.child);
-            let announced = children::announce(&id, &one.child, &one.task);
-            out.push(Out::Update(session.to_owned(), announced));
-            out.push(Out::Update(id.clone(), children::task(session, &id, &one.task)));
+            let id = children::child_id(&self.message, &one.child);
+            let announced = children::announce_child(&id, &one.child, &one.task);
+            out.push(OutgoingItem::Update(session.to_owned(), announced));
+            out.push(OutgoingItem::Update(
+                id.clone(),
+                children::task_update(session, &id, &one.task),
+            ));
         }
     }
 
@@ -390,13 +406,13 @@ impl Updates {
         let left = counts.queued.saturating_add(counts.running);
         let status = if left == 0 { ToolCallStatus::Completed } else { ToolCallStatus::InProgress };
         let ended = counts.total.saturating_sub(left);
-        let text = tool_call::text(&format!("{ended} of {} ended", counts.total));
+        let text = tool_call::text_content(&format!("{ended} of {} ended", counts.total));
         let fields = ToolCallUpdateFields::new().status(status).content(vec![text]);
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.batch_id(batch), fields))
     }
 
     fn batch_ended(&self, batch: &str, summary: &str) -> SessionUpdate {
-        let text = tool_call::text(summary);
+        let text = tool_call::text_content(summary);
         let fields =
             ToolCallUpdateFields::new().status(ToolCallStatus::Completed).content(vec![text]);
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.batch_id(batch), fields))
@@ -407,9 +423,9 @@ impl Updates {
     }
 
     /// Remarks beside the conversation, to an editor that shows such.
-    fn remark(&self, session: &str, kind: &EventKind) -> Option<Out> {
+    fn remark_update(&self, session: &str, kind: &EventKind) -> Option<OutgoingItem> {
         let notice = |severity, title: String| {
-            let title = Shown::clipped(&title, MAX_TITLE.saturating_mul(4)).to_string();
+            let title = ShownText::clip_line(&title, MAX_TITLE.saturating_mul(4)).to_string();
             let notice = SessionUpdate::Notice(Notice::new(severity, title));
             self.client.notices.then_some(notice)
         };
@@ -432,12 +448,12 @@ impl Updates {
             EventKind::HistoryCompacted { .. } => compaction(CompactionStatus::Completed),
             _ => None,
         };
-        update.map(|update| Out::Update(session.to_owned(), update))
+        update.map(|update| OutgoingItem::Update(session.to_owned(), update))
     }
 }
 
 /// An agent's list as a plan. Cancelled items are left out, because a plan has no status for them.
-fn plan(items: Vec<TodoItem>) -> Plan {
+fn plan_from_todos(items: Vec<TodoItem>) -> Plan {
     let entry = |item: TodoItem| {
         let status = match item.status {
             TodoStatus::InProgress => PlanEntryStatus::InProgress,

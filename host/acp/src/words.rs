@@ -3,13 +3,13 @@
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentChunk, SessionUpdate, StopReason};
 use belljar_agent::{Outcome, RunError, RunStatus};
-use belljar_policy::{Meter, Shown};
+use belljar_policy::{Meter, ShownText};
 
-use crate::errors::failed;
+use crate::errors::internal_failure;
 use crate::tool_call;
 
 /// The reason of a turn's end, in the protocol's terms.
-pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
+pub(crate) fn stop_reason(outcome: &Outcome) -> Result<StopReason, Error> {
     let why = || outcome.error.as_ref().map_or_else(|| "it failed".to_owned(), ToString::to_string);
     match (outcome.status, &outcome.error) {
         (RunStatus::Completed, _) => Ok(StopReason::EndTurn),
@@ -30,12 +30,12 @@ pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
                 _ => String::new(),
             };
             let text = format!("{}{hint}", why());
-            Err(failed(Shown::multiline(&text).to_string()))
+            Err(internal_failure(ShownText::multiline(&text).to_string()))
         }
     }
 }
 
 /// A remark of belljar itself, between the agent's texts.
-pub(crate) fn remark(text: &str) -> SessionUpdate {
-    SessionUpdate::AgentMessageChunk(ContentChunk::new(tool_call::block(text)))
+pub(crate) fn remark_update(text: &str) -> SessionUpdate {
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(tool_call::clipped_block(text)))
 }

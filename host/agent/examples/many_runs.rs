@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar_agent::{EventSink, Host, RunSpec, RunStatus, resolve, run};
-use belljar_catalogue::{Library, Root, StockTool, ToolCatalogue};
+use belljar_agent::{EventSink, Host, RunSpec, RunStatus, resolve_agent, run};
+use belljar_catalogue::{Library, LibraryRoot, StockTool, ToolCatalogue};
 use belljar_definition::Settings;
-use belljar_model::{Models, ScriptedModel, Transcript};
+use belljar_model::{ModelRegistry, ScriptedModel, Transcript};
 use belljar_sandbox::{Sandbox, SandboxConfig};
 use tokio_util::sync::CancellationToken;
 
@@ -48,26 +48,27 @@ async fn main() {
     }
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tool = StockTool::read(
+    let tool = StockTool::from_files(
         &root.join("tools/prebuilt/file_read.wasm"),
         &root.join("tools/file_read/tool.toml"),
     )
     .unwrap();
     let settings = Arc::new(Settings::default());
     let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
-    let tools = ToolCatalogue::stock([tool], &settings);
-    let library = Library::open(vec![Root::home(home.path())], tools.known(), false);
+    let tools = ToolCatalogue::from_stock([tool], &settings);
+    let library =
+        Library::open(vec![LibraryRoot::for_home(home.path())], tools.known_tools(), false);
     let transcript = Arc::new(Transcript::parse(TRANSCRIPT, Path::new("example")).unwrap());
     let nobody = ScriptedModel::new(Arc::clone(&transcript));
-    let models = Arc::new(Models::single(Arc::new(nobody)));
+    let models = Arc::new(ModelRegistry::from_single(Arc::new(nobody)));
     let host = Host::new(sandbox, models, settings, Arc::new(tools), Arc::new(library));
-    let agent = Arc::new(resolve(&host, "reader", workspace.path()).unwrap());
+    let agent = Arc::new(resolve_agent(&host, "reader", workspace.path()).unwrap());
 
     let one = async |host: &Host| {
         // Each value plays the transcript once.
         let model = Arc::new(ScriptedModel::new(Arc::clone(&transcript)));
         let mut host = host.clone();
-        host.models = Arc::new(Models::single(model));
+        host.models = Arc::new(ModelRegistry::from_single(model));
         let task = "How long are a.txt and b.txt?";
         let spec = RunSpec::new(Arc::clone(&agent), task, workspace.path().to_owned());
         let outcome = run(&host, spec, EventSink::none(), CancellationToken::new()).await;

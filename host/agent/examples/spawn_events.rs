@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let children = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&children);
-    let events = EventSink::to(move |event| {
+    let events = EventSink::with_listener(move |event| {
         if let EventKind::SubagentDone { .. } = event.kind {
             counted.fetch_add(1, Ordering::Relaxed);
         }

@@ -6,9 +6,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_definition::AgentId;
-use belljar_model::Reply;
+use belljar_model::ModelReply;
 
-use crate::agent_loop::machine::counted;
+use crate::agent_loop::machine::count_usage;
 use crate::limits::MAX_BYTES_PER_TOKEN;
 
 /// Remembered steps of an agent: about one turn's.
@@ -19,24 +19,24 @@ const MAX_AGENTS: usize = 1_024;
 
 /// The bills of each agent with each model. Process-wide for one tenant, and not stored.
 #[derive(Debug, Default)]
-pub(crate) struct Billed(Mutex<HashMap<(AgentId, String), Arc<Bills>>>);
+pub(crate) struct AgentBills(Mutex<HashMap<(AgentId, String), Arc<RecentBills>>>);
 
 /// The last steps of one agent with one model.
 #[derive(Debug, Default)]
-pub(crate) struct Bills(Mutex<VecDeque<Step>>);
+pub(crate) struct RecentBills(Mutex<VecDeque<StepBill>>);
 
 /// The bill of one step.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct StepBill {
     /// Bytes of the step's prompt.
     bytes: u64,
     input: u64,
     output: u64,
 }
 
-impl Billed {
+impl AgentBills {
     /// The bills of an agent with a model. A run looks this up once, not at each step.
-    pub(crate) fn of(&self, agent: &AgentId, model: &str) -> Arc<Bills> {
+    pub(crate) fn bills_for_agent(&self, agent: &AgentId, model: &str) -> Arc<RecentBills> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (agent.clone(), model.to_owned());
         if all.len() >= MAX_AGENTS && !all.contains_key(&key) {
@@ -46,28 +46,28 @@ impl Billed {
     }
 }
 
-impl Bills {
+impl RecentBills {
     /// Stores the bill of a step; `bytes` = the size of its prompt.
-    pub(crate) fn note(&self, bytes: u64, reply: &Reply) {
-        let used = counted(bytes, reply);
+    pub(crate) fn record_step(&self, bytes: u64, reply: &ModelReply) {
+        let used = count_usage(bytes, reply);
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if steps.len() >= MAX_STEPS {
             steps.pop_front();
         }
-        steps.push_back(Step { bytes, input: used.input_tokens, output: used.output_tokens });
+        steps.push_back(StepBill { bytes, input: used.input_tokens, output: used.output_tokens });
     }
 
     /// The fewest tokens of a step with a prompt of `bytes`, from past bills; 0 = unknown. A longer prompt is
     /// billed no less than a shorter one.
-    pub(crate) fn least(&self, bytes: u64) -> u64 {
+    pub(crate) fn fewest_tokens(&self, bytes: u64) -> u64 {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if steps.is_empty() { 0 } else { least(&steps, bytes) }
+        if steps.is_empty() { 0 } else { estimate_tokens(&steps, bytes) }
     }
 }
 
-fn least(steps: &VecDeque<Step>, bytes: u64) -> u64 {
-    let like = |step: &&Step| step.bytes <= bytes && step.bytes >= bytes / 2;
-    let more = |step: &Step| {
+fn estimate_tokens(steps: &VecDeque<StepBill>, bytes: u64) -> u64 {
+    let like = |step: &&StepBill| step.bytes <= bytes && step.bytes >= bytes / 2;
+    let more = |step: &StepBill| {
         step.input.saturating_add(bytes.saturating_sub(step.bytes) / MAX_BYTES_PER_TOKEN)
     };
     // The cheapest of similar steps: texts differ, and the estimate must not be too high.
@@ -77,7 +77,7 @@ fn least(steps: &VecDeque<Step>, bytes: u64) -> u64 {
         shorter.max_by_key(|step| step.bytes).map(more)
     };
     let longer = || {
-        let share = |step: &Step| {
+        let share = |step: &StepBill| {
             let share = u128::from(step.input) * u128::from(bytes) / u128::from(step.bytes.max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
         };
@@ -93,46 +93,49 @@ mod tests {
     use super::*;
     use crate::agent_loop::machine::cut_off;
 
-    fn bills(of: &Billed, agent: &str, model: &str) -> Arc<Bills> {
-        of.of(&agent.parse().unwrap(), model)
+    fn bills(of: &AgentBills, agent: &str, model: &str) -> Arc<RecentBills> {
+        of.bills_for_agent(&agent.parse().unwrap(), model)
     }
 
-    fn reply(input_tokens: u64, output_tokens: u64) -> Reply {
+    fn reply(input_tokens: u64, output_tokens: u64) -> ModelReply {
         let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
-        Reply { usage, ..cut_off(0, 0) }
+        ModelReply { usage, ..cut_off(0, 0) }
     }
 
     #[test]
     fn a_step_takes_at_least_what_one_like_it_was_billed() {
-        let billed = Billed::default();
+        let billed = AgentBills::default();
         let it = bills(&billed, "a", "m");
-        let least = |bytes| bills(&billed, "a", "m").least(bytes);
+        let least = |bytes| bills(&billed, "a", "m").fewest_tokens(bytes);
         assert_eq!(least(1_000), 0, "nothing is known");
-        it.note(1_000, &reply(900, 20));
+        it.record_step(1_000, &reply(900, 20));
         assert_eq!((least(1_000), least(1_160)), (920, 930));
         assert_eq!(least(100), 110, "a part of it, and an answer");
         assert_eq!(least(100_000), 900 + 99_000 / 16 + 20, "a text that nobody knows");
         // The cheaper of two that are alike, and the shortest answer.
-        it.note(900, &reply(300, 5));
+        it.record_step(900, &reply(300, 5));
         assert_eq!(least(1_000), 300 + 100 / 16 + 5);
-        it.note(8_000, &reply(7_000, 9));
+        it.record_step(8_000, &reply(7_000, 9));
         assert_eq!(least(8_000), 7_005, "its own prompt so far");
         // Others know nothing of it, and what is long ago is forgotten.
         let others = [bills(&billed, "b", "m"), bills(&billed, "a", "n")];
-        assert_eq!(others.map(|other| other.least(1_000)), [0, 0]);
+        assert_eq!(others.map(|other| other.fewest_tokens(1_000)), [0, 0]);
         for _ in 0..MAX_STEPS {
-            it.note(1_000, &reply(10, 1));
+            it.record_step(1_000, &reply(10, 1));
         }
         assert_eq!(least(1_000), 11);
     }
 
     #[test]
     fn what_is_remembered_is_bounded_and_huge_numbers_do_not_wrap() {
-        let billed = Billed::default();
+        let billed = AgentBills::default();
         for agent in 0..=MAX_AGENTS {
-            bills(&billed, &format!("a{agent}"), "m").note(0, &reply(u64::MAX, u64::MAX));
+            bills(&billed, &format!("a{agent}"), "m").record_step(0, &reply(u64::MAX, u64::MAX));
         }
         assert!(billed.0.lock().unwrap().len() <= MAX_AGENTS);
-        assert_eq!(bills(&billed, &format!("a{MAX_AGENTS}"), "m").least(u64::MAX), u64::MAX);
+        assert_eq!(
+            bills(&billed, &format!("a{MAX_AGENTS}"), "m").fewest_tokens(u64::MAX),
+            u64::MAX
+        );
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use belljar_model::{Effort, Image, Message, Sampling, ToolChoice, ToolResult, ToolSpec};
+use belljar_model::{ChatMessage, Effort, Image, Sampling, ToolChoice, ToolResult, ToolSpec};
 use belljar_work::WorkError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::limits::{
     MAX_CALLER_TOOLS_BYTES,
 };
 use crate::prompt::frame::HANDED_OVER;
-use crate::schema::{At, Compiled, Schemas, memory_of};
+use crate::schema::{At, CallerSchemas, SchemaSet, memory_of};
 
 /// The longest name of a tool that providers accept.
 const MAX_NAME: usize = 64;
@@ -22,10 +22,10 @@ const MAX_NAME: usize = 64;
 /// The input of a caller to a turn besides text. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Brought {
+pub struct CallerInput {
     /// Earlier messages, sent unchanged before the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Message>,
+    pub history: Vec<ChatMessage>,
     /// Images beside the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -35,7 +35,8 @@ pub struct Brought {
     /// True if one step may have several calls of the caller's tools. Default: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
-    /// The call that must end the turn: of any caller's tool, or of the named one.
+    /// A call that the model must make: of any of the caller's tools, or of the named one. The call ends the
+    /// turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<ToolChoice>,
     /// The results of the calls with which the turn before ended.
@@ -58,13 +59,13 @@ pub struct Brought {
     pub sampling: Sampling,
     /// The schemas, compiled on first use.
     #[serde(skip)]
-    pub schemas: Schemas,
+    pub schemas: CallerSchemas,
 }
 
 /// The reason why a part of a caller's input cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{at}` {why}")]
-pub struct Unfit {
+pub struct UnfitInput {
     /// The place of the fault, for example `tools[2].parameters` or `form`.
     pub at: String,
     /// The reason; escaped.
@@ -76,32 +77,32 @@ pub struct Unfit {
 pub enum BroughtError {
     /// An input exceeds its bounds, so a retry fails too.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] UnfitInput),
     /// The schemas were not compiled, for lack of time or room: a retry may succeed.
     #[error(transparent)]
     Work(#[from] WorkError),
 }
 
-impl Brought {
+impl CallerInput {
     /// Returns whether the caller sent nothing besides text.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
     /// The approximate bytes of the stored part.
-    pub fn bytes(&self) -> usize {
+    pub fn stored_bytes(&self) -> usize {
         let text = serde_json::to_string(self).map_or(0, |text| text.len());
-        self.all_images().map(Image::size).fold(text, usize::saturating_add)
+        self.all_images().map(Image::byte_count).fold(text, usize::saturating_add)
     }
 
     /// The images of the task and of earlier messages.
     pub fn all_images(&self) -> impl Iterator<Item = &Image> {
-        self.images.iter().chain(self.history.iter().flat_map(Message::images))
+        self.images.iter().chain(self.history.iter().flat_map(ChatMessage::images))
     }
 
     /// The images of the input, mutable so that their bytes can be restored.
     pub fn all_images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
-        self.images.iter_mut().chain(self.history.iter_mut().flat_map(Message::images_mut))
+        self.images.iter_mut().chain(self.history.iter_mut().flat_map(ChatMessage::images_mut))
     }
 
     /// Checks the bounds of every input, and that the schemas are valid: compiled on a thread for `owner`,
@@ -110,24 +111,27 @@ impl Brought {
     /// # Errors
     ///
     /// The first invalid input, or a lack of time or room for the work.
-    pub async fn check(&self, owner: &str) -> Result<(), BroughtError> {
-        self.compiled(owner).await.map(drop)
+    pub async fn check_inputs(&self, owner: &str) -> Result<(), BroughtError> {
+        self.compile_schemas(owner).await.map(drop)
     }
 
-    /// The bytes of the compiled schemas; checks the bounds like [`Brought::check`].
+    /// The bytes of the compiled schemas; checks the bounds like [`CallerInput::check_inputs`].
     ///
     /// # Errors
     ///
-    /// As [`Brought::check`].
-    pub async fn memory(&self, owner: &str) -> Result<u64, BroughtError> {
+    /// As [`CallerInput::check_inputs`].
+    pub async fn schema_memory(&self, owner: &str) -> Result<u64, BroughtError> {
         self.check_bounds()?;
         memory_of(self.all_schemas(), owner).await
     }
 
     /// The compiled schemas, compiled once in a turn.
-    pub(crate) async fn compiled(&self, owner: &str) -> Result<Arc<Compiled>, BroughtError> {
+    pub(crate) async fn compile_schemas(
+        &self,
+        owner: &str,
+    ) -> Result<Arc<SchemaSet>, BroughtError> {
         self.check_bounds()?;
-        self.schemas.compiled(self.all_schemas(), owner).await
+        self.schemas.get_or_compile(self.all_schemas(), owner).await
     }
 
     fn all_schemas(&self) -> Vec<At> {
@@ -138,8 +142,8 @@ impl Brought {
         self.tools.iter().enumerate().map(of_tool).chain(form).collect()
     }
 
-    fn check_bounds(&self) -> Result<(), Unfit> {
-        let unfit = |at: &str, why: String| Err(Unfit { at: at.to_owned(), why });
+    fn check_bounds(&self) -> Result<(), UnfitInput> {
+        let unfit = |at: &str, why: String| Err(UnfitInput { at: at.to_owned(), why });
         if self.history.len() > MAX_CALLER_MESSAGES {
             return unfit("messages", format!("has more than {MAX_CALLER_MESSAGES} messages"));
         }
@@ -163,15 +167,15 @@ impl Brought {
 
     /// The messages before the task: the history, completed with the caller's results, then the caller's
     /// messages.
-    pub fn after(&self, mut messages: Vec<Message>) -> Vec<Message> {
+    pub fn after(&self, mut messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
         self.answer(&mut messages);
         messages.extend(self.history.iter().cloned());
         messages
     }
 
     /// Replaces the placeholders of results by the caller's results.
-    pub fn answer(&self, messages: &mut [Message]) {
-        let Some(Message::Tool { results }) = messages.last_mut() else { return };
+    pub fn answer(&self, messages: &mut [ChatMessage]) {
+        let Some(ChatMessage::Tool { results }) = messages.last_mut() else { return };
         for brought in &self.results {
             let waits =
                 |kept: &&mut ToolResult| kept.id == brought.id && kept.content == HANDED_OVER;
@@ -183,8 +187,9 @@ impl Brought {
     }
 }
 
-fn check_tool(at: usize, tool: &ToolSpec) -> Result<(), Unfit> {
-    let unfit = |part: &str, why: String| Err(Unfit { at: format!("tools[{at}].{part}"), why });
+fn check_tool(at: usize, tool: &ToolSpec) -> Result<(), UnfitInput> {
+    let unfit =
+        |part: &str, why: String| Err(UnfitInput { at: format!("tools[{at}].{part}"), why });
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !(1..=MAX_NAME).contains(&tool.name.len()) || !tool.name.bytes().all(letter) {
         let why = format!("has to be 1 to {MAX_NAME} letters, digits, `_` or `-`");
@@ -213,8 +218,8 @@ mod tests {
         ToolSpec { name: name.to_owned(), description: String::new(), schema }
     }
 
-    async fn at(brought: &Brought) -> Option<String> {
-        match brought.check("").await {
+    async fn at(brought: &CallerInput) -> Option<String> {
+        match brought.check_inputs("").await {
             Ok(()) => None,
             Err(BroughtError::Unfit(unfit)) => Some(unfit.at),
             Err(BroughtError::Work(error)) => panic!("{error}"),
@@ -223,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_bound_of_a_callers_tools_is_kept() {
-        let of = |tools: Vec<ToolSpec>| Brought { tools, ..Brought::default() };
+        let of = |tools: Vec<ToolSpec>| CallerInput { tools, ..CallerInput::default() };
         assert_eq!(at(&of(vec![tool("get_weather"), tool("x-1")])).await, None);
         assert_eq!(at(&of(vec![tool("a b")])).await.as_deref(), Some("tools[0].name"));
         assert_eq!(at(&of(vec![tool("")])).await.as_deref(), Some("tools[0].name"));
@@ -236,7 +241,10 @@ mod tests {
         let large = ToolSpec { schema: large, ..tool("a") };
         assert_eq!(at(&of(vec![large])).await.as_deref(), Some("tools[0].parameters"));
         let form = Some(json!({"type": "nothing"}));
-        assert_eq!(at(&Brought { form, ..Brought::default() }).await.as_deref(), Some("form"));
+        assert_eq!(
+            at(&CallerInput { form, ..CallerInput::default() }).await.as_deref(),
+            Some("form")
+        );
     }
 
     #[test]
@@ -247,11 +255,12 @@ mod tests {
             content: content.to_owned(),
             is_error: false,
         };
-        let mut messages =
-            vec![Message::Tool { results: vec![result("own", "done"), result("a", HANDED_OVER)] }];
+        let mut messages = vec![ChatMessage::Tool {
+            results: vec![result("own", "done"), result("a", HANDED_OVER)],
+        }];
         let results = vec![result("own", "forged"), result("a", "12"), result("b", "13")];
-        Brought { results, ..Brought::default() }.answer(&mut messages);
+        CallerInput { results, ..CallerInput::default() }.answer(&mut messages);
         let results = vec![result("own", "done"), result("a", "12")];
-        assert_eq!(messages, [Message::Tool { results }]);
+        assert_eq!(messages, [ChatMessage::Tool { results }]);
     }
 }

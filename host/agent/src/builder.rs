@@ -6,18 +6,19 @@ use std::sync::Arc;
 
 use belljar_catalogue::{Library, ReadError, StockTool, ToolCatalogue, read_bounded};
 use belljar_definition::{
-    AgentReadiness, Content, Diagnostic, MAX_DEFINITION, Scope, Settings, Severity, SourceFile,
+    AgentReadiness, AgentScope, Diagnostic, MAX_DEFINITION, ScannedContent, Settings, Severity,
+    SourceFile,
 };
-use belljar_model::{ChatModel, Models};
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_model::{ChatModel, ModelRegistry};
+use belljar_policy::{ShownPath as _, ShownText};
 use belljar_sandbox::{OverlayPool, OverlayQuota, Sandbox, SecretStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::EventSink;
 use crate::host::Host;
-use crate::layers::Layers;
+use crate::layers::SessionLayers;
 use crate::outcome::Outcome;
-use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve};
+use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_agent};
 use crate::run::{RunSpec, run};
 use crate::tools::approval::asker::Asker;
 
@@ -27,7 +28,7 @@ pub struct Agent {
     host: Host,
     agent: Arc<ResolvedAgent>,
     workspace: PathBuf,
-    layers: Option<Layers>,
+    layers: Option<SessionLayers>,
 }
 
 /// Builds an [`Agent`]. Rights are the file's requests within the settings' grants, as on the command line:
@@ -39,9 +40,9 @@ pub struct AgentBuilder {
     workspace: PathBuf,
     files: Vec<SourceFile>,
     tools: Vec<StockTool>,
-    models: Option<Models>,
+    models: Option<ModelRegistry>,
     settings: String,
-    layers: Option<Layers>,
+    layers: Option<SessionLayers>,
     secrets: SecretStore,
     asker: Option<Arc<dyn Asker>>,
     /// The first problem.
@@ -58,7 +59,7 @@ pub enum AgentBuildError {
     #[error("there is no model")]
     NoModel,
     /// A file cannot be read.
-    #[error("failed to read `{}`: {source}", path.shown())]
+    #[error("failed to read `{}`: {source}", path.to_shown())]
     Read {
         /// The file.
         path: PathBuf,
@@ -66,7 +67,7 @@ pub enum AgentBuildError {
         source: ReadError,
     },
     /// An agent file, a manifest or the settings are not right.
-    #[error("{}", headlines(.0))]
+    #[error("{}", format_headlines(.0))]
     Invalid(Vec<Diagnostic>),
     /// The workspace cannot be used, or the file is no agent.
     #[error(transparent)]
@@ -81,7 +82,7 @@ pub enum AgentBuildError {
     },
 }
 
-fn headlines(found: &[Diagnostic]) -> String {
+fn format_headlines(found: &[Diagnostic]) -> String {
     found.iter().map(Diagnostic::headline).collect::<Vec<_>>().join("; ")
 }
 
@@ -148,7 +149,7 @@ impl Agent {
     }
 
     /// The agent with its definition, grants and rights.
-    pub fn resolved(&self) -> &ResolvedAgent {
+    pub fn resolved_agent(&self) -> &ResolvedAgent {
         &self.agent
     }
 
@@ -163,7 +164,7 @@ impl AgentBuilder {
     /// to the others, unless its file restricts delegation. `name` replaces the file's name, for example
     /// `reader.md`.
     pub fn agent(mut self, name: &str, text: impl Into<String>) -> Self {
-        self.add(Path::new("agents").join(name), text.into().into_bytes());
+        self.add_file(Path::new("agents").join(name), text.into().into_bytes());
         self
     }
 
@@ -171,8 +172,10 @@ impl AgentBuilder {
     pub fn agent_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         match read_bounded(path, MAX_DEFINITION as u64) {
-            Ok(bytes) => self.add(path.to_owned(), bytes),
-            Err(source) => self.fail(AgentBuildError::Read { path: path.to_owned(), source }),
+            Ok(bytes) => self.add_file(path.to_owned(), bytes),
+            Err(source) => {
+                self.record_problem(AgentBuildError::Read { path: path.to_owned(), source })
+            }
         }
         self
     }
@@ -187,20 +190,20 @@ impl AgentBuilder {
     /// compiled at the first run: a component that does not load is left out, with the reason in
     /// [`Outcome::warnings`].
     pub fn tool_files(mut self, component: impl AsRef<Path>, manifest: impl AsRef<Path>) -> Self {
-        match StockTool::read(component.as_ref(), manifest.as_ref()) {
+        match StockTool::from_files(component.as_ref(), manifest.as_ref()) {
             Ok(tool) => self.tools.push(tool),
-            Err((path, source)) => self.fail(AgentBuildError::Read { path, source }),
+            Err((path, source)) => self.record_problem(AgentBuildError::Read { path, source }),
         }
         self
     }
 
     /// The model of all agents.
     pub fn model(self, model: Arc<dyn ChatModel>) -> Self {
-        self.models(Models::single(model))
+        self.models(ModelRegistry::from_single(model))
     }
 
     /// Several models, by the names and roles that agent files ask for.
-    pub fn models(mut self, models: Models) -> Self {
+    pub fn models(mut self, models: ModelRegistry) -> Self {
         self.models = Some(models);
         self
     }
@@ -212,13 +215,13 @@ impl AgentBuilder {
     }
 
     /// Lets the agent write without a grant: to an overlay of the workspace, whose layer is stored in this
-    /// directory. The layer stays from run to run; see [`Agent::layers`]. A directory inside the workspace is
+    /// directory. The layer stays from run to run; see [`Agent::session_layers`]. A directory inside the workspace is
     /// hidden from agents. Default: read only.
     pub fn overlay_in(mut self, directory: impl Into<PathBuf>) -> Self {
         let none = OverlayQuota { bytes: 0, files: 0 };
         let directory = directory.into();
-        let pool = OverlayPool::new(OverlayQuota::default(), none).hiding(&directory);
-        self.layers = Some(Layers::at(directory, pool));
+        let pool = OverlayPool::new(OverlayQuota::default(), none).with_hidden(&directory);
+        self.layers = Some(SessionLayers::in_directory(directory, pool));
         self
     }
 
@@ -229,7 +232,7 @@ impl AgentBuilder {
     }
 
     /// Sets the person to ask if a grant says `ask`. Without a person, such a call is refused.
-    pub fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
+    pub fn with_asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
     }
@@ -249,9 +252,9 @@ impl AgentBuilder {
         let mut settings =
             Settings::parse(Some(toml), None, None).map_err(AgentBuildError::Invalid)?;
         settings.overlays.by_default &= self.layers.is_some();
-        let tools = ToolCatalogue::stock(self.tools, &settings);
-        let library = Library::open(Vec::new(), tools.known(), false);
-        library.besides(self.files);
+        let tools = ToolCatalogue::from_stock(self.tools, &settings);
+        let library = Library::open(Vec::new(), tools.known_tools(), false);
+        library.set_other_texts(self.files);
         let found = tools.problems().iter().cloned().chain(library.problems());
         let errors: Vec<_> = found.filter(|found| found.severity == Severity::Error).collect();
         if !errors.is_empty() {
@@ -266,33 +269,33 @@ impl AgentBuilder {
         if let Some(asker) = self.asker {
             host.asker = asker;
         }
-        let agent = resolve(&host, &name, &self.workspace)?;
+        let agent = resolve_agent(&host, &name, &self.workspace)?;
         if let AgentReadiness::Blocked { reasons } = &agent.status {
-            let reasons = reasons.iter().map(|why| Shown::new(why).to_string()).collect();
+            let reasons = reasons.iter().map(|why| ShownText::new(why).to_string()).collect();
             return Err(AgentBuildError::Blocked { agent: agent.id.to_string(), reasons });
         }
-        let workspace = crate::rights::resolve::canonical(&self.workspace)?;
+        let workspace = crate::rights::resolve::canonicalize_workspace(&self.workspace)?;
         Ok(Agent { host, agent: Arc::new(agent), workspace, layers: self.layers })
     }
 
-    fn add(&mut self, path: PathBuf, bytes: Vec<u8>) {
+    fn add_file(&mut self, path: PathBuf, bytes: Vec<u8>) {
         let root = path.parent().map(Path::to_owned).unwrap_or_default();
         self.files.push(SourceFile {
-            scope: Scope::Home,
+            scope: AgentScope::Home,
             root,
             path,
-            content: Content::Bytes(bytes),
+            content: ScannedContent::Bytes(bytes),
         });
     }
 
-    fn fail(&mut self, problem: AgentBuildError) {
+    fn record_problem(&mut self, problem: AgentBuildError) {
         self.problem.get_or_insert(problem);
     }
 }
 
 impl Agent {
     /// The overlays, if [`AgentBuilder::overlay_in`] set a directory.
-    pub fn layers(&self) -> Option<&Layers> {
+    pub fn session_layers(&self) -> Option<&SessionLayers> {
         self.layers.as_ref()
     }
 }

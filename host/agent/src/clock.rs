@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync {
 
     /// Returns a random number that reveals nothing about earlier numbers, because one generator makes the
     /// ids of all tenants.
-    fn random(&self) -> u32;
+    fn random_number(&self) -> u32;
 }
 
 /// Nanoseconds of a millisecond: below 2^20, five digits in base 16.
@@ -44,7 +44,7 @@ impl Clock for SystemClock {
         Timestamp::now()
     }
 
-    fn random(&self) -> u32 {
+    fn random_number(&self) -> u32 {
         // INV-113: a keyed hash of a counter. With a plain counter, or a generator whose state can be found,
         // a reader of some numbers could count the numbers in between.
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -67,7 +67,7 @@ impl Clock for FixedClock {
         self.now
     }
 
-    fn random(&self) -> u32 {
+    fn random_number(&self) -> u32 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -78,7 +78,7 @@ impl RunId {
         let now = clock.now();
         let time = now.strftime("%Y%m%dT%H%M%S%3fZ");
         let within = now.subsec_nanosecond().unsigned_abs() % NANOS_OF_A_MILLISECOND;
-        Self(format!("{time}-{within:05x}{:08x}", clock.random()).into())
+        Self(format!("{time}-{within:05x}{:08x}", clock.random_number()).into())
     }
 
     /// The id as text.

@@ -51,7 +51,7 @@
 //! `cancelled`. Within a batch each child is started at most once, and is done once.
 //!
 //! Texts of models, tools and agent files are unchanged in events. Code that shows them to a person escapes
-//! them (`belljar_policy::Shown`). Events contain no secrets, because the sandbox redacts secrets first.
+//! them (`belljar_policy::ShownText`). Events contain no secrets, because the sandbox redacts secrets first.
 
 use std::fmt;
 use std::sync::Arc;
@@ -355,11 +355,11 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 /// The receiver of events: a function, or none. The function runs in the run's own task, so it must return
 /// soon and must not wait; calls may come from several threads.
 #[derive(Clone, Default)]
-pub struct EventSink(Option<Arc<Listener>>, Staying);
+pub struct EventSink(Option<Arc<Listener>>, TextRetention);
 
 /// The agents whose shown text the listener cannot withdraw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Staying {
+pub enum TextRetention {
     /// No agent's text stays: the listener can withdraw all of it.
     #[default]
     Nothing,
@@ -371,7 +371,7 @@ pub enum Staying {
 
 /// The events of one run, numbered. Without a listener no event is made.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventEmitter {
     sink: EventSink,
     run: RunId,
     seq: Arc<AtomicU64>,
@@ -395,32 +395,32 @@ fn meters() -> Object {
 impl EventSink {
     /// A sink without a listener: events are not even made.
     pub fn none() -> Self {
-        Self(None, Staying::Nothing)
+        Self(None, TextRetention::Nothing)
     }
 
     /// Calls `listener` with each event.
-    pub fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)), Staying::Nothing)
+    pub fn with_listener(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)), TextRetention::Nothing)
     }
 
     /// Adds texts that the listener cannot withdraw. An answer that breaks off after such a text is not
     /// requested again.
     #[must_use]
-    pub fn keeping(self, kept: Staying) -> Self {
+    pub fn with_retention(self, kept: TextRetention) -> Self {
         Self(self.0, self.1.max(kept))
     }
 }
 
 impl EventSink {
     /// Calls `listener` too, before the present one.
-    pub fn and(self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+    pub fn add_listener(self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         match self.0 {
-            None => Self::to(listener),
-            Some(other) => Self::to(move |event| {
+            None => Self::with_listener(listener),
+            Some(other) => Self::with_listener(move |event| {
                 listener(event);
                 other(event);
             })
-            .keeping(self.1),
+            .with_retention(self.1),
         }
     }
 }
@@ -431,7 +431,7 @@ impl fmt::Debug for EventSink {
     }
 }
 
-impl Events {
+impl EventEmitter {
     /// `first`: the number of the first event.
     pub fn new(sink: EventSink, run: RunId, first: u64) -> Self {
         // Numbers of questions that were asked before are not used again.
@@ -440,26 +440,26 @@ impl Events {
     }
 
     /// The number of the next event.
-    pub fn next(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         self.seq.load(Ordering::Relaxed)
     }
 
     /// The number of the next question to a person, from 1.
-    pub(crate) fn question(&self) -> u64 {
+    pub(crate) fn next_question(&self) -> u64 {
         self.questions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Returns whether there is a listener.
-    pub(crate) fn listened(&self) -> bool {
+    pub(crate) fn has_listener(&self) -> bool {
         self.sink.0.is_some()
     }
 
     /// Returns whether shown text of the agent at `path` cannot be withdrawn.
-    pub(crate) fn keeps(&self, path: &str) -> bool {
+    pub(crate) fn retains_text(&self, path: &str) -> bool {
         match self.sink.1 {
-            Staying::Nothing => false,
-            Staying::Top => !path.contains('/'),
-            Staying::All => true,
+            TextRetention::Nothing => false,
+            TextRetention::Top => !path.contains('/'),
+            TextRetention::All => true,
         }
     }
 
@@ -488,10 +488,10 @@ mod tests {
         let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&lines);
-        let sink = EventSink::to(move |event| {
+        let sink = EventSink::with_listener(move |event| {
             kept.lock().unwrap().push(serde_json::to_string(event).unwrap());
         });
-        let events = Events::new(sink, RunId::new(&clock), 0);
+        let events = EventEmitter::new(sink, RunId::new(&clock), 0);
         let agent: Arc<str> = "main".into();
         events.emit(&agent, || EventKind::StepStarted { step: 1, last: false });
         events.emit(&agent, || EventKind::TextDelta { text: "hi".into() });
@@ -515,7 +515,7 @@ mod tests {
     #[test]
     fn nothing_is_made_when_nobody_listens() {
         let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
-        let events = Events::new(EventSink::none(), RunId::new(&clock), 0);
+        let events = EventEmitter::new(EventSink::none(), RunId::new(&clock), 0);
         events.emit(&"main".into(), || unreachable!("made for nobody"));
     }
 }

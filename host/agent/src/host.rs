@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_definition::Catalog;
 use belljar_definition::{Settings, command_of};
-use belljar_model::Models;
+use belljar_model::ModelRegistry;
 use belljar_sandbox::{Sandbox, SecretStore};
 
-use crate::billed::Billed;
+use crate::billed::AgentBills;
 use crate::clock::{Clock, SystemClock};
 use crate::replay::journal::{Journal, NoJournal};
-use crate::rights::delegates::Listing;
+use crate::rights::delegates::DelegateListing;
 use crate::rights::resolve::ResolvedAgent;
 use crate::tools::approval::asker::{Asker, NoAsker};
 use crate::tools::hooks::Hooks;
@@ -24,7 +24,7 @@ pub struct Host {
     /// Runs the tools.
     pub sandbox: Sandbox,
     /// The configured models.
-    pub models: Arc<Models>,
+    pub models: Arc<ModelRegistry>,
     /// `belljar.toml`, home and workspace.
     pub settings: Arc<Settings>,
     /// The tools that exist.
@@ -52,7 +52,7 @@ pub struct Host {
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
     /// The bills of models for the latest steps of these agents.
-    pub(crate) billed: Arc<Billed>,
+    pub(crate) billed: Arc<AgentBills>,
     /// The agents open to delegation, for the catalogue and workspace of the listing.
     listing: Arc<Mutex<Option<CachedListing>>>,
 }
@@ -60,14 +60,14 @@ pub struct Host {
 struct CachedListing {
     catalog: Arc<Catalog>,
     workspace: PathBuf,
-    listing: Arc<Listing>,
+    listing: Arc<DelegateListing>,
 }
 
 impl Host {
     /// A host with no person to ask, no secrets, and the machine's clock.
     pub fn new(
         sandbox: Sandbox,
-        models: Arc<Models>,
+        models: Arc<ModelRegistry>,
         settings: Arc<Settings>,
         tools: Arc<ToolCatalogue>,
         library: Arc<Library>,
@@ -75,12 +75,12 @@ impl Host {
         Self {
             sandbox,
             models,
-            hooks: Arc::new(Hooks::of(&settings)),
+            hooks: Arc::new(Hooks::from_settings(&settings)),
             settings,
             tools,
             library,
-            teams: Arc::new(TeamLibrary::of(Vec::new(), Vec::new(), (), false)),
-            skills: Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false)),
+            teams: Arc::new(TeamLibrary::from_roots(Vec::new(), Vec::new(), (), false)),
+            skills: Arc::new(SkillLibrary::from_roots(Vec::new(), Vec::new(), (), false)),
             secrets: SecretStore::default(),
             asker: Arc::new(NoAsker),
             journal: Arc::new(NoJournal),
@@ -124,7 +124,7 @@ impl Host {
     }
 
     /// The agents open to delegation in this workspace; made anew only if the library has changed.
-    pub(crate) fn listing(&self, workspace: &Path) -> Arc<Listing> {
+    pub(crate) fn delegate_listing(&self, workspace: &Path) -> Arc<DelegateListing> {
         let catalog = self.library.catalog();
         let mut cached = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*cached
@@ -133,7 +133,7 @@ impl Host {
         {
             return Arc::clone(&known.listing);
         }
-        let listing = Arc::new(Listing::of(self, &catalog, workspace));
+        let listing = Arc::new(DelegateListing::from_catalog(self, &catalog, workspace));
         *cached = Some(CachedListing {
             catalog,
             workspace: workspace.to_owned(),

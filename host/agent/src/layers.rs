@@ -28,16 +28,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar_policy::{Access, GuestPath, Mount, Rights, ShownPath as _};
-use belljar_sandbox::{Digest, Fork, Overlay, OverlayError, OverlayPool, OverlayQuota};
+use belljar_policy::{GuestPath, Mount, MountAccess, Rights, ShownPath as _};
+use belljar_sandbox::{Digest, Overlay, OverlayError, OverlayFork, OverlayPool, OverlayQuota};
 use belljar_work::{StopSignal, WorkKind};
 
 use crate::host::Host;
 
 pub use self::held::held_in;
-use self::held::{copies_hold, copy_holds, weight};
-use self::told::Ended;
-pub(crate) use self::told::Told;
+use self::held::{copies_hold, copy_holds, count_bytes};
+pub(crate) use self::told::CopyEnding;
+use self::told::CopyResult;
 
 const MOUNT: &str = "mount";
 const HELD: &str = "held";
@@ -53,22 +53,22 @@ const MAX_LAYERS: usize = 256;
 
 /// The overlays of one session, shared by clones.
 #[derive(Clone)]
-pub struct Layers(Arc<Inner>);
+pub struct SessionLayers(Arc<LayersState>);
 
-struct Inner {
+struct LayersState {
     dir: PathBuf,
     pool: OverlayPool,
-    open: Mutex<BTreeMap<PathBuf, Layer>>,
+    open: Mutex<BTreeMap<PathBuf, OverlayLayer>>,
     /// The original layers, if these layers are a subagent's copies.
-    parent: Option<Layers>,
-    forks: Mutex<BTreeMap<PathBuf, (GuestPath, Fork)>>,
+    parent: Option<SessionLayers>,
+    forks: Mutex<BTreeMap<PathBuf, (GuestPath, OverlayFork)>>,
     /// The reason why a copy was not made before the subagent began; no retry follows.
     failed: Mutex<Option<String>>,
 }
 
 /// A directory with the changes to it.
 #[derive(Debug, Clone)]
-pub struct Layer {
+pub struct OverlayLayer {
     /// The place of the directory for agents, for example `/workspace`.
     pub guest: GuestPath,
     /// The directory.
@@ -87,7 +87,7 @@ pub struct Layer {
 #[derive(Debug, thiserror::Error)]
 pub enum LayersError {
     /// A file or directory of belljar's own.
-    #[error("failed to {what} `{}`: {source}", path.shown())]
+    #[error("failed to {what} `{}`: {source}", path.to_shown())]
     Io {
         /// The failed step.
         what: &'static str,
@@ -100,7 +100,7 @@ pub enum LayersError {
     #[error(transparent)]
     Overlay(#[from] OverlayError),
     /// The path now belongs to another directory.
-    #[error("`{}` is another directory than the one that was changed", .0.shown())]
+    #[error("`{}` is another directory than the one that was changed", .0.to_shown())]
     Moved(PathBuf),
     /// The session has an overlay of too many directories.
     #[error("a session has at most {MAX_LAYERS} overlays")]
@@ -110,24 +110,25 @@ pub enum LayersError {
     NotCopied(String),
 }
 
-impl Layers {
+impl SessionLayers {
     /// The layers in a directory, which is made with the first layer. The directory must be private to the
     /// host, used by no other process meanwhile, and already counted in `pool`.
-    pub fn at(dir: PathBuf, pool: OverlayPool) -> Self {
-        Self::of_parent(dir, pool, None)
+    pub fn in_directory(dir: PathBuf, pool: OverlayPool) -> Self {
+        Self::with_parent(dir, pool, None)
     }
 
-    fn of_parent(dir: PathBuf, pool: OverlayPool, parent: Option<Self>) -> Self {
+    fn with_parent(dir: PathBuf, pool: OverlayPool, parent: Option<Self>) -> Self {
         let (open, forks, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { dir, pool, open, parent, forks, failed }))
+        Self(Arc::new(LayersState { dir, pool, open, parent, forks, failed }))
     }
 
     /// Separate layers for a subagent. Each layer is copied from this one at the subagent's first request.
     /// After a restart, the same address finds the copies again.
-    pub(crate) fn fork(&self, address: &str) -> Self {
-        let name: String = Digest::of(address.as_bytes()).to_string().chars().take(32).collect();
+    pub(crate) fn fork_layers(&self, address: &str) -> Self {
+        let name: String =
+            Digest::hash_bytes(address.as_bytes()).to_string().chars().take(32).collect();
         let dir = self.0.dir.join(FORKS).join(name);
-        Self::of_parent(dir, self.0.pool.clone(), Some(self.clone()))
+        Self::with_parent(dir, self.0.pool.clone(), Some(self.clone()))
     }
 
     /// Returns whether these layers are a copy, for a subagent or a worktree.
@@ -141,13 +142,13 @@ impl Layers {
         *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
     }
 
-    fn forked(
+    fn fork_overlay(
         &self,
         parent: &Self,
         mount: &Mount,
         stop: &StopSignal,
     ) -> Result<Overlay, LayersError> {
-        let mut forks = self.forks();
+        let mut forks = self.lock_forks();
         if let Some((_, fork)) = forks.get(&mount.host) {
             return Ok(fork.overlay().clone());
         }
@@ -155,16 +156,16 @@ impl Layers {
             return Err(LayersError::NotCopied(why.clone()));
         }
         let of = parent.overlay_until(mount, stop)?;
-        let fork = of.fork_until(self.0.dir.join(parent.number(mount).to_string()), stop)?;
+        let fork = of.fork_until(self.0.dir.join(parent.layer_number(mount).to_string()), stop)?;
         let overlay = fork.overlay().clone();
         forks.insert(mount.host.clone(), (mount.guest.clone(), fork));
         Ok(overlay)
     }
 
     /// The number of an open layer.
-    fn number(&self, mount: &Mount) -> usize {
+    fn layer_number(&self, mount: &Mount) -> usize {
         match &self.0.parent {
-            Some(parent) => parent.number(mount),
+            Some(parent) => parent.layer_number(mount),
             None => {
                 let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
                 open.get(&mount.host).map_or(0, |layer| layer.number)
@@ -174,39 +175,42 @@ impl Layers {
 
     /// Ends copied layers: their changes are merged into the originals, or dropped. All overlays of the
     /// copies must be closed. A layer that cannot be merged stays, with its unmerged changes.
-    pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<Told> {
+    pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<CopyEnding> {
         let Some(parent) = &self.0.parent else { return Vec::new() };
         let mut told = Vec::new();
-        for (host, (guest, fork)) in std::mem::take(&mut *self.forks()) {
-            let mount = Mount { guest: guest.clone(), host, access: Access::Overlay };
+        for (host, (guest, fork)) in std::mem::take(&mut *self.lock_forks()) {
+            let mount = Mount { guest: guest.clone(), host, access: MountAccess::Overlay };
             let ended = if merge {
                 match parent.overlay(&mount) {
-                    Ok(of) => fork.merge(&of, name).map(|merged| Ended::Merged(Box::new(merged))),
+                    Ok(of) => fork
+                        .merge_into(&of, name)
+                        .map(|merged| CopyResult::Merged(Box::new(merged))),
                     Err(error) => Err(io::Error::other(error)),
                 }
             } else {
-                let changed = fork.changed(1).map_or(true, |(changed, _)| !changed.is_empty());
-                fork.discard().map(|()| Ended::Dropped { changed })
+                let changed =
+                    fork.changed_paths(1).map_or(true, |(changed, _)| !changed.is_empty());
+                fork.discard().map(|()| CopyResult::Dropped { changed })
             };
             let ended = ended.unwrap_or_else(|error| {
                 tracing::warn!(target: "belljar::agent", "the overlay of a copy at {guest}: {error}");
-                Ended::Failed
+                CopyResult::Failed
             });
-            told.push(Told { guest, ended });
+            told.push(CopyEnding { guest, ended });
         }
-        if told.iter().any(Told::failed) {
+        if told.iter().any(CopyEnding::is_failed) {
             return told;
         }
-        self.forget();
+        self.discard_layers();
         told
     }
 
     /// Removes copied layers, with all their changes.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn discard_layers(&self) {
         if self.0.parent.is_none() {
             return;
         }
-        for (_, fork) in std::mem::take(&mut *self.forks()).into_values() {
+        for (_, fork) in std::mem::take(&mut *self.lock_forks()).into_values() {
             let _ = fork.discard();
         }
         self.remove_copies(&self.0.dir, &copy_holds(&self.0.dir));
@@ -222,7 +226,7 @@ impl Layers {
 
     fn remove_copies(&self, dir: &Path, held: &OverlayQuota) {
         if fs::remove_dir_all(dir).is_ok() {
-            self.0.pool.removed(*held);
+            self.0.pool.subtract_held(*held);
         }
     }
 
@@ -236,24 +240,25 @@ impl Layers {
 
     /// The paths at which open copied layers differ from their originals, as agents see them: at most `most`,
     /// and the number of further ones.
-    pub(crate) fn changed(&self, most: usize) -> Result<(Vec<PathBuf>, u64), String> {
+    pub(crate) fn changed_paths(&self, most: usize) -> Result<(Vec<PathBuf>, u64), String> {
         let (mut all, mut further) = (Vec::new(), 0);
-        for (guest, fork) in self.forks().values() {
+        for (guest, fork) in self.lock_forks().values() {
             let left = most.saturating_sub(all.len());
-            let (changed, more) = fork.changed(left).map_err(|error| error.to_string())?;
+            let (changed, more) = fork.changed_paths(left).map_err(|error| error.to_string())?;
             all.extend(changed.iter().map(|path| Path::new(guest.as_str()).join(path)));
             further += more;
         }
         Ok((all, further))
     }
 
-    fn forks(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (GuestPath, Fork)>> {
+    fn lock_forks(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (GuestPath, OverlayFork)>> {
         self.0.forks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the overlay of each overlay mount in these rights is open.
     pub(crate) fn are_open(&self, rights: &Rights) -> bool {
-        let mut mounts = rights.mounts().iter().filter(|mount| mount.access == Access::Overlay);
+        let mut mounts =
+            rights.mounts().iter().filter(|mount| mount.access == MountAccess::Overlay);
         let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         mounts.all(|mount| open.contains_key(&mount.host))
     }
@@ -264,21 +269,24 @@ impl Layers {
     ///
     /// When the layer cannot be made or opened.
     pub fn overlay(&self, mount: &Mount) -> Result<Overlay, LayersError> {
-        self.overlay_until(mount, &StopSignal::never())
+        self.overlay_until(mount, &StopSignal::never_raised())
     }
 
     fn overlay_until(&self, mount: &Mount, stop: &StopSignal) -> Result<Overlay, LayersError> {
         if let Some(parent) = &self.0.parent {
-            return self.forked(parent, mount, stop);
+            return self.fork_overlay(parent, mount, stop);
         }
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(layer) = open.get(&mount.host) {
             return Ok(layer.overlay.clone());
         }
-        let known = known(&self.0.dir)?;
+        let known = list_stored_layers(&self.0.dir)?;
         let layer = match known.into_iter().find(|known| known.lower == mount.host) {
-            Some(known) => self.open(known, stop)?,
-            None => self.open(self.make(&self::known(&self.0.dir)?, mount)?, stop)?,
+            Some(known) => self.open_layer(known, stop)?,
+            None => self.open_layer(
+                self.create_layer(&self::list_stored_layers(&self.0.dir)?, mount)?,
+                stop,
+            )?,
         };
         let overlay = layer.overlay.clone();
         open.insert(mount.host.clone(), layer);
@@ -290,24 +298,24 @@ impl Layers {
     /// # Errors
     ///
     /// When a layer cannot be opened.
-    pub fn present(&self) -> Result<Vec<Layer>, LayersError> {
-        self.present_until(&StopSignal::never())
+    pub fn present(&self) -> Result<Vec<OverlayLayer>, LayersError> {
+        self.present_until(&StopSignal::never_raised())
     }
 
-    /// As [`Layers::present`], but a raised signal stops the opening of layers.
+    /// As [`SessionLayers::present`], but a raised signal stops the opening of layers.
     ///
     /// # Errors
     ///
-    /// As [`Layers::present`], and when the signal was raised.
-    pub fn present_until(&self, stop: &StopSignal) -> Result<Vec<Layer>, LayersError> {
+    /// As [`SessionLayers::present`], and when the signal was raised.
+    pub fn present_until(&self, stop: &StopSignal) -> Result<Vec<OverlayLayer>, LayersError> {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for known in known(&self.0.dir)? {
+        for known in list_stored_layers(&self.0.dir)? {
             if let Entry::Vacant(place) = open.entry(known.lower.clone()) {
-                let layer = self.open(known, stop)?;
+                let layer = self.open_layer(known, stop)?;
                 place.insert(layer);
             }
         }
-        let mut layers: Vec<Layer> = open.values().cloned().collect();
+        let mut layers: Vec<OverlayLayer> = open.values().cloned().collect();
         layers.sort_by_key(|layer| layer.number);
         Ok(layers)
     }
@@ -315,98 +323,111 @@ impl Layers {
     /// Returns whether any open layer has changes.
     pub fn has_changes(&self) -> bool {
         let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.values().any(|layer| layer.overlay.used().files > 0)
+        open.values().any(|layer| layer.overlay.used_quota().files > 0)
     }
 
     /// Closes all layers, so that other processes may open them. Empty layers are removed. An overlay that is
     /// still in use stays open.
     pub fn close(&self) {
-        self.0.close();
+        self.0.close_layers();
     }
 
-    /// Runs [`Layers::close`] on a thread, because closing reads each changed file to its end for a digest:
+    /// Runs [`SessionLayers::close`] on a thread, because closing reads each changed file to its end for a digest:
     /// up to 64 files of 256 MiB an overlay. A close that has begun is completed, even when the caller stops
     /// waiting.
     pub async fn close_for(self, host: &Host) {
         let owner = host.owner_of("overlays");
-        if belljar_work::run(&CLOSE_OVERLAYS, &owner, move |_| self.close()).await.is_err() {
+        if belljar_work::run_job(&CLOSE_OVERLAYS, &owner, move |_| self.close()).await.is_err() {
             tracing::warn!(target: "belljar::agent", "closing overlays took too long, or was not begun");
         }
     }
 
-    /// As [`Layers::forget_copies`], on a thread, because the copies may have 100,000 files.
+    /// As [`SessionLayers::forget_copies`], on a thread, because the copies may have 100,000 files.
     pub async fn forget_copies_for(&self, host: &Host) {
         if !self.0.dir.join(FORKS).exists() {
             return;
         }
         let (copies, owner) = (self.clone(), host.owner_of("overlays"));
-        let _ = belljar_work::run(&CLOSE_OVERLAYS, &owner, move |_| copies.forget_copies()).await;
+        let _ =
+            belljar_work::run_job(&CLOSE_OVERLAYS, &owner, move |_| copies.forget_copies()).await;
     }
 
     /// Opens the overlay of each overlay mount in these rights.
-    pub(crate) fn of(&self, rights: &Rights) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
-        self.of_until(rights, &StopSignal::never())
+    pub(crate) fn open_overlays(
+        &self,
+        rights: &Rights,
+    ) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
+        self.open_overlays_until(rights, &StopSignal::never_raised())
     }
 
-    /// As [`Layers::of`], but a raised signal stops the copying with an error.
-    pub(crate) fn of_until(
+    /// As [`SessionLayers::open_overlays`], but a raised signal stops the copying with an error.
+    pub(crate) fn open_overlays_until(
         &self,
         rights: &Rights,
         stop: &StopSignal,
     ) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
-        let mounts = rights.mounts().iter().filter(|mount| mount.access == Access::Overlay);
+        let mounts = rights.mounts().iter().filter(|mount| mount.access == MountAccess::Overlay);
         let overlay = |mount: &Mount| self.overlay_until(mount, stop);
         mounts.map(|mount| Ok((mount.guest.clone(), overlay(mount)?))).collect()
     }
 
-    fn make(&self, known: &[Known], mount: &Mount) -> Result<Known, LayersError> {
+    fn create_layer(
+        &self,
+        known: &[StoredLayer],
+        mount: &Mount,
+    ) -> Result<StoredLayer, LayersError> {
         let number = known.iter().map(|known| known.number + 1).max().unwrap_or(0);
         if number >= MAX_LAYERS {
             return Err(LayersError::TooMany);
         }
-        let inode = fs::metadata(&mount.host).map_err(failed("look at", &mount.host))?.ino();
+        let inode = fs::metadata(&mount.host).map_err(map_io_error("look at", &mount.host))?.ino();
         let dir = self.0.dir.join(number.to_string());
-        create_private(&dir).map_err(failed("make", &dir))?;
+        create_private(&dir).map_err(map_io_error("make", &dir))?;
         let mut text = format!("{}\t{inode}\n", mount.guest).into_bytes();
         text.extend(mount.host.as_os_str().as_bytes());
         let path = dir.join(MOUNT);
-        write(&path, &text).map_err(failed("write", &path))?;
-        Ok(Known { number, guest: mount.guest.clone(), inode, lower: mount.host.clone() })
+        write_atomically(&path, &text).map_err(map_io_error("write", &path))?;
+        Ok(StoredLayer { number, guest: mount.guest.clone(), inode, lower: mount.host.clone() })
     }
 
-    fn open(&self, known: Known, stop: &StopSignal) -> Result<Layer, LayersError> {
-        let Known { number, guest, inode, lower } = known;
+    fn open_layer(
+        &self,
+        known: StoredLayer,
+        stop: &StopSignal,
+    ) -> Result<OverlayLayer, LayersError> {
+        let StoredLayer { number, guest, inode, lower } = known;
         let dir = self.0.dir.join(number.to_string());
         let overlay = Overlay::open_in_until(&lower, dir.join(LAYER), &self.0.pool, stop)?;
         // The open handle is asked, because only this handle is read and applied to.
-        let opened = overlay.lower().metadata().map_err(failed("look at", &lower))?;
+        let opened = overlay.lower_dir().metadata().map_err(map_io_error("look at", &lower))?;
         if opened.ino() != inode {
             return Err(LayersError::Moved(lower));
         }
         // From now on the layer may grow, so its stored size is removed.
         let _ = fs::remove_file(dir.join(HELD));
         let journal = dir.join(JOURNAL);
-        let journaled = weight(&journal);
-        Ok(Layer { guest, lower, overlay, journal, journaled, number })
+        let journaled = count_bytes(&journal);
+        Ok(OverlayLayer { guest, lower, overlay, journal, journaled, number })
     }
 }
 
-impl Inner {
-    fn close(&self) {
+impl LayersState {
+    fn close_layers(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for layer in std::mem::take(&mut *open).into_values() {
             let dir = self.dir.join(layer.number.to_string());
-            layer.overlay.finish();
-            self.pool.added(OverlayQuota { bytes: weight(&layer.journal), files: 0 });
-            self.pool.removed(OverlayQuota { bytes: layer.journaled, files: 0 });
-            let held = layer.overlay.used();
+            layer.overlay.finish_digests();
+            self.pool.add_held(OverlayQuota { bytes: count_bytes(&layer.journal), files: 0 });
+            self.pool.subtract_held(OverlayQuota { bytes: layer.journaled, files: 0 });
+            let held = layer.overlay.used_quota();
             if held.files == 0 && held.bytes == 0 && !layer.journal.exists() {
                 // The remaining overlay has no changes and no applied ones.
                 let _ = fs::remove_dir_all(&dir);
             } else {
                 // Without it the layer is opened to be counted.
                 let bytes = held.bytes.saturating_add(layer.overlay.base_bytes());
-                let _ = write(&dir.join(HELD), format!("{bytes} {}", held.files).as_bytes());
+                let _ =
+                    write_atomically(&dir.join(HELD), format!("{bytes} {}", held.files).as_bytes());
             }
         }
         // Removed only if empty.
@@ -414,21 +435,21 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for LayersState {
     fn drop(&mut self) {
-        self.close();
+        self.close_layers();
     }
 }
 
-impl std::fmt::Debug for Layers {
+impl std::fmt::Debug for SessionLayers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Layers").field("dir", &self.0.dir).finish_non_exhaustive()
+        f.debug_struct("SessionLayers").field("dir", &self.0.dir).finish_non_exhaustive()
     }
 }
 
 /// A layer on disk.
 #[derive(Debug, PartialEq, Eq)]
-struct Known {
+struct StoredLayer {
     number: usize,
     guest: GuestPath,
     /// The inode of the directory: a new directory at the same path is another one.
@@ -437,15 +458,15 @@ struct Known {
 }
 
 /// The layers on disk, by number. A layer without a mount was never opened.
-fn known(dir: &Path) -> Result<Vec<Known>, LayersError> {
+fn list_stored_layers(dir: &Path) -> Result<Vec<StoredLayer>, LayersError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed("read", dir)(error)),
+        Err(error) => return Err(map_io_error("read", dir)(error)),
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(failed("read", dir))?;
+        let entry = entry.map_err(map_io_error("read", dir))?;
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
@@ -453,17 +474,17 @@ fn known(dir: &Path) -> Result<Vec<Known>, LayersError> {
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed("read", &path)(error)),
+            Err(error) => return Err(map_io_error("read", &path)(error)),
         };
-        if let Some((guest, inode, lower)) = mount(&text) {
-            found.push(Known { number, guest, inode, lower });
+        if let Some((guest, inode, lower)) = parse_mount(&text) {
+            found.push(StoredLayer { number, guest, inode, lower });
         }
     }
     found.sort_by_key(|known| known.number);
     Ok(found)
 }
 
-fn mount(text: &[u8]) -> Option<(GuestPath, u64, PathBuf)> {
+fn parse_mount(text: &[u8]) -> Option<(GuestPath, u64, PathBuf)> {
     let at = text.iter().position(|byte| *byte == b'\n')?;
     let (first, lower) = text.split_at(at);
     let (guest, inode) = std::str::from_utf8(first).ok()?.split_once('\t')?;
@@ -471,7 +492,7 @@ fn mount(text: &[u8]) -> Option<(GuestPath, u64, PathBuf)> {
     Some((GuestPath::new(guest).ok()?, inode.parse().ok()?, lower))
 }
 
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LayersError {
+fn map_io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LayersError {
     let path = path.to_owned();
     move |source| LayersError::Io { what, path, source }
 }
@@ -482,7 +503,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
 }
 
 /// Writes a file so that a reader sees all of it or the old one.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     fs::File::create(&next)?.write_all(bytes)?;
     fs::rename(next, path)

@@ -21,7 +21,7 @@
 //! - A subagent's rights are an intersection with its parent's, its budget is below its parent's, and store
 //!   and history are separate.
 //! - The operator's [`Hooks`] see every agent's calls. Hooks refuse, ask or narrow, and add no right.
-//! - A run whose process died resumes from its [`Journal`] ([`Replay`]): no model answer is requested again,
+//! - A run whose process died resumes from its [`Journal`] ([`ReplayLog`]): no model answer is requested again,
 //!   and no call with a possible effect is made again.
 //! - After a cancelled run has returned, no model call, guest effect or receipt follows.
 //!
@@ -52,25 +52,26 @@ pub mod trace;
 
 pub use agent_loop::job::caps_of_run;
 pub use agent_loop::machine::{
-    Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes,
+    PartialAnswer, count_usage, cut_off, hold_tokens, message_bytes, prompt_bytes,
 };
 /// Types of the agent builder, so that a program needs no other crate.
 pub use belljar_catalogue::StockTool;
 /// The messages and tools of a caller, so that an entrance needs no other crate.
 pub use belljar_model::{
-    Effort, Image, ImageError, Message, Sampling, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    ChatMessage, Effort, Image, ImageError, Sampling, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 /// The parts of a tool's output, so that an entrance needs no other crate.
-pub use belljar_sandbox::Part;
-pub use brought::{Brought, BroughtError, Unfit};
+pub use belljar_sandbox::OutputPart;
+pub use brought::{BroughtError, CallerInput, UnfitInput};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use direct::{DirectCall, DirectProgress, DirectResult, DirectSpec, DirectTool, DirectTools};
 pub use events::{
-    BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, Staying, TodoItem, TodoStatus,
+    BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TextRetention, TodoItem,
+    TodoStatus,
 };
 pub use host::Host;
-pub use layers::{Layer, Layers, LayersError, held_in};
+pub use layers::{LayersError, OverlayLayer, SessionLayers, held_in};
 pub use outcome::{
     Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, RunStatus, Usage,
     in_tree_order,
@@ -79,20 +80,21 @@ pub use prompt::blocks::ListedAgent;
 pub use prompt::findings::{Finding, FindingSeverity, Findings};
 pub use prompt::{frame, skills};
 pub use replay::journal::{Journal, NoJournal, QueuedChild};
-pub use replay::log::{LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
-pub use replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
-pub use rights::advice::{Advice, Unasked, missing, rule};
+pub use replay::log::{LoggedResult, PlannedChild, ReplayLog, StepEntry, StepKind};
+pub use replay::rerun::{CallComparison, CallText, ReplayedCall, ReplayedRun};
+pub use rights::advice::{RightsAdvice, UnanswerableQuestion, exact_rule, missing_grant};
 pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;
 pub use rights::resolve::{
-    BlockedAgent, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
-    resolve_all_until, resolve_behind, resolve_direct, resolve_entry, resolve_known, resolve_until,
+    BlockedAgent, ResolveError, ResolvedAgent, absent_directories, canonicalize_workspace,
+    resolve_agent, resolve_all, resolve_all_until, resolve_behind, resolve_direct, resolve_entry,
+    resolve_known, resolve_until,
 };
-pub use rights::vetting::{Vetted, VettedAgent, vetted_libraries};
-pub use run::{Preview, RunSpec, preview, run};
-pub use schema::Schemas;
+pub use rights::vetting::{VettedAgent, VettedLibrary, vetted_libraries};
+pub use run::{RequestPreview, RunSpec, preview_request, run};
+pub use schema::CallerSchemas;
 pub use shorter::ShorterPast;
-pub use subagent::control::Control;
+pub use subagent::control::SubagentControl;
 pub use subagent::team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team, run_team_as,
@@ -100,10 +102,11 @@ pub use subagent::team::{
 /// The means to end a run, for example of [`Agent::run_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::approval::asker::{
-    Approval, Asker, NoAsker, PrivateQuestion, Question, Reach, ReachedMount, Said,
+    Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, NoAsker, PrivateQuestion,
+    ReachedMount,
 };
 pub use tools::builtin::spec::builtin_tool_specs;
 pub use tools::hooks::{HookCheck, Hooks};
 pub use tools::result::ending_word;
-pub use tools::served::Served;
+pub use tools::served::ServerAccounts;
 pub use trace::TRACE_TARGET;

@@ -245,7 +245,7 @@ pub const MAX_BYTES_PER_TOKEN: u64 = 16;
 pub const WARN_PERCENT: u64 = 80;
 
 /// `text` cut at `limit` bytes, on a character boundary.
-pub fn cut(text: &str, limit: usize) -> &str {
+pub fn truncate_str(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -254,8 +254,8 @@ pub fn cut(text: &str, limit: usize) -> &str {
 }
 
 /// Cuts `text` at `limit` bytes.
-pub(crate) fn truncate(mut text: String, limit: usize) -> String {
-    let end = cut(&text, limit).len();
+pub(crate) fn truncate_string(mut text: String, limit: usize) -> String {
+    let end = truncate_str(&text, limit).len();
     text.truncate(end);
     text
 }
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn cutting_never_splits_a_character() {
-        assert_eq!(cut("aé", 2), "a");
-        assert_eq!(truncate("aé".into(), 3), "aé");
-        assert_eq!(cut("", 0), "");
+        assert_eq!(truncate_str("aé", 2), "a");
+        assert_eq!(truncate_string("aé".into(), 3), "aé");
+        assert_eq!(truncate_str("", 0), "");
     }
 }

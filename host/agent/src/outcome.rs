@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
 
-use belljar_model::{Message, ToolCall};
-use belljar_policy::Exhausted;
+use belljar_model::{ChatMessage, ToolCall};
+use belljar_policy::ExhaustedLimit;
 use belljar_sandbox::Receipt;
 use belljar_work::WorkError;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ pub struct Outcome {
     /// The whole conversation: history, task, and everything after. Each tool call has a result. Not part of
     /// a saved run.
     #[serde(skip)]
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The calls of the caller's tools at the end: the caller's next turn brings results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
@@ -96,7 +96,7 @@ pub enum RunError {
     Budget {
         /// The meter, the budget's owner, and the limit.
         #[serde(flatten)]
-        exhausted: Exhausted,
+        exhausted: ExhaustedLimit,
     },
     /// The wall time is used up.
     #[error("the time limit of {seconds} s is used up")]
@@ -300,15 +300,15 @@ impl Outcome {
 
     /// Guest paths read by the agent and its subagents, sorted, each once.
     pub fn paths_read(&self) -> Vec<&str> {
-        self.paths(|receipt| &receipt.paths_read)
+        self.collect_paths(|receipt| &receipt.paths_read)
     }
 
     /// Guest paths that the agent and its subagents created, changed or removed.
     pub fn paths_written(&self) -> Vec<&str> {
-        self.paths(|receipt| &receipt.paths_written)
+        self.collect_paths(|receipt| &receipt.paths_written)
     }
 
-    fn paths(&self, of: impl Fn(&Receipt) -> &Vec<String>) -> Vec<&str> {
+    fn collect_paths(&self, of: impl Fn(&Receipt) -> &Vec<String>) -> Vec<&str> {
         let receipts = self.all_receipts();
         let paths: BTreeSet<&str> =
             receipts.iter().flat_map(|call| of(&call.receipt)).map(String::as_str).collect();
@@ -318,7 +318,7 @@ impl Outcome {
 
 impl RunError {
     /// The text for a model: no host paths and no recipes, so without hints.
-    pub fn short(&self) -> String {
+    pub fn to_model_text(&self) -> String {
         match self {
             Self::Setup { .. } => "it could not be started".to_owned(),
             Self::Model { .. } => "its model call failed".to_owned(),
@@ -364,7 +364,7 @@ impl AddAssign for Usage {
 impl Usage {
     /// Subtracts a part; never below 0.
     #[must_use]
-    pub fn without(self, part: Self) -> Self {
+    pub fn saturating_sub(self, part: Self) -> Self {
         Self {
             steps: self.steps.saturating_sub(part.steps),
             input_tokens: self.input_tokens.saturating_sub(part.input_tokens),

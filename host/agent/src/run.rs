@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_definition::builtin_tools;
-use belljar_model::{ChatRequest, Message};
+use belljar_model::{ChatMessage, ChatRequest};
 use belljar_policy::{Budget, LimitsRequest};
 use belljar_work::WorkKind;
 use tokio::time::Instant;
@@ -13,26 +13,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::not_started;
-use crate::agent_loop::job::{Job, Shared, SpawnCount};
+use crate::agent_loop::job::{AgentJob, RunState, SpawnCount};
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{least_tokens, prompt_bytes};
-use crate::agent_loop::prepare::prepare;
-use crate::brought::Brought;
+use crate::agent_loop::prepare::prepare_agent;
+use crate::brought::CallerInput;
 use crate::clock::RunId;
-use crate::events::{EventKind, EventSink, Events};
+use crate::events::{EventEmitter, EventKind, EventSink};
 use crate::host::Host;
-use crate::layers::Layers;
+use crate::layers::SessionLayers;
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame::{self, first_message};
 use crate::prompt::skills;
-use crate::replay::log::Replay;
-use crate::replay::rerun::Rerun;
+use crate::replay::log::ReplayLog;
+use crate::replay::rerun::ReplayedRun;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::shorter::ShorterPast;
-use crate::subagent::control::Control;
-use crate::tools::builtin::tool::Depth;
-use crate::tools::served::Served;
+use crate::subagent::control::SubagentControl;
+use crate::tools::builtin::tool::AgentDepth;
+use crate::tools::served::ServerAccounts;
 
 /// The parameters of a run.
 #[derive(Debug, Clone)]
@@ -52,11 +52,11 @@ pub struct RunSpec {
     /// Run a blocked agent with the granted subset.
     pub partial: bool,
     /// Earlier messages of the conversation, sent unchanged before the task.
-    pub history: Vec<Message>,
+    pub history: Vec<ChatMessage>,
     /// Shortens `history` if the model reports that a request exceeds its context. `None` = never shortened.
     pub shorter: Option<Arc<dyn ShorterPast>>,
     /// The caller's input besides text, except for earlier messages, which are in `history`.
-    pub brought: Brought,
+    pub brought: CallerInput,
     /// The budget above the run: a team's budget, a chat session's. `None` = the run
     /// has a session budget to itself.
     pub budget: Option<Budget>,
@@ -64,16 +64,16 @@ pub struct RunSpec {
     pub run: Option<RunId>,
     /// The steps before the process died. `None` = a new run. The rest of the spec has to be the same as
     /// then.
-    pub replay: Option<Arc<Replay>>,
+    pub replay: Option<Arc<ReplayLog>>,
     /// The finished run to replay. Agents have no effect outside their overlays, so `layers` must be a
     /// separate place. The rest of the spec must equal the original one.
-    pub rerun: Option<Arc<Rerun>>,
+    pub rerun: Option<Arc<ReplayedRun>>,
     /// The number of the run's next event: how many there were before its process died.
     pub first_event: u64,
     /// Ends single subagents. Default: a private one.
-    pub control: Arc<Control>,
+    pub control: Arc<SubagentControl>,
     /// The place of overlays. `None` = none: overlaid mounts become read-only.
-    pub layers: Option<Layers>,
+    pub layers: Option<SessionLayers>,
 }
 
 impl RunSpec {
@@ -89,7 +89,7 @@ impl RunSpec {
             partial: false,
             history: Vec::new(),
             shorter: None,
-            brought: Brought::default(),
+            brought: CallerInput::default(),
             budget: None,
             run: None,
             replay: None,
@@ -103,7 +103,7 @@ impl RunSpec {
 
 /// The exact first request to the model.
 #[derive(Debug, Clone)]
-pub struct Preview {
+pub struct RequestPreview {
     /// The model, as provider and name, for example `openai:gpt-x`.
     pub model: String,
     /// System blocks, messages and tools.
@@ -113,7 +113,7 @@ pub struct Preview {
     least_tokens: u64,
 }
 
-impl Preview {
+impl RequestPreview {
     /// The fewest tokens of the step: the model's latest bill for a similar one, otherwise the least count of
     /// the request.
     pub fn least_tokens(&self) -> u64 {
@@ -139,23 +139,23 @@ pub async fn run(
     let rerun = spec.rerun.take();
     let own = host.for_run([&*spec.agent]);
     let (host, spawned) = match &rerun {
-        Some(rerun) => (rerun.host(own), rerun.spawned(slug)),
-        None => (own, SpawnCount::after(&replay, slug)),
+        Some(rerun) => (rerun.restrict_host(own), rerun.spawn_count(slug)),
+        None => (own, SpawnCount::from_replay(&replay, slug)),
     };
-    let events = Events::new(events, run.clone(), spec.first_event);
-    let shared = Arc::new(Shared {
+    let events = EventEmitter::new(events, run.clone(), spec.first_event);
+    let shared = Arc::new(RunState {
         spawned,
-        served: Served::after(&replay),
+        served: ServerAccounts::from_replay(&replay),
         replay: Arc::clone(&replay),
         rerun,
         control: Arc::clone(&spec.control),
-        ..Shared::new(host, run, events, spec.workspace.clone())
+        ..RunState::new(host, run, events, spec.workspace.clone())
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
-    let outcome = match job(&shared, spec, Arc::clone(&path), 0, cancel) {
+    let outcome = match job_from_spec(&shared, spec, Arc::clone(&path), 0, cancel) {
         Ok(job) => {
             // Also when this future is dropped.
-            let _ended = Ended(job.budget.clone());
+            let _ended = BudgetGuard(job.budget.clone());
             run_agent(job).await
         }
         Err((agent, error)) => {
@@ -172,47 +172,47 @@ pub async fn run(
 }
 
 /// The first request of this run to its model. No model is called and no tool runs.
-pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
+pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPreview, RunError> {
     let spec = brought_along(host, spec, &CancellationToken::new()).await;
     let run = RunId::new(&*host.clock);
-    let events = Events::new(EventSink::none(), run.clone(), 0);
-    let shared = Arc::new(Shared::new(host.clone(), run, events, spec.workspace.clone()));
+    let events = EventEmitter::new(EventSink::none(), run.clone(), 0);
+    let shared = Arc::new(RunState::new(host.clone(), run, events, spec.workspace.clone()));
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let stop = CancellationToken::new();
-    let job = job(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
+    let job = job_from_spec(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
     let ledger = Ledger::default();
-    ledger.entries().warnings.extend(job.notes.iter().cloned());
-    let (machine, _) = prepare(&job, &ledger, &stop).await?;
+    ledger.lock_entries().warnings.extend(job.notes.iter().cloned());
+    let (machine, _) = prepare_agent(&job, &ledger, &stop).await?;
     let request = machine.request().clone();
     let prompt = prompt_bytes(&request);
-    Ok(Preview {
+    Ok(RequestPreview {
         model: job.model.model.id().to_owned(),
-        least_tokens: least_tokens(prompt).max(job.bills.least(prompt)),
+        least_tokens: least_tokens(prompt).max(job.bills.fewest_tokens(prompt)),
         request: Arc::unwrap_or_clone(request),
-        notes: ledger.take().warnings,
+        notes: ledger.take_entries().warnings,
     })
 }
 
 /// Cancels a budget on drop: remaining holders stop at their next check.
-struct Ended(Budget);
+struct BudgetGuard(Budget);
 
-impl Drop for Ended {
+impl Drop for BudgetGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
 /// Checks a spec and makes the agent's job. The time limit starts now.
-pub(crate) fn job(
-    shared: &Arc<Shared>,
+pub(crate) fn job_from_spec(
+    shared: &Arc<RunState>,
     spec: RunSpec,
     path: Arc<str>,
     spawn_index: u32,
     cancel: CancellationToken,
-) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
+) -> Result<AgentJob, (Arc<ResolvedAgent>, RunError)> {
     let RunSpec { agent, task, context, model, limits, partial, history, .. } = spec;
     let RunSpec { shorter, brought, budget, layers, .. } = spec;
-    if let Err(error) = agent.runnable(partial) {
+    if let Err(error) = agent.check_runnable(partial) {
         return Err((agent, error.into()));
     }
     let model = match model_of(&shared.host, model.as_deref(), &agent, None) {
@@ -222,32 +222,32 @@ pub(crate) fn job(
             return Err((agent, error));
         }
     };
-    let mut notes = agent.notes();
+    let mut notes = agent.run_warnings();
     notes.extend(model.notes.iter().cloned());
-    let rights = agent.rights.clone().limited(&limits);
+    let rights = agent.rights.clone().with_smaller_limits(&limits);
     let rights = match &shared.rerun {
-        Some(rerun) => rerun.rights(rights),
+        Some(rerun) => rerun.restrict_rights(rights),
         None => rights,
     };
-    let depth = Depth::top(shared.host.settings.subagents.max_depth)
-        .bounded(agent.definition.subagents.as_ref());
+    let depth = AgentDepth::for_root(shared.host.settings.subagents.max_depth)
+        .with_bound(agent.definition.subagents.as_ref());
     let time = Duration::from_secs(rights.limits().timeout_seconds);
     let first = first_of(&task, context.as_deref(), &brought);
-    let mut job = Job::new(shared, path, agent, rights, model, layers, budget);
+    let mut job = AgentJob::new(shared, path, agent, rights, model, layers, budget);
     // A time limit beyond the clock's range counts as unlimited.
     job.deadline = Instant::now().checked_add(time).unwrap_or(job.deadline);
-    Ok(Job { depth, spawn_index, history, shorter, first, brought, cancel, notes, ..job })
+    Ok(AgentJob { depth, spawn_index, history, shorter, first, brought, cancel, notes, ..job })
 }
 
 /// The first message; blank if the caller sends results and no text.
-fn first_of(task: &str, context: Option<&str>, brought: &Brought) -> String {
+fn first_of(task: &str, context: Option<&str>, brought: &CallerInput) -> String {
     let context = context.filter(|context| !context.trim().is_empty());
     let mut first = match context {
         Some(context) if task.trim().is_empty() => format!("Context:\n{context}"),
         context => first_message(task, context),
     };
     if let Some(schema) = &brought.form {
-        let form = frame::form(schema);
+        let form = frame::request_form(schema);
         first = if first.is_empty() { form } else { format!("{first}\n\n{form}") };
     }
     first
@@ -270,16 +270,17 @@ async fn brought_along(host: &Host, mut spec: RunSpec, cancel: &CancellationToke
     // The refresh reads directories, also a stranger's. If the refresh does not end in time, the known skills
     // are used.
     let owner = host.owner_of("skills");
-    let look = belljar_work::run(&REFRESH_SKILLS, &owner, move |stop| skills.refresh_until(stop));
+    let look =
+        belljar_work::run_job(&REFRESH_SKILLS, &owner, move |stop| skills.refresh_until(stop));
     tokio::select! {
         biased;
         () = cancel.cancelled() => {}
         _ = look => {}
     }
-    if !spec.agent.rights.has(builtin_tools::USE_SKILL) {
+    if !spec.agent.rights.has_tool(builtin_tools::USE_SKILL) {
         return spec;
     }
-    let Some(text) = skills::triggered(&host.skills, &spec.task) else { return spec };
+    let Some(text) = skills::triggered_skills(&host.skills, &spec.task) else { return spec };
     spec.context = Some(match spec.context.filter(|context| !context.trim().is_empty()) {
         Some(context) => format!("{text}\n\n{context}"),
         None => text,

@@ -6,16 +6,16 @@
 //!
 //! Without a listener, a span costs one load from memory, because its fields are not made.
 
-use belljar_model::{ModelError, Reply, Resolved};
-use belljar_policy::Shown;
-use belljar_sandbox::{Ending, Receipt};
+use belljar_model::{ModelError, ModelReply, ResolvedModel};
+use belljar_policy::ShownText;
+use belljar_sandbox::{CallEnding, Receipt};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 use crate::outcome::{Outcome, RunError, RunStatus};
-use crate::tools::answer::Answer;
-use crate::tools::dispatch::Decision;
+use crate::tools::answer::CallAnswer;
+use crate::tools::dispatch::CallDecision;
 
 /// The target of belljar's spans, which separates them from log lines.
 pub const TRACE_TARGET: &str = "belljar::trace";
@@ -34,16 +34,16 @@ pub fn turn_ended(span: &Span, outcome: &Outcome) {
     if span.is_disabled() {
         return;
     }
-    ended(span, outcome);
-    used(span, &outcome.total);
-    span.record("belljar.subagents", count(outcome.children.len()));
+    record_outcome(span, outcome);
+    record_usage(span, &outcome.total);
+    span.record("belljar.subagents", signed_count(outcome.children.len()));
 }
 
 /// The tenant of the command line, and of an operator's own agents on a server.
 const OWN_TENANT: &str = "local";
 
 /// An agent, below the starting call.
-pub(crate) fn agent(job: &Job) -> Span {
+pub(crate) fn agent(job: &AgentJob) -> Span {
     let slug = job.agent.id.slug.as_str();
     info_span!(
         target: TRACE_TARGET,
@@ -53,7 +53,7 @@ pub(crate) fn agent(job: &Job) -> Span {
         gen_ai.operation.name = "invoke_agent",
         gen_ai.agent.name = %name(slug),
         gen_ai.request.model = %name(provider_and_model(&job.model).1),
-        belljar.path = %Shown::clipped(&job.path, MAX_PATH),
+        belljar.path = %ShownText::clip_line(&job.path, MAX_PATH),
         belljar.depth = i64::from(job.depth.level),
         belljar.status = Empty,
         belljar.steps = Empty,
@@ -69,14 +69,14 @@ pub(crate) fn agent(job: &Job) -> Span {
 
 /// The span for log lines below an agent: a logged refusal names its tenant and agent. Only for lines,
 /// outside of any trace.
-pub(crate) fn lines_of(job: &Job) -> Span {
+pub(crate) fn lines_of(job: &AgentJob) -> Span {
     let tenant = job.shared.host.tenant.as_deref().unwrap_or(OWN_TENANT);
     info_span!(
         target: "belljar::agent",
         parent: None,
         "agent",
         tenant,
-        path = %Shown::clipped(&job.path, MAX_PATH),
+        path = %ShownText::clip_line(&job.path, MAX_PATH),
     )
 }
 
@@ -85,14 +85,14 @@ pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
     if span.is_disabled() {
         return;
     }
-    ended(span, outcome);
-    used(span, &outcome.usage);
-    span.record("belljar.steps", amount(outcome.usage.steps));
-    span.record("belljar.tool_calls", amount(outcome.usage.tool_calls));
+    record_outcome(span, outcome);
+    record_usage(span, &outcome.usage);
+    span.record("belljar.steps", signed_amount(outcome.usage.steps));
+    span.record("belljar.tool_calls", signed_amount(outcome.usage.tool_calls));
 }
 
 /// A question to the model.
-pub fn step(model: &Resolved, step: u64) -> Span {
+pub fn step_span(model: &ResolvedModel, step: u64) -> Span {
     let (provider, model) = provider_and_model(model);
     info_span!(
         target: TRACE_TARGET,
@@ -102,7 +102,7 @@ pub fn step(model: &Resolved, step: u64) -> Span {
         gen_ai.operation.name = "chat",
         gen_ai.provider.name = %name(provider),
         gen_ai.request.model = %name(model),
-        belljar.step = amount(step),
+        belljar.step = signed_amount(step),
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
@@ -113,18 +113,18 @@ pub fn step(model: &Resolved, step: u64) -> Span {
 }
 
 /// The model's answer.
-pub fn answered(span: &Span, reply: &Reply) {
+pub fn record_reply(span: &Span, reply: &ModelReply) {
     if span.is_disabled() {
         return;
     }
-    span.record("gen_ai.usage.input_tokens", amount(reply.usage.input_tokens));
-    span.record("gen_ai.usage.output_tokens", amount(reply.usage.output_tokens));
-    span.record("gen_ai.usage.cache_read.input_tokens", amount(reply.usage.cached_tokens));
-    span.record("belljar.tool_calls", count(reply.calls.len()));
+    span.record("gen_ai.usage.input_tokens", signed_amount(reply.usage.input_tokens));
+    span.record("gen_ai.usage.output_tokens", signed_amount(reply.usage.output_tokens));
+    span.record("gen_ai.usage.cache_read.input_tokens", signed_amount(reply.usage.cached_tokens));
+    span.record("belljar.tool_calls", signed_count(reply.calls.len()));
 }
 
 /// Ends a span with the reason why the model did not answer. The provider's text is left out.
-pub fn unanswered(span: &Span, error: &ModelError) {
+pub fn record_model_error(span: &Span, error: &ModelError) {
     let why = match error {
         ModelError::Cancelled => "cancelled",
         ModelError::Timeout { .. } => "timeout",
@@ -139,19 +139,19 @@ pub fn unanswered(span: &Span, error: &ModelError) {
         ModelError::TooLarge { .. } => "too-large",
         ModelError::Script(_) => "script",
     };
-    failed(span, why);
+    record_failure(span, why);
 }
 
 /// A tool call. A call refused before execution is named `refused`.
-pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
-    let tool = decision.permit().map_or("refused", |permit| permit.tool().as_str());
+pub(crate) fn tool_call(decision: &CallDecision, step: u64) -> Span {
+    let tool = decision.tool_permit().map_or("refused", |permit| permit.tool().as_str());
     info_span!(
         target: TRACE_TARGET,
         TOOL,
         otel.name = %format_args!("{TOOL} {}", name(tool)),
         gen_ai.operation.name = TOOL,
         gen_ai.tool.name = %name(tool),
-        belljar.step = amount(step),
+        belljar.step = signed_amount(step),
         belljar.ending = Empty,
         belljar.fuel = Empty,
         belljar.denials = Empty,
@@ -161,7 +161,7 @@ pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
 }
 
 /// Records the result of a tool call in its span.
-pub(crate) fn called(receipt: &Receipt) {
+pub(crate) fn record_call(receipt: &Receipt) {
     let span = Span::current();
     // A dropped call is noted outside of its own span.
     if span.metadata().is_none_or(|span| span.target() != TRACE_TARGET || span.name() != TOOL) {
@@ -169,31 +169,31 @@ pub(crate) fn called(receipt: &Receipt) {
     }
     let ending = receipt.ending.as_str();
     span.record("belljar.ending", ending);
-    span.record("belljar.fuel", amount(receipt.fuel));
-    span.record("belljar.denials", count(receipt.denials.len()));
-    if receipt.ending != Ending::Completed {
-        failed(&span, ending);
+    span.record("belljar.fuel", signed_amount(receipt.fuel));
+    span.record("belljar.denials", signed_count(receipt.denials.len()));
+    if receipt.ending != CallEnding::Completed {
+        record_failure(&span, ending);
     }
 }
 
 /// Records the result of a delegation, which has no receipt, in the call's span.
-pub(crate) fn delegated(answer: &Answer) {
+pub(crate) fn record_delegation(answer: &CallAnswer) {
     let span = Span::current();
     if answer.is_error {
         span.record("belljar.ending", "tool-error");
-        failed(&span, "tool-error");
+        record_failure(&span, "tool-error");
     } else {
         span.record("belljar.ending", "completed");
     }
 }
 
 /// Records a failure and its kind.
-pub(crate) fn failed(span: &Span, why: &'static str) {
+pub(crate) fn record_failure(span: &Span, why: &'static str) {
     span.record("error.type", why);
     span.record("otel.status_code", "ERROR");
 }
 
-fn ended(span: &Span, outcome: &Outcome) {
+fn record_outcome(span: &Span, outcome: &Outcome) {
     let status = match outcome.status {
         RunStatus::Completed => "completed",
         RunStatus::Partial => "partial",
@@ -218,32 +218,32 @@ fn ended(span: &Span, outcome: &Outcome) {
         RunError::Cancelled => "cancelled",
         RunError::Internal { .. } => "internal",
     };
-    failed(span, why);
+    record_failure(span, why);
 }
 
-fn used(span: &Span, usage: &crate::outcome::Usage) {
-    span.record("gen_ai.usage.input_tokens", amount(usage.input_tokens));
-    span.record("gen_ai.usage.output_tokens", amount(usage.output_tokens));
-    span.record("gen_ai.usage.cache_read.input_tokens", amount(usage.cached_tokens));
-    span.record("belljar.fuel", amount(usage.fuel));
+fn record_usage(span: &Span, usage: &crate::outcome::Usage) {
+    span.record("gen_ai.usage.input_tokens", signed_amount(usage.input_tokens));
+    span.record("gen_ai.usage.output_tokens", signed_amount(usage.output_tokens));
+    span.record("gen_ai.usage.cache_read.input_tokens", signed_amount(usage.cached_tokens));
+    span.record("belljar.fuel", signed_amount(usage.fuel));
 }
 
 /// The two parts of a model's id; one without a provider is the host's own.
-fn provider_and_model(model: &Resolved) -> (&str, &str) {
+fn provider_and_model(model: &ResolvedModel) -> (&str, &str) {
     let id = model.model.id();
     id.split_once(':').unwrap_or(("belljar", id))
 }
 
 /// A name for a span, escaped and cut.
-pub fn name(text: &str) -> Shown<'_> {
-    Shown::clipped(text, MAX_NAME)
+pub fn name(text: &str) -> ShownText<'_> {
+    ShownText::clip_line(text, MAX_NAME)
 }
 
 /// Numbers of spans are signed.
-fn amount(number: u64) -> i64 {
+fn signed_amount(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn count(number: usize) -> i64 {
+fn signed_count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

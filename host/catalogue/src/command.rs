@@ -9,9 +9,9 @@ use belljar_sandbox::{CommandForm, Wasm};
 /// # Errors
 ///
 /// The words, the variables or the schema of `[command]` are invalid; the text has the reason.
-pub fn called(wasm: Wasm, manifest: &ToolManifest) -> Result<Wasm, String> {
-    let form = CommandForm::default().described(&manifest.description);
-    let Some(spec) = &manifest.command else { return Ok(wasm.called(form)) };
+pub fn wrap_command(wasm: Wasm, manifest: &ToolManifest) -> Result<Wasm, String> {
+    let form = CommandForm::default().with_description(&manifest.description);
+    let Some(spec) = &manifest.command else { return Ok(wasm.with_form(form)) };
     let form = match &spec.workspace_at {
         Some(at) => form.with_workspace_at(at)?,
         None => form,
@@ -21,5 +21,5 @@ pub fn called(wasm: Wasm, manifest: &ToolManifest) -> Result<Wasm, String> {
         (None, Some(schema)) => form.with_schema(schema)?,
         (None, None) => form,
     };
-    Ok(wasm.called(form.with_environment(&spec.env)?))
+    Ok(wasm.with_form(form.with_environment(&spec.env)?))
 }

@@ -1,6 +1,6 @@
 //! The catalogue of everything on disk: the agents, teams and skills of a home, a workspace and installed
 //! libraries, and the tools that an agent can be granted. For example, [`Library::catalog`] returns the
-//! agents, and [`ToolCatalogue::offer`] the tools for one agent's rights.
+//! agents, and [`ToolCatalogue::offer_tools`] the tools for one agent's rights.
 //!
 //! ```text
 //! roots ──> scan (finds, reads) ──> library (keeps up to date) ──> drafts (what waits beside it)
@@ -23,9 +23,9 @@ mod tool_files;
 mod tools;
 
 pub use belljar_definition::API_LIBRARY;
-pub use command::called;
-pub use drafts::{Draft, NAME_TAKEN, drafts};
-pub use library::{Library, LibraryChange, Pin, Root, SkillLibrary, TeamLibrary};
-pub use servers::{TokenFiles, configured, program};
+pub use command::wrap_command;
+pub use drafts::{Draft, NAME_TAKEN, list_drafts};
+pub use library::{Library, LibraryChange, LibraryRoot, PinState, SkillLibrary, TeamLibrary};
+pub use servers::{TokenFiles, broker_program};
 pub use tool_files::{ReadError, read_bounded};
-pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent, UNPINNED};
+pub use tools::{ComponentOrigin, StockTool, ToolCatalogue, ToolComponent, ToolOffer, UNPINNED};

@@ -10,26 +10,26 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_definition::{
-    AgentContext, AgentDefinition, AgentId, Catalog, Diagnostic, Filed, MAX_DEFINITION, Scope,
-    Severity, Skill, Slug, SourceFile, TeamDefinition,
+    AgentContext, AgentDefinition, AgentId, AgentScope, Catalog, CatalogItem, Diagnostic,
+    MAX_DEFINITION, Severity, SkillDefinition, Slug, SourceFile, TeamDefinition,
 };
 use belljar_sandbox::Digest;
 use belljar_work::{StopSignal, WorkStopped};
 
-use crate::scan::{self, Fingerprint, Found};
+use crate::scan::{self, FileFingerprint, FoundFile};
 use crate::tool_files::{ReadError, read_bounded};
 
 /// The teams of a home and a workspace.
 pub type TeamLibrary = Library<TeamDefinition>;
 
 /// The skills of a home and a workspace.
-pub type SkillLibrary = Library<Skill>;
+pub type SkillLibrary = Library<SkillDefinition>;
 
 /// One directory of agent, team or skill files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct LibraryRoot {
     /// The scope of the files, for example the home.
-    pub scope: Scope,
+    pub scope: AgentScope,
     /// The directory; it may be missing.
     pub dir: PathBuf,
     /// The only files to read, by path below the directory, each with the digest that a person agreed to at
@@ -41,7 +41,7 @@ pub struct Root {
 
 /// The state of a library's files, compared with the installed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pin {
+pub enum PinState {
     /// Unchanged.
     Whole,
     /// At least one file has another content, so it is not used.
@@ -50,13 +50,13 @@ pub enum Pin {
     Missing,
 }
 
-impl Pin {
+impl PinState {
     /// Compares these files below a directory with their digests.
-    pub fn of(files: &BTreeMap<PathBuf, Digest>, dir: &Path) -> Self {
+    pub fn from_files(files: &BTreeMap<PathBuf, Digest>, dir: &Path) -> Self {
         let mut state = Self::Whole;
         for (below, digest) in files {
             match read_bounded(&dir.join(below), MAX_DEFINITION as u64) {
-                Ok(bytes) if Digest::of(&bytes) == *digest => {}
+                Ok(bytes) if Digest::hash_bytes(&bytes) == *digest => {}
                 Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                     return Self::Missing;
                 }
@@ -77,8 +77,8 @@ impl Pin {
 }
 
 /// The agents, teams or skills of several directories, refreshed from their files.
-pub struct Library<D: Filed = AgentDefinition> {
-    roots: Vec<Root>,
+pub struct Library<D: CatalogItem = AgentDefinition> {
+    roots: Vec<LibraryRoot>,
     stock: Vec<SourceFile>,
     context: D::Context,
     project_override: bool,
@@ -92,7 +92,7 @@ pub struct Library<D: Filed = AgentDefinition> {
 /// The files at the last scan.
 #[derive(Default)]
 struct KnownFiles {
-    files: BTreeMap<(usize, PathBuf), File>,
+    files: BTreeMap<(usize, PathBuf), ScannedFile>,
     problems: Vec<Diagnostic>,
     /// Whether the catalogue lacks changes that were read.
     stale: bool,
@@ -106,7 +106,7 @@ struct ShownState<D> {
 }
 
 /// The files during a scan, returned when dropped.
-struct Looking<'a, D: Filed> {
+struct BorrowedFiles<'a, D: CatalogItem> {
     library: &'a Library<D>,
     known: KnownFiles,
 }
@@ -115,8 +115,8 @@ struct Looking<'a, D: Filed> {
 const HEARS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
-struct File {
-    fingerprint: Option<Fingerprint>,
+struct ScannedFile {
+    fingerprint: Option<FileFingerprint>,
     source: SourceFile,
 }
 
@@ -131,32 +131,32 @@ pub enum LibraryChange {
     Removed(AgentId, Vec<Diagnostic>),
 }
 
-impl Root {
+impl LibraryRoot {
     /// `<home>/agents`.
-    pub fn home(home: &Path) -> Self {
+    pub fn for_home(home: &Path) -> Self {
         Self::in_home::<AgentDefinition>(home)
     }
 
     /// `<workspace>/.belljar/agents`; the workspace's path is canonical.
-    pub fn workspace(workspace: &Path) -> Self {
+    pub fn for_workspace(workspace: &Path) -> Self {
         Self::in_workspace::<AgentDefinition>(workspace)
     }
 
     /// The home's folder for this kind of file.
-    pub fn in_home<D: Filed>(home: &Path) -> Self {
+    pub fn in_home<D: CatalogItem>(home: &Path) -> Self {
         let dir = home.join(D::KIND.folder);
-        Self { scope: Scope::Home, dir, pinned: None, source: None }
+        Self { scope: AgentScope::Home, dir, pinned: None, source: None }
     }
 
     /// The workspace's folder for this kind of file; the workspace's path is canonical.
-    pub fn in_workspace<D: Filed>(workspace: &Path) -> Self {
+    pub fn in_workspace<D: CatalogItem>(workspace: &Path) -> Self {
         let dir = workspace.join(".belljar").join(D::KIND.folder);
-        Self { scope: Scope::Workspace(workspace.to_owned()), dir, pinned: None, source: None }
+        Self { scope: AgentScope::Workspace(workspace.to_owned()), dir, pinned: None, source: None }
     }
 
     /// An installed library: these files below `dir`, each with its digest.
-    pub fn installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
-        let scope = Scope::Library(name.to_string());
+    pub fn for_installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
+        let scope = AgentScope::Library(name.to_string());
         Self { scope, dir, pinned: Some(Arc::new(files)), source: None }
     }
 
@@ -167,39 +167,39 @@ impl Root {
     }
 
     /// The state of the files, if pinned.
-    pub fn state(&self) -> Pin {
-        self.pinned.as_ref().map_or(Pin::Whole, |files| Pin::of(files, &self.dir))
+    pub fn pin_state(&self) -> PinState {
+        self.pinned.as_ref().map_or(PinState::Whole, |files| PinState::from_files(files, &self.dir))
     }
 }
 
 impl Library {
-    /// Reads all agent files below the roots like [`Library::of`], without stock entries.
+    /// Reads all agent files below the roots like [`Library::from_roots`], without stock entries.
     pub fn open(
-        roots: Vec<Root>,
+        roots: Vec<LibraryRoot>,
         context: impl Into<AgentContext>,
         project_override: bool,
     ) -> Self {
-        Self::of(roots, Vec::new(), context.into(), project_override)
+        Self::from_roots(roots, Vec::new(), context.into(), project_override)
     }
 
     /// Reads all agent files like [`Library::open`], with agents that are part of the program; see
-    /// [`Library::of`].
+    /// [`Library::from_roots`].
     pub fn open_with_stock(
-        roots: Vec<Root>,
+        roots: Vec<LibraryRoot>,
         stock: Vec<SourceFile>,
         context: impl Into<AgentContext>,
         project_override: bool,
     ) -> Self {
-        Self::of(roots, stock, context.into(), project_override)
+        Self::from_roots(roots, stock, context.into(), project_override)
     }
 }
 
-impl<D: Filed + PartialEq> Library<D> {
+impl<D: CatalogItem + PartialEq> Library<D> {
     /// Reads all files below the roots, in the order of precedence: home, then workspace. `stock` is part of
     /// the program and counts as files of the home. A file of the same name in the home replaces a stock
     /// file, even if the file is broken, so that the stock file does not conceal a broken edit.
-    pub fn of(
-        roots: Vec<Root>,
+    pub fn from_roots(
+        roots: Vec<LibraryRoot>,
         stock: Vec<SourceFile>,
         context: D::Context,
         project_override: bool,
@@ -226,19 +226,19 @@ impl<D: Filed + PartialEq> Library<D> {
     }
 
     /// The directories of the library.
-    pub fn roots(&self) -> &[Root] {
+    pub fn roots(&self) -> &[LibraryRoot] {
         &self.roots
     }
 
     /// The catalogue as of the last refresh.
     pub fn catalog(&self) -> Arc<Catalog<D>> {
-        Arc::clone(&self.shown().catalog)
+        Arc::clone(&self.lock_shown().catalog)
     }
 
     /// Errors of files and directories, and the findings of the catalogue.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let (mut all, catalog) = {
-            let shown = self.shown();
+            let shown = self.lock_shown();
             (shown.problems.clone(), Arc::clone(&shown.catalog))
         };
         all.extend(catalog.diagnostics().cloned());
@@ -248,7 +248,7 @@ impl<D: Filed + PartialEq> Library<D> {
     /// Scans the files, and reads those whose size, times or inode changed. Returns the changes; a removal by
     /// a broken edit is also logged as a warning.
     pub fn refresh(&self) -> Vec<LibraryChange> {
-        self.refresh_until(&StopSignal::never()).unwrap_or_default()
+        self.refresh_until(&StopSignal::never_raised()).unwrap_or_default()
     }
 
     /// Refreshes like [`Library::refresh`], and stops between two files when the signal is raised. The
@@ -258,10 +258,10 @@ impl<D: Filed + PartialEq> Library<D> {
     ///
     /// [`WorkStopped`] once the signal is raised.
     pub fn refresh_until(&self, stop: &StopSignal) -> Result<Vec<LibraryChange>, WorkStopped> {
-        let mut looking = self.look(stop)?;
-        self.scan(&mut looking.known, stop)?;
+        let mut looking = self.borrow_files(stop)?;
+        self.rescan_files(&mut looking.known, stop)?;
         let (others, before) = {
-            let mut shown = self.shown();
+            let mut shown = self.lock_shown();
             shown.problems.clone_from(&looking.known.problems);
             // The present catalogue lacks these texts.
             looking.known.stale |= std::mem::take(&mut shown.others.1);
@@ -270,20 +270,20 @@ impl<D: Filed + PartialEq> Library<D> {
             }
             (shown.others.0.clone(), Arc::clone(&shown.catalog))
         };
-        let catalog = Arc::new(self.build(&looking.known, &others, stop)?);
-        let changes = changes(&before, &catalog);
+        let catalog = Arc::new(self.build_catalog(&looking.known, &others, stop)?);
+        let changes = diff_catalogs(&before, &catalog);
         looking.known.stale = false;
-        self.shown().catalog = catalog;
+        self.lock_shown().catalog = catalog;
         Ok(changes)
     }
 
     /// Sets the texts without files, replacing earlier ones. The rules for files apply, for example against
     /// two texts with one name in a scope.
-    pub fn besides(&self, others: Vec<SourceFile>) -> Vec<LibraryChange> {
-        self.besides_until(others, &StopSignal::never()).unwrap_or_default()
+    pub fn set_other_texts(&self, others: Vec<SourceFile>) -> Vec<LibraryChange> {
+        self.besides_until(others, &StopSignal::never_raised()).unwrap_or_default()
     }
 
-    /// Sets the texts like [`Library::besides`], and stops like [`Library::refresh_until`]. The next refresh
+    /// Sets the texts like [`Library::set_other_texts`], and stops like [`Library::refresh_until`]. The next refresh
     /// then includes the texts.
     ///
     /// # Errors
@@ -294,25 +294,25 @@ impl<D: Filed + PartialEq> Library<D> {
         others: Vec<SourceFile>,
         stop: &StopSignal,
     ) -> Result<Vec<LibraryChange>, WorkStopped> {
-        self.shown().others = (others, true);
+        self.lock_shown().others = (others, true);
         self.refresh_until(stop)
     }
 
     /// Waits until no other caller scans the files.
-    fn look(&self, stop: &StopSignal) -> Result<Looking<'_, D>, WorkStopped> {
+    fn borrow_files(&self, stop: &StopSignal) -> Result<BorrowedFiles<'_, D>, WorkStopped> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(known) = files.take() {
-                return Ok(Looking { library: self, known });
+                return Ok(BorrowedFiles { library: self, known });
             }
-            stop.check()?;
+            stop.check_raised()?;
             let woken = self.given_back.wait_timeout(files, HEARS);
             files = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Scans the directories and reads the changed files.
-    fn scan(&self, known: &mut KnownFiles, stop: &StopSignal) -> Result<(), WorkStopped> {
+    fn rescan_files(&self, known: &mut KnownFiles, stop: &StopSignal) -> Result<(), WorkStopped> {
         let (mut seen, mut problems) = (BTreeMap::new(), Vec::new());
         let ended = self.scan_into(&mut seen, &mut problems, known, stop);
         if ended.is_err() {
@@ -329,20 +329,20 @@ impl<D: Filed + PartialEq> Library<D> {
 
     fn scan_into(
         &self,
-        seen: &mut BTreeMap<(usize, PathBuf), File>,
+        seen: &mut BTreeMap<(usize, PathBuf), ScannedFile>,
         problems: &mut Vec<Diagnostic>,
         known: &mut KnownFiles,
         stop: &StopSignal,
     ) -> Result<(), WorkStopped> {
         for (index, root) in self.roots.iter().enumerate() {
-            for Found { path, fingerprint } in scan::find::<D>(root, problems, stop)? {
-                stop.check()?;
+            for FoundFile { path, fingerprint } in scan::find_files::<D>(root, problems, stop)? {
+                stop.check_raised()?;
                 let key = (index, path);
                 let file = match known.files.remove(&key) {
                     Some(file) if fingerprint.is_some() && file.fingerprint == fingerprint => file,
                     Some(_) | None => {
                         known.stale = true;
-                        File { fingerprint, source: scan::read::<D>(root, &key.1) }
+                        ScannedFile { fingerprint, source: scan::read_source::<D>(root, &key.1) }
                     }
                 };
                 seen.insert(key, file);
@@ -354,7 +354,7 @@ impl<D: Filed + PartialEq> Library<D> {
     /// Builds the catalogue from the files and the stock entries without a replacement. A home's file with
     /// another file name but a stock entry's name appears as a duplicate; the catalogue is then built again
     /// without that stock entry.
-    fn build(
+    fn build_catalog(
         &self,
         known: &KnownFiles,
         others: &[SourceFile],
@@ -368,7 +368,7 @@ impl<D: Filed + PartialEq> Library<D> {
             Catalog::read_while(all, &self.context, self.project_override, goes_on)
                 .ok_or(WorkStopped)
         };
-        let home = sources().filter(|file| file.scope == Scope::Home);
+        let home = sources().filter(|file| file.scope == AgentScope::Home);
         let names: BTreeSet<String> = home.filter_map(|file| D::name_of_path(&file.path)).collect();
         let free = |file: &&SourceFile| {
             D::name_of_path(&file.path).is_some_and(|name| !names.contains(&name))
@@ -377,18 +377,18 @@ impl<D: Filed + PartialEq> Library<D> {
         let catalog = build(&stock)?;
         let before = stock.len();
         stock.retain(|file| {
-            let skipped = catalog.skipped().iter();
+            let skipped = catalog.skipped_files().iter();
             !skipped.into_iter().any(|skipped| skipped.path == file.path)
         });
         if stock.len() == before { Ok(catalog) } else { build(&stock) }
     }
 
-    fn shown(&self) -> MutexGuard<'_, ShownState<D>> {
+    fn lock_shown(&self) -> MutexGuard<'_, ShownState<D>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<D: Filed> Drop for Looking<'_, D> {
+impl<D: CatalogItem> Drop for BorrowedFiles<'_, D> {
     /// Returns the files, also during a panic, so that the files read so far are not read again.
     fn drop(&mut self) {
         let known = std::mem::take(&mut self.known);
@@ -397,13 +397,16 @@ impl<D: Filed> Drop for Looking<'_, D> {
     }
 }
 
-impl<D: Filed> fmt::Debug for Library<D> {
+impl<D: CatalogItem> fmt::Debug for Library<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Library").field("roots", &self.roots).finish_non_exhaustive()
     }
 }
 
-fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec<LibraryChange> {
+fn diff_catalogs<D: CatalogItem + PartialEq>(
+    before: &Catalog<D>,
+    after: &Catalog<D>,
+) -> Vec<LibraryChange> {
     let ids: BTreeSet<&AgentId> =
         before.entries().iter().chain(after.entries()).map(|entry| &entry.id).collect();
     let mut errors: BTreeMap<&Path, Vec<&Diagnostic>> = BTreeMap::new();

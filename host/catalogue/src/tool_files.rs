@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use belljar_definition::{Diagnostic, ToolManifest};
-use belljar_policy::{Shown, ShownPath as _, ToolName};
+use belljar_policy::{ShownPath as _, ShownText, ToolName};
 use belljar_sandbox::Wasm;
 use belljar_work::{OPERATOR, WorkKind};
 use futures::future::join_all;
 
-use crate::command::called;
+use crate::command::wrap_command;
 use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, MAX_TOOL_DIRS};
 
 /// An installed tool's directory, as read.
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledTool {
     pub(crate) name: ToolName,
     /// The component's file.
     pub(crate) path: PathBuf,
@@ -26,26 +26,26 @@ pub(crate) struct Installed {
 
 /// Reads every tool directory below `dir` concurrently, off the async threads. A missing `dir` means no
 /// tools.
-pub(crate) async fn scan(
+pub(crate) async fn scan_tools(
     dir: &Path,
     reserved: impl Fn(&ToolName) -> bool,
-) -> (Vec<Installed>, Vec<Diagnostic>) {
+) -> (Vec<InstalledTool>, Vec<Diagnostic>) {
     let mut problems = Vec::new();
-    let names = directories(dir, &mut problems);
+    let names = list_directories(dir, &mut problems);
     let mut reading = Vec::new();
     for (name, path) in names {
         let Ok(name) = ToolName::new(&name) else {
-            let shown = Shown::clipped(&name, 64);
+            let shown = ShownText::clip_line(&name, 64);
             let message = format!("`{shown}` is no tool name");
-            problems.push(Diagnostic::of_file(&path, "bad-name", message));
+            problems.push(Diagnostic::for_file(&path, "bad-name", message));
             continue;
         };
         if reserved(&name) {
             let message = format!("tool `{name}` is left out: a built-in tool has that name");
-            problems.push(Diagnostic::of_file(&path, "name-taken", message));
+            problems.push(Diagnostic::for_file(&path, "name-taken", message));
             continue;
         }
-        reading.push(belljar_work::run(&READ, OPERATOR, move |_| read(name, &path)));
+        reading.push(belljar_work::run_job(&READ, OPERATOR, move |_| read_tool(name, &path)));
     }
     let mut installed = Vec::new();
     for result in join_all(reading).await {
@@ -54,7 +54,7 @@ pub(crate) async fn scan(
             Ok(Err(found)) => problems.extend(found),
             Err(failed) => {
                 let message = format!("a tool cannot be read: {failed}");
-                problems.push(Diagnostic::of_file(dir, "read", message));
+                problems.push(Diagnostic::for_file(dir, "read", message));
             }
         }
     }
@@ -109,17 +109,17 @@ fn way_to_read(path: &Path, found: &ReadError) -> Option<String> {
     Some(format!(
         "its link leads to `{}`, and the OS sandbox lets a process follow only the links that were \
          there when it started: start this process again, or copy the tool to `{}`",
-        target.shown(),
-        above.shown()
+        target.to_shown(),
+        above.to_shown()
     ))
 }
 
-fn directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathBuf)> {
+fn list_directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathBuf)> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(found) if found.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(found) => {
-            problems.push(Diagnostic::of_file(dir, "read", format!("cannot be read: {found}")));
+            problems.push(Diagnostic::for_file(dir, "read", format!("cannot be read: {found}")));
             return Vec::new();
         }
     };
@@ -134,15 +134,15 @@ fn directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathB
     if found.len() > MAX_TOOL_DIRS {
         found.truncate(MAX_TOOL_DIRS);
         let message = format!("more than {MAX_TOOL_DIRS} tools; the rest is left out");
-        problems.push(Diagnostic::of_file(dir, "too-many", message));
+        problems.push(Diagnostic::for_file(dir, "too-many", message));
     }
     found
 }
 
-fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
+fn read_tool(name: ToolName, dir: &Path) -> Result<InstalledTool, Vec<Diagnostic>> {
     let toml = dir.join("tool.toml");
     let out = |path: &Path, code, why: &str| {
-        vec![Diagnostic::of_file(path, code, format!("tool `{name}` is left out: {why}"))]
+        vec![Diagnostic::for_file(path, code, format!("tool `{name}` is left out: {why}"))]
     };
     let unread = |path: &Path, found: ReadError| {
         let way = way_to_read(path, &found).map_or_else(String::new, |way| format!("; {way}"));
@@ -153,9 +153,9 @@ fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
     let manifest = ToolManifest::parse(&toml, &text)?;
     let path = dir.join("tool.wasm");
     let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| unread(&path, found))?;
-    let wasm = called(Wasm::new(wasm).named(name.as_str()), &manifest)
+    let wasm = wrap_command(Wasm::new(wasm).with_name(name.as_str()), &manifest)
         .map_err(|why| out(&toml, "bad-command", &format!("`[command]`: {why}")))?;
     // The digest is computed here, off the async threads.
     let _ = wasm.digest();
-    Ok(Installed { name, path, wasm, manifest })
+    Ok(InstalledTool { name, path, wasm, manifest })
 }

@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{
-    BUILTIN_TOOLS, Diagnostic, KnownTools, Resume, Settings, Severity, ToolManifest,
+    BUILTIN_TOOLS, Diagnostic, KnownTools, ResumeMode, Settings, Severity, ToolManifest,
 };
 use belljar_mcp::{ListedTool, Server};
 use belljar_model::ToolSpec;
-use belljar_policy::{Rights, Shown, ToolName};
-use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm, inspect};
+use belljar_policy::{Rights, ShownText, ToolName};
+use belljar_sandbox::{
+    DescribeError, JarTool, Sandbox, ToolHints, ToolInfo, Wasm, inspect_component,
+};
 use futures::future::join_all;
 use tokio::sync::OnceCell;
 
 use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES};
-use crate::servers::{self, Servers};
-use crate::tool_files::{self, Installed, ReadError, read_bounded};
+use crate::servers::{self, McpServers};
+use crate::tool_files::{self, InstalledTool, ReadError, read_bounded};
 
 /// The code of the warning about an unpinned installed tool.
 pub const UNPINNED: &str = "unpinned-tool";
@@ -53,7 +55,7 @@ impl StockTool {
     /// # Errors
     ///
     /// The path that cannot be read, with the cause.
-    pub fn read(component: &Path, manifest: &Path) -> Result<Self, (PathBuf, ReadError)> {
+    pub fn from_files(component: &Path, manifest: &Path) -> Result<Self, (PathBuf, ReadError)> {
         let read =
             |path: &Path, most| read_bounded(path, most).map_err(|error| (path.to_owned(), error));
         let wasm = Wasm::new(read(component, MAX_COMPONENT_BYTES)?);
@@ -65,7 +67,7 @@ impl StockTool {
 
 /// The source of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ComponentOrigin {
     /// Embedded in the program.
     Stock,
     /// `tools/NAME/` in the home.
@@ -78,7 +80,7 @@ pub struct ToolComponent {
     /// The name of the directory; its settings are under `[tools.NAME]`.
     pub name: ToolName,
     /// The source of the component.
-    pub origin: Origin,
+    pub origin: ComponentOrigin,
     /// The component.
     pub wasm: Wasm,
     /// The requested rights.
@@ -98,13 +100,13 @@ pub struct ToolCatalogue {
     /// Tools that exist but are not offered, for example for lack of a pin, each with the reason.
     held: BTreeMap<ToolName, String>,
     /// The tools of MCP servers.
-    servers: Servers,
+    servers: McpServers,
     problems: Vec<Diagnostic>,
 }
 
 /// The tools of one agent.
 #[derive(Debug)]
-pub struct Offer {
+pub struct ToolOffer {
     /// The tools to advertise, ordered by name, so that the beginning of a prompt stays the same for the
     /// provider's cache.
     pub specs: Vec<(ToolName, ToolSpec)>,
@@ -113,7 +115,7 @@ pub struct Offer {
     /// Belljar's own tools that only read. Other tools' hints are unverified, so their calls are never
     /// repeated.
     pub repeatable: BTreeSet<ToolName>,
-    /// Belljar's own tools whose manifest lets an interrupted call run again ([`Resume::Replay`]).
+    /// Belljar's own tools whose manifest lets an interrupted call run again ([`ResumeMode::Replay`]).
     pub replayable: BTreeSet<ToolName>,
     /// Tools of MCP servers, outside of the jar, each with its server.
     pub remote: BTreeMap<ToolName, Arc<Server>>,
@@ -126,7 +128,7 @@ pub struct Offer {
 impl ToolCatalogue {
     /// Builds the catalogue of the built-in tools. An invalid manifest is a bug of this program and is
     /// reported as a problem.
-    pub fn stock(tools: impl IntoIterator<Item = StockTool>, settings: &Settings) -> Self {
+    pub fn from_stock(tools: impl IntoIterator<Item = StockTool>, settings: &Settings) -> Self {
         let mut catalogue = Self::default();
         for tool in tools {
             let path = PathBuf::from(format!("{}/tool.toml", tool.name));
@@ -138,10 +140,15 @@ impl ToolCatalogue {
                 }
             };
             let Ok(name) = ToolName::new(&tool.name) else {
-                catalogue.problem(&path, "bad-name", format!("`{}` is no tool name", tool.name));
+                catalogue.record_problem(
+                    &path,
+                    "bad-name",
+                    format!("`{}` is no tool name", tool.name),
+                );
                 continue;
             };
-            let component = component(name, Origin::Stock, tool.wasm, manifest, settings);
+            let component =
+                build_component(name, ComponentOrigin::Stock, tool.wasm, manifest, settings);
             // Each stock component offers one tool under the component's name, so no stock tool
             // needs a description before its use.
             catalogue.owners.insert(component.name.clone(), Arc::clone(&component));
@@ -154,36 +161,40 @@ impl ToolCatalogue {
     /// faulty tool does not stop others from loading.
     #[must_use]
     pub async fn with_home(mut self, dir: &Path, settings: &Settings, sandbox: &Sandbox) -> Self {
-        let (installed, problems) = tool_files::scan(dir, |name| self.reserved(name)).await;
+        let (installed, problems) =
+            tool_files::scan_tools(dir, |name| self.is_reserved(name)).await;
         self.problems.extend(problems);
         let mut pinned = Vec::new();
-        for Installed { name, path, wasm, manifest } in installed {
-            if manifest.resume == Resume::Replay {
+        for InstalledTool { name, path, wasm, manifest } in installed {
+            if manifest.resume == ResumeMode::Replay {
                 let message = "`resume = \"replay\"` is for belljar's own tools".to_owned();
-                self.problem(&path, "not-here", message);
+                self.record_problem(&path, "not-here", message);
                 continue;
             }
             let digest = wasm.digest().to_string();
             let pin = settings.tools.get(name.as_str()).and_then(|tool| tool.digest.clone());
             match pin {
                 Some(pin) if pin.trim_start_matches("sha256:") == digest => {
-                    pinned.push((path, component(name, Origin::Home, wasm, manifest, settings)));
+                    pinned.push((
+                        path,
+                        build_component(name, ComponentOrigin::Home, wasm, manifest, settings),
+                    ));
                 }
                 Some(_) => {
                     let why = format!("tool `{name}` is not the one that is pinned");
-                    self.hold(name, &path, "changed-tool", why, &digest);
+                    self.withhold_tool(name, &path, "changed-tool", why, &digest);
                 }
                 None => {
                     let why = format!("tool `{name}` is not pinned");
-                    self.hold(name, &path, UNPINNED, why, &digest);
+                    self.withhold_tool(name, &path, UNPINNED, why, &digest);
                 }
             }
         }
-        let described = pinned.iter().map(|(_, component)| component.infos(sandbox));
+        let described = pinned.iter().map(|(_, component)| component.describe_tools(sandbox));
         let described = join_all(described).await;
         let described: Vec<_> = described.into_iter().map(|infos| infos.cloned()).collect();
         for ((path, component), infos) in pinned.into_iter().zip(described) {
-            self.add(&path, component, infos);
+            self.add_component(&path, component, infos);
         }
         self
     }
@@ -192,24 +203,24 @@ impl ToolCatalogue {
     /// (`~/.belljar/mcp`). No server is contacted.
     #[must_use]
     pub fn with_servers(mut self, dir: &Path, settings: &Settings) -> Self {
-        self.servers = Servers::of(dir, settings);
+        self.servers = McpServers::from_settings(dir, settings);
         self.problems.append(&mut self.servers.problems);
         self
     }
 
     /// The names of tools that agent files and grants may use.
-    pub fn known(&self) -> KnownTools {
+    pub fn known_tools(&self) -> KnownTools {
         let host = BUILTIN_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
         let owned = self.owners.keys().chain(self.held.keys()).cloned();
-        KnownTools::new(owned.chain(host).chain(self.servers.names().cloned()))
+        KnownTools::new(owned.chain(host).chain(self.servers.tool_names().cloned()))
     }
 
     /// Whether the tool exists. Builds no list, because the function is called for each tool of each agent.
-    pub fn knows(&self, tool: &str) -> bool {
+    pub fn knows_tool(&self, tool: &str) -> bool {
         self.owners.contains_key(tool)
             || self.held.contains_key(tool)
             || BUILTIN_TOOLS.contains(&tool)
-            || self.servers.names().any(|name| name.as_str() == tool)
+            || self.servers.tool_names().any(|name| name.as_str() == tool)
     }
 
     /// Errors of tools and their manifests.
@@ -223,32 +234,32 @@ impl ToolCatalogue {
     }
 
     /// The component that offers a tool.
-    pub fn owner(&self, tool: &str) -> Option<&Arc<ToolComponent>> {
+    pub fn find_component(&self, tool: &str) -> Option<&Arc<ToolComponent>> {
         self.owners.get(tool)
     }
 
     /// The MCP servers of the settings.
     pub fn servers(&self) -> &[Arc<Server>] {
-        self.servers.all()
+        self.servers.list_servers()
     }
 
     /// The MCP server of a tool, with the accepted tool.
-    pub fn remote(&self, tool: &str) -> Option<(&Arc<Server>, &ListedTool)> {
-        self.servers.find(tool)
+    pub fn find_remote(&self, tool: &str) -> Option<(&Arc<Server>, &ListedTool)> {
+        self.servers.find_tool(tool)
     }
 
     /// Why an installed tool is not offered to any agent; `None` = offered or unknown.
-    pub fn withholds(&self, tool: &str) -> Option<String> {
+    pub fn withheld_reason(&self, tool: &str) -> Option<String> {
         self.held.get(tool).cloned()
     }
 
     /// The available tools that these rights permit. A tool that cannot be described is left out, with a
     /// warning.
-    pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
+    pub async fn offer_tools(&self, sandbox: &Sandbox, rights: &Rights) -> ToolOffer {
         let (mut warnings, mut left_out) = (Vec::new(), BTreeMap::new());
         let (mut specs, mut remote) = (Vec::new(), BTreeMap::new());
         let mut wanted: Vec<(&Arc<ToolComponent>, Vec<&ToolName>)> = Vec::new();
-        for (name, _) in rights.tools() {
+        for (name, _) in rights.offered_tools() {
             match self.owners.get(name) {
                 Some(owner) => match wanted.iter_mut().find(|(known, _)| Arc::ptr_eq(known, owner))
                 {
@@ -257,33 +268,35 @@ impl ToolCatalogue {
                 },
                 None if BUILTIN_TOOLS.contains(&name.as_str()) => {}
                 None => {
-                    if let Some((server, tool)) = self.servers.find(name.as_str()) {
-                        specs.push((name.clone(), servers::spec(name, tool)));
+                    if let Some((server, tool)) = self.servers.find_tool(name.as_str()) {
+                        specs.push((name.clone(), servers::tool_spec(name, tool)));
                         remote.insert(name.clone(), Arc::clone(server));
                         continue;
                     }
                     let held = self.held.get(name).cloned();
-                    warnings.push(match held.or_else(|| self.servers.lacks(name.as_str())) {
-                        Some(why) => format!("tool `{name}` is left out: {why}"),
-                        None => format!("tool `{name}` is granted, but there is no such tool"),
-                    });
+                    warnings.push(
+                        match held.or_else(|| self.servers.unavailable_reason(name.as_str())) {
+                            Some(why) => format!("tool `{name}` is left out: {why}"),
+                            None => format!("tool `{name}` is granted, but there is no such tool"),
+                        },
+                    );
                 }
             }
         }
-        let infos = join_all(wanted.iter().map(|(owner, _)| owner.infos(sandbox))).await;
+        let infos = join_all(wanted.iter().map(|(owner, _)| owner.describe_tools(sandbox))).await;
         let mut jar_tools = Vec::new();
         let (mut repeatable, mut replayable) = (BTreeSet::new(), BTreeSet::new());
         for ((owner, names), infos) in wanted.iter().zip(infos) {
             match infos {
                 Ok(infos) => {
-                    let tools = owner.take(names, infos, &mut specs, &mut warnings);
+                    let tools = owner.add_specs(names, infos, &mut specs, &mut warnings);
                     let missing = names.iter().filter(|name| !tools.contains_key(**name));
                     let why = format!("component `{}` does not offer it", owner.name);
                     left_out.extend(missing.map(|name| ((*name).clone(), why.clone())));
-                    if owner.origin == Origin::Stock {
+                    if owner.origin == ComponentOrigin::Stock {
                         let reading = tools.iter().filter(|(_, hints)| hints.read_only);
                         repeatable.extend(reading.map(|(name, _)| name.clone()));
-                        if owner.manifest.resume == Resume::Replay {
+                        if owner.manifest.resume == ResumeMode::Replay {
                             replayable.extend(tools.keys().cloned());
                         }
                     }
@@ -299,10 +312,10 @@ impl ToolCatalogue {
             }
         }
         specs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Offer { specs, jar_tools, repeatable, replayable, remote, warnings, left_out }
+        ToolOffer { specs, jar_tools, repeatable, replayable, remote, warnings, left_out }
     }
 
-    fn add(
+    fn add_component(
         &mut self,
         path: &Path,
         component: Arc<ToolComponent>,
@@ -311,17 +324,21 @@ impl ToolCatalogue {
         let infos = match infos {
             Ok(infos) => infos,
             Err(error) => {
-                self.problem(path, "bad-tool", format!("tool `{}`: {error}", component.name));
+                self.record_problem(
+                    path,
+                    "bad-tool",
+                    format!("tool `{}`: {error}", component.name),
+                );
                 return;
             }
         };
         for info in infos.iter() {
-            if self.reserved(&info.name) {
+            if self.is_reserved(&info.name) {
                 let message = format!(
                     "tool `{}` of `{}` is left out: the name is taken",
                     info.name, component.name
                 );
-                self.problem(path, "name-taken", message);
+                self.record_problem(path, "name-taken", message);
             } else {
                 self.owners.insert(info.name.clone(), Arc::clone(&component));
             }
@@ -329,52 +346,64 @@ impl ToolCatalogue {
         self.components.push(component);
     }
 
-    fn hold(&mut self, name: ToolName, path: &Path, code: &'static str, why: String, digest: &str) {
+    fn withhold_tool(
+        &mut self,
+        name: ToolName,
+        path: &Path,
+        code: &'static str,
+        why: String,
+        digest: &str,
+    ) {
         self.problems.push(Diagnostic {
             severity: Severity::Warning,
             hint: Some(format!(
                 "if you trust it, `belljar grant AGENT --tool {name}` lets an agent call it and pins \
                  `digest = \"sha256:{digest}\"` under `[tools.{name}]` in `belljar.toml`"
             )),
-            ..Diagnostic::of_file(path, code, why.clone())
+            ..Diagnostic::for_file(path, code, why.clone())
         });
         self.held.insert(name, why);
     }
 
-    fn reserved(&self, name: &ToolName) -> bool {
+    fn is_reserved(&self, name: &ToolName) -> bool {
         BUILTIN_TOOLS.contains(&name.as_str()) || self.owners.contains_key(name)
     }
 
-    fn problem(&mut self, path: &Path, code: &'static str, message: String) {
-        self.problems.push(Diagnostic::of_file(path, code, message));
+    fn record_problem(&mut self, path: &Path, code: &'static str, message: String) {
+        self.problems.push(Diagnostic::for_file(path, code, message));
     }
 }
 
 impl ToolComponent {
     /// The tools of this component, described once.
-    pub async fn infos(&self, sandbox: &Sandbox) -> Result<&Arc<[ToolInfo]>, DescribeError> {
-        let infos = self.infos.get_or_init(|| sandbox.describe(&self.wasm)).await;
+    pub async fn describe_tools(
+        &self,
+        sandbox: &Sandbox,
+    ) -> Result<&Arc<[ToolInfo]>, DescribeError> {
+        let infos = self.infos.get_or_init(|| sandbox.describe_tools(&self.wasm)).await;
         infos.as_ref().map_err(Clone::clone)
     }
 
     /// The names of imported interfaces, escaped. Computed once from all bytes; empty for an invalid
     /// component.
-    pub fn imports(&self) -> &Arc<[String]> {
+    pub fn imported_interfaces(&self) -> &Arc<[String]> {
         self.imports.get_or_init(|| {
-            let found = inspect(self.wasm.bytes()).map(|found| found.imports).unwrap_or_default();
-            let names = found.iter().map(|import| Shown::clipped(&import.name, 200).to_string());
+            let found =
+                inspect_component(self.wasm.bytes()).map(|found| found.imports).unwrap_or_default();
+            let names =
+                found.iter().map(|import| ShownText::clip_line(&import.name, 200).to_string());
             names.collect::<BTreeSet<_>>().into_iter().collect()
         })
     }
 
     /// Adds the specs of the named tools, and returns their hints.
-    fn take(
+    fn add_specs(
         &self,
         names: &[&ToolName],
         infos: &[ToolInfo],
         specs: &mut Vec<(ToolName, ToolSpec)>,
         warnings: &mut Vec<String>,
-    ) -> BTreeMap<ToolName, Hints> {
+    ) -> BTreeMap<ToolName, ToolHints> {
         let mut tools = BTreeMap::new();
         for name in names {
             let Some(info) = infos.iter().find(|info| info.name == **name) else {
@@ -392,7 +421,7 @@ impl ToolComponent {
         tools
     }
 
-    fn jar_tool(&self, tools: BTreeMap<ToolName, Hints>) -> JarTool {
+    fn jar_tool(&self, tools: BTreeMap<ToolName, ToolHints>) -> JarTool {
         JarTool {
             tools,
             wasm: self.wasm.clone(),
@@ -402,9 +431,9 @@ impl ToolComponent {
     }
 }
 
-fn component(
+fn build_component(
     name: ToolName,
-    origin: Origin,
+    origin: ComponentOrigin,
     wasm: Wasm,
     manifest: ToolManifest,
     settings: &Settings,

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use belljar_sandbox::{Before, Digest, Original};
+use belljar_sandbox::{ChangeOrigin, Digest, OriginalState};
 use serde::{Deserialize, Serialize};
 
 use crate::ChangesError;
-use crate::journal::Entry;
+use crate::journal::ApplyEntry;
 use crate::paths::AnyPath;
 
 /// Seconds since 1970, and the nanoseconds after them.
@@ -16,7 +16,7 @@ type Time = (i64, u32);
 
 /// The state of a file that the agent began with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Was {
+pub(crate) struct RecordedOriginal {
     /// The path before all steps.
     pub(crate) place: AnyPath,
     identity: (u64, u64),
@@ -35,18 +35,18 @@ pub(crate) struct Was {
     pub(crate) base: bool,
 }
 
-impl Was {
-    pub(crate) fn new(place: PathBuf, original: &Original, same: bool, base: bool) -> Self {
+impl RecordedOriginal {
+    pub(crate) fn new(place: PathBuf, original: &OriginalState, same: bool, base: bool) -> Self {
         Self {
             place: AnyPath(place),
             identity: original.identity,
             size: original.size,
-            modified: written(original.modified),
-            changed: written(original.changed),
+            modified: to_time(original.modified),
+            changed: to_time(original.changed),
             mode: original.mode,
             directory: original.directory,
             link: original.link,
-            hidden: original.hidden.map(written),
+            hidden: original.hidden.map(to_time),
             links: original.links,
             digest: original.digest.map(|digest| digest.to_string()),
             same,
@@ -55,33 +55,33 @@ impl Was {
     }
 
     /// The state for the overlay. `same` = the file has not changed since.
-    pub(crate) fn before(
+    pub(crate) fn to_before(
         &self,
-        entry: &Entry,
+        entry: &ApplyEntry,
         at: usize,
         same: bool,
-    ) -> Result<Before, ChangesError> {
-        let original = Original {
+    ) -> Result<ChangeOrigin, ChangesError> {
+        let original = OriginalState {
             identity: self.identity,
             size: self.size,
-            modified: read(self.modified),
-            changed: read(self.changed),
+            modified: from_time(self.modified),
+            changed: from_time(self.changed),
             mode: self.mode,
             directory: self.directory,
             link: self.link,
-            hidden: self.hidden.map(read),
+            hidden: self.hidden.map(from_time),
             links: self.links,
             digest: self.digest.as_deref().and_then(Digest::from_hex),
         };
-        let from = entry.base(at);
-        let open = || File::open(&from).map_err(ChangesError::io("open", &from));
+        let from = entry.base_path(at);
+        let open = || File::open(&from).map_err(ChangesError::from_io("open", &from));
         let base = self.base.then(open).transpose()?;
         let same = same && self.same;
-        Ok(Before { place: self.place.0.clone(), original: Some(original), same, base })
+        Ok(ChangeOrigin { place: self.place.0.clone(), original: Some(original), same, base })
     }
 }
 
-fn written(time: SystemTime) -> Time {
+fn to_time(time: SystemTime) -> Time {
     let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => (seconds(since.as_secs()), since.subsec_nanos()),
@@ -95,7 +95,7 @@ fn written(time: SystemTime) -> Time {
     }
 }
 
-fn read((seconds, nanoseconds): Time) -> SystemTime {
+fn from_time((seconds, nanoseconds): Time) -> SystemTime {
     let whole = Duration::from_secs(seconds.unsigned_abs());
     let epoch = SystemTime::UNIX_EPOCH;
     let begun = if seconds < 0 { epoch.checked_sub(whole) } else { epoch.checked_add(whole) };
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn times_are_read_as_they_were_written_before_1970_too() {
         for time in [(0, 0), (1, 1), (-1, 0), (-1, 999_999_999), (-2, 1), (1_700_000_000, 5)] {
-            assert_eq!(written(read(time)), time);
+            assert_eq!(to_time(from_time(time)), time);
         }
     }
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use belljar_policy::ShownPath as _;
-use belljar_sandbox::{Original, Overlay};
+use belljar_sandbox::{OriginalState, Overlay};
 use belljar_work::StopSignal;
 use serde::{Serialize, Serializer};
 
 use crate::diff::MAX_STEPS;
-use crate::text::{self, Clash};
+use crate::text::{self, MergeClash};
 use crate::workspace::Workspace;
-use crate::{ChangesError, Selection, content, later, patch, paths};
+use crate::{ChangesError, PathSelection, content, later, patch, paths};
 
 /// One change of an overlay: to a file, a link, or a directory without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,10 +25,10 @@ pub struct FileChange {
     #[serde(flatten)]
     pub kind: FileDifference,
     /// The kind of the present file, or of the deleted one.
-    pub node: Node,
+    pub node: NodeKind,
     /// Whether the file is not text or is larger than [`crate::MAX_TEXT`], so that lines cannot be counted.
     pub binary: bool,
-    /// Whether the lines were counted, if there are any: see [`Changes::count`].
+    /// Whether the lines were counted, if there are any: see [`Changes::count_lines`].
     pub counted: bool,
     /// Whether all lines between the first and the last difference count as replaced, because a comparison
     /// would take too long.
@@ -48,7 +48,7 @@ pub struct FileChange {
     /// Why other programs would run or read the file later, as a text for a person.
     pub runs_later: Option<&'static str>,
     /// Why the change cannot be applied.
-    pub conflict: Option<Conflict>,
+    pub conflict: Option<ChangeConflict>,
     /// Whether the workspace's file changed too, and both changes merge.
     pub merges: bool,
     /// The path of the renamed or deleted directory that contains this file; both changes are applied
@@ -62,7 +62,7 @@ pub struct FileChange {
     #[serde(skip)]
     pub(crate) place: PathBuf,
     #[serde(skip)]
-    pub(crate) original: Option<Original>,
+    pub(crate) original: Option<OriginalState>,
 }
 
 /// The kind of difference.
@@ -90,7 +90,7 @@ pub enum FileDifference {
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Node {
+pub enum NodeKind {
     /// A regular file.
     File,
     /// A directory.
@@ -103,7 +103,7 @@ pub enum Node {
 
 /// Why a change is not applied, so that the workspace stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Conflict {
+pub enum ChangeConflict {
     /// The workspace's file changed too, and the changes do not merge.
     Changed,
     /// The workspace's file was deleted.
@@ -128,7 +128,7 @@ pub enum Conflict {
 
 /// The size of a set of changes. Displays as `3 files changed (+41 -7)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Stat {
+pub struct ChangeStat {
     /// Files and links. Directories are not counted.
     pub files: usize,
     /// New lines.
@@ -136,7 +136,7 @@ pub struct Stat {
     /// Removed lines.
     pub removed: u64,
     /// Changes that other programs would run or read, directories included: as many as listed by
-    /// [`Changes::told`].
+    /// [`Changes::listed_changes`].
     pub run_later: usize,
     /// Files of source code, which the next build or test run executes, whatever their names.
     pub code: usize,
@@ -150,7 +150,7 @@ impl FileChange {
     /// Whether the file is source code for a build or a test run, and is not deleted. Files that run later by
     /// themselves are counted separately.
     pub fn is_code(&self) -> bool {
-        let stays = self.kind != FileDifference::Deleted && self.node == Node::File;
+        let stays = self.kind != FileDifference::Deleted && self.node == NodeKind::File;
         stays && self.runs_later.is_none() && later::is_code(&self.path)
     }
 }
@@ -186,19 +186,19 @@ impl Changes {
 
     /// The selected changes.
     #[must_use]
-    pub fn only(&self, selection: &Selection) -> Self {
+    pub fn select_changes(&self, selection: &PathSelection) -> Self {
         let mut only = self.clone();
-        only.files.retain(|file| selection.takes(&file.path));
+        only.files.retain(|file| selection.includes_path(&file.path));
         only
     }
 
-    /// Counts the lines of all changes like [`Self::count`].
+    /// Counts the lines of all changes like [`Self::count_lines`].
     ///
     /// # Errors
     ///
-    /// Those of [`Self::count`].
-    pub fn counted(mut self) -> Result<Self, ChangesError> {
-        self.count(|_| true)?;
+    /// Those of [`Self::count_lines`].
+    pub fn with_line_counts(mut self) -> Result<Self, ChangesError> {
+        self.count_lines(|_| true)?;
         Ok(self)
     }
 
@@ -208,8 +208,8 @@ impl Changes {
     /// # Errors
     ///
     /// A file cannot be read, or the signal is raised.
-    pub fn count(&mut self, of: impl Fn(&FileChange) -> bool) -> Result<(), ChangesError> {
-        let part = self.stop.within(COUNT_TIME);
+    pub fn count_lines(&mut self, of: impl Fn(&FileChange) -> bool) -> Result<(), ChangesError> {
+        let part = self.stop.with_part_timeout(COUNT_TIME);
         let mut steps = COUNT_STEPS;
         for file in &mut self.files {
             if file.counted || !of(file) {
@@ -218,19 +218,19 @@ impl Changes {
             if part.is_raised() {
                 break;
             }
-            match content::count(&self.overlay, &self.workspace, file, &mut steps, &part) {
+            match content::count_lines(&self.overlay, &self.workspace, file, &mut steps, &part) {
                 Err(ChangesError::Stopped(_)) => break,
                 counted => counted?,
             }
         }
-        Ok(self.stop.check()?)
+        Ok(self.stop.check_raised()?)
     }
 
     /// The size of all changes.
-    pub fn stat(&self) -> Stat {
-        let mut stat = Stat::default();
+    pub fn change_stat(&self) -> ChangeStat {
+        let mut stat = ChangeStat::default();
         for file in &self.files {
-            let counts = file.node != Node::Directory;
+            let counts = file.node != NodeKind::Directory;
             stat.files += usize::from(counts);
             stat.added += file.added;
             stat.removed += file.removed;
@@ -238,17 +238,17 @@ impl Changes {
             stat.conflicts += usize::from(file.conflict.is_some());
             stat.uncounted += usize::from(counts && !file.counted);
         }
-        stat.run_later = self.told().filter(|file| file.runs_later.is_some()).count();
+        stat.run_later = self.listed_changes().filter(|file| file.runs_later.is_some()).count();
         stat
     }
 
     /// The changes to list one by one: a new directory with content is left out, because its content is
     /// listed.
-    pub fn told(&self) -> impl Iterator<Item = &FileChange> {
+    pub fn listed_changes(&self) -> impl Iterator<Item = &FileChange> {
         let next = self.files.iter().skip(1).map(Some).chain([None]);
         let told = |(file, next): &(&FileChange, Option<&FileChange>)| {
             let below = next.is_some_and(|next| next.path.starts_with(&file.path));
-            !(below && file.node == Node::Directory && file.kind == FileDifference::Added)
+            !(below && file.node == NodeKind::Directory && file.kind == FileDifference::Added)
         };
         self.files.iter().zip(next).filter(told).map(|(file, _)| file)
     }
@@ -260,20 +260,20 @@ impl Changes {
     /// # Errors
     ///
     /// A file cannot be read, or `out` cannot be written.
-    pub fn patch(&self, out: &mut impl Write) -> Result<(), ChangesError> {
+    pub fn write_patch(&self, out: &mut impl Write) -> Result<(), ChangesError> {
         self.patch_in(Path::new(""), out)
     }
 
-    /// Writes a patch like [`Self::patch`], with paths below `prefix`, the workspace's path in its
+    /// Writes a patch like [`Self::write_patch`], with paths below `prefix`, the workspace's path in its
     /// repository: git resolves a patch from the top of the repository, wherever it is started.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::patch`].
+    /// Those of [`Self::write_patch`].
     pub fn patch_in(&self, prefix: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
         for file in self.files.iter().filter(|file| !is_gits(&file.path)) {
-            self.stop.check()?;
-            patch::write(self, file, prefix, out)?;
+            self.stop.check_raised()?;
+            patch::write_change(self, file, prefix, out)?;
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Changes {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::patch`].
+    /// Those of [`Self::write_patch`].
     pub fn patch_of_git(&self, out: &mut impl Write) -> Result<(), ChangesError> {
         let files = self.files.iter().filter(|file| is_gits(&file.path));
         files.into_iter().try_for_each(|file| self.patch_of(file, out))
@@ -300,13 +300,13 @@ impl Changes {
     ///
     /// A file cannot be read.
     pub fn texts_of(&self, file: &FileChange) -> Result<Option<Sides>, ChangesError> {
-        if file.node != Node::File || file.binary {
+        if file.node != NodeKind::File || file.binary {
             return Ok(None);
         }
-        self.stop.check()?;
-        let before = content::before(&self.overlay, &self.workspace, file)?.is_some();
-        let after = content::after(&self.overlay, file)?.is_some();
-        let texts = content::contents(&self.overlay, &self.workspace, file)?.texts;
+        self.stop.check_raised()?;
+        let before = content::open_original(&self.overlay, &self.workspace, file)?.is_some();
+        let after = content::open_result(&self.overlay, file)?.is_some();
+        let texts = content::read_contents(&self.overlay, &self.workspace, file)?.texts;
         let text = |there: bool, bytes: Vec<u8>| match there {
             true => String::from_utf8(bytes).map(Some),
             false => Ok(None),
@@ -318,10 +318,10 @@ impl Changes {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::patch`].
+    /// Those of [`Self::write_patch`].
     pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
-        self.stop.check()?;
-        patch::write(self, file, Path::new(""), out)
+        self.stop.check_raised()?;
+        patch::write_change(self, file, Path::new(""), out)
     }
 }
 
@@ -332,13 +332,13 @@ impl Changes {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub fn clashes(&self, file: &FileChange) -> Result<Vec<Clash>, ChangesError> {
-        if file.conflict != Some(Conflict::Changed) {
+    pub fn find_clashes(&self, file: &FileChange) -> Result<Vec<MergeClash>, ChangesError> {
+        if file.conflict != Some(ChangeConflict::Changed) {
             return Ok(Vec::new());
         }
-        let versions = content::versions(&self.overlay, &self.workspace, file)?;
+        let versions = content::read_versions(&self.overlay, &self.workspace, file)?;
         let Some([base, ours, theirs]) = versions else { return Ok(Vec::new()) };
-        Ok(text::clashes(&base, &ours, &theirs, &self.stop)?)
+        Ok(text::find_clashes(&base, &ours, &theirs, &self.stop)?)
     }
 }
 
@@ -350,7 +350,7 @@ impl Serialize for Changes {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
         let mut all = to.serialize_struct("Changes", 2)?;
-        all.serialize_field("stat", &self.stat())?;
+        all.serialize_field("stat", &self.change_stat())?;
         all.serialize_field("files", &self.files)?;
         all.end()
     }
@@ -362,7 +362,7 @@ impl fmt::Debug for Changes {
     }
 }
 
-impl fmt::Display for Stat {
+impl fmt::Display for ChangeStat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files = if self.files == 1 { "file" } else { "files" };
         write!(f, "{} {files} changed", self.files)?;
@@ -374,7 +374,7 @@ impl fmt::Display for Stat {
     }
 }
 
-impl fmt::Display for Conflict {
+impl fmt::Display for ChangeConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed => f.write_str("it changed in the workspace too, and both do not merge"),
@@ -383,10 +383,10 @@ impl fmt::Display for Conflict {
             Self::InTheWay => f.write_str("something else has its place in the workspace"),
             Self::OtherKind => f.write_str("it is something else in the workspace by now"),
             Self::NewInside(path) => {
-                write!(f, "the agent has not seen `{}` as it is in the workspace", path.shown())
+                write!(f, "the agent has not seen `{}` as it is in the workspace", path.to_shown())
             }
             Self::Needs(path) => {
-                write!(f, "it needs the change of `{}`, which is left", path.shown())
+                write!(f, "it needs the change of `{}`, which is left", path.to_shown())
             }
             Self::Protected => {
                 f.write_str("its name decides about rights: only a person writes it")
@@ -397,7 +397,7 @@ impl fmt::Display for Conflict {
     }
 }
 
-impl Serialize for Conflict {
+impl Serialize for ChangeConflict {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }

@@ -4,85 +4,89 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use belljar_sandbox::{Digest, Original, Overlay};
+use belljar_sandbox::{Digest, OriginalState, Overlay};
 use belljar_work::StopSignal;
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use crate::change::{Conflict, FileChange, FileDifference, Node};
-use crate::diff::{MAX_STEPS, Meter};
+use crate::change::{ChangeConflict, FileChange, FileDifference, NodeKind};
+use crate::diff::{MAX_STEPS, StepMeter};
 use crate::workspace::Workspace;
 use crate::{ChangesError, text};
 
 /// Both contents of a file.
-pub(crate) struct Contents {
+pub(crate) struct TextPair {
     /// Both versions as texts; `None` = not text, or too large.
     pub(crate) texts: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 /// Opens the content before a change. If the workspace's file changed too, opens the agent's original, if
 /// known.
-pub(crate) fn before(
+pub(crate) fn open_original(
     overlay: &Overlay,
     workspace: &Workspace,
     file: &FileChange,
 ) -> Result<Option<File>, ChangesError> {
     let Some(below) = &file.below else { return Ok(None) };
-    if (file.merges || file.conflict == Some(Conflict::Changed))
-        && let Some(base) = base(overlay, file.original.as_ref())
+    if (file.merges || file.conflict == Some(ChangeConflict::Changed))
+        && let Some(base) = open_base(overlay, file.original.as_ref())
     {
         return Ok(Some(base));
     }
-    match workspace.open(below) {
+    match workspace.open_file(below) {
         Ok((file, _)) => Ok(Some(file)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP) => Ok(None),
-        Err(errno) => Err(ChangesError::io("open", below)(errno)),
+        Err(errno) => Err(ChangesError::from_io("open", below)(errno)),
     }
 }
 
 /// Opens the content after a change.
-pub(crate) fn after(overlay: &Overlay, file: &FileChange) -> Result<Option<File>, ChangesError> {
+pub(crate) fn open_result(
+    overlay: &Overlay,
+    file: &FileChange,
+) -> Result<Option<File>, ChangesError> {
     match file.kind {
         FileDifference::Deleted => Ok(None),
         FileDifference::Added
         | FileDifference::Modified
         | FileDifference::Renamed { .. }
-        | FileDifference::Mode => {
-            overlay.open_file(&file.path).map(Some).map_err(ChangesError::io("open", &file.path))
-        }
+        | FileDifference::Mode => overlay
+            .open_file(&file.path)
+            .map(Some)
+            .map_err(ChangesError::from_io("open", &file.path)),
     }
 }
 
-pub(crate) fn contents(
+pub(crate) fn read_contents(
     overlay: &Overlay,
     workspace: &Workspace,
     file: &FileChange,
-) -> Result<Contents, ChangesError> {
-    let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
-    let (before, after) = (before(overlay, workspace, file)?, after(overlay, file)?);
+) -> Result<TextPair, ChangesError> {
+    let failed = |error: io::Error| ChangesError::from_io("read", &file.path)(error);
+    let (before, after) = (open_original(overlay, workspace, file)?, open_result(overlay, file)?);
     let text = |file: Option<File>| file.map_or(Ok(Some(Vec::new())), read_text);
     let texts = text(before).and_then(|before| Ok(before.zip(text(after)?))).map_err(failed)?;
-    Ok(Contents { texts })
+    Ok(TextPair { texts })
 }
 
-fn base(overlay: &Overlay, original: Option<&Original>) -> Option<File> {
-    overlay.base(&original?.digest?).ok()
+fn open_base(overlay: &Overlay, original: Option<&OriginalState>) -> Option<File> {
+    overlay.open_base(&original?.digest?).ok()
 }
 
 /// The merge of both versions, if possible.
-pub(crate) fn merged(
+pub(crate) fn merge_versions(
     overlay: &Overlay,
     workspace: &Workspace,
     file: &FileChange,
     stop: &StopSignal,
 ) -> Result<Option<Vec<u8>>, ChangesError> {
-    let versions = versions(overlay, workspace, file)?;
+    let versions = read_versions(overlay, workspace, file)?;
     let Some([base, ours, theirs]) = versions else { return Ok(None) };
-    Ok(text::merge(&base, &ours, &theirs, stop)?)
+    Ok(text::merge_texts(&base, &ours, &theirs, stop)?)
 }
 
 /// Counts the lines of a change with at most `steps`, and subtracts the used steps.
-pub(crate) fn count(
+pub(crate) fn count_lines(
     overlay: &Overlay,
     workspace: &Workspace,
     file: &mut FileChange,
@@ -91,18 +95,18 @@ pub(crate) fn count(
 ) -> Result<(), ChangesError> {
     let has_lines = match &file.kind {
         FileDifference::Renamed { modified: false, .. } | FileDifference::Mode => false,
-        FileDifference::Deleted => file.node == Node::File,
+        FileDifference::Deleted => file.node == NodeKind::File,
         FileDifference::Added | FileDifference::Modified | FileDifference::Renamed { .. } => {
-            file.node != Node::Directory
+            file.node != NodeKind::Directory
         }
     };
     if has_lines {
-        match contents(overlay, workspace, file)?.texts {
+        match read_contents(overlay, workspace, file)?.texts {
             Some((before, after)) => {
                 let most = MAX_STEPS.min(*steps);
-                let mut meter = Meter::of(most, stop);
-                let counted = text::count(&before, &after, &mut meter)?;
-                *steps -= most - meter.left();
+                let mut meter = StepMeter::with_steps(most, stop);
+                let counted = text::count_differences(&before, &after, &mut meter)?;
+                *steps -= most - meter.steps_left();
                 (file.added, file.removed) = (counted.added, counted.removed);
                 file.replaced = counted.is_coarse;
             }
@@ -115,17 +119,18 @@ pub(crate) fn count(
 
 /// Three versions of a text: the agent's original, the workspace's and the agent's; `None` = a version is
 /// unknown, or not text.
-pub(crate) fn versions(
+pub(crate) fn read_versions(
     overlay: &Overlay,
     workspace: &Workspace,
     file: &FileChange,
 ) -> Result<Option<[Vec<u8>; 3]>, ChangesError> {
-    let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
-    let (Some(below), Some(base)) = (&file.below, base(overlay, file.original.as_ref())) else {
+    let failed = |error: io::Error| ChangesError::from_io("read", &file.path)(error);
+    let (Some(below), Some(base)) = (&file.below, open_base(overlay, file.original.as_ref()))
+    else {
         return Ok(None);
     };
-    let Ok((ours, _)) = workspace.open(below) else { return Ok(None) };
-    let Some(theirs) = after(overlay, file)? else { return Ok(None) };
+    let Ok((ours, _)) = workspace.open_file(below) else { return Ok(None) };
+    let Some(theirs) = open_result(overlay, file)? else { return Ok(None) };
     let mut texts = Vec::new();
     for file in [base, ours, theirs] {
         match read_text(file).map_err(failed)? {
@@ -153,8 +158,8 @@ pub(crate) fn digest_until(
     let mut sum = Sha256::new();
     let mut part = vec![0; 64 << 10];
     loop {
-        stop.check()?;
-        match file.read(&mut part).map_err(ChangesError::io("read", path))? {
+        stop.check_raised()?;
+        match file.read(&mut part).map_err(ChangesError::from_io("read", path))? {
             0 => return Ok(Digest::from_bytes(sum.finalize().into())),
             read => sum.update(part.get(..read).unwrap_or_default()),
         }
@@ -162,7 +167,7 @@ pub(crate) fn digest_until(
 }
 
 /// The SHA-256 of a file.
-pub(crate) fn digest(mut file: &File) -> io::Result<Digest> {
+pub(crate) fn file_digest(mut file: &File) -> io::Result<Digest> {
     let mut sum = Sha256::new();
     let mut part = vec![0; 64 << 10];
     loop {

@@ -38,7 +38,7 @@ pub(crate) struct Hunk {
 
 /// The result of a comparison.
 #[derive(Debug, Default)]
-pub(crate) struct Compared {
+pub(crate) struct LineComparison {
     pub(crate) hunks: Vec<Hunk>,
     /// Whether a bound was reached, so that some equal lines count as replaced.
     pub(crate) is_coarse: bool,
@@ -46,32 +46,32 @@ pub(crate) struct Compared {
 
 /// The remaining steps, and the signal that stops the work.
 #[derive(Debug)]
-pub(crate) struct Meter<'a> {
+pub(crate) struct StepMeter<'a> {
     left: u64,
     unlooked: u64,
     stop: &'a StopSignal,
 }
 
-impl<'a> Meter<'a> {
+impl<'a> StepMeter<'a> {
     /// The steps of one comparison.
     pub(crate) fn new(stop: &'a StopSignal) -> Self {
-        Self::of(MAX_STEPS, stop)
+        Self::with_steps(MAX_STEPS, stop)
     }
 
-    pub(crate) fn of(steps: u64, stop: &'a StopSignal) -> Self {
+    pub(crate) fn with_steps(steps: u64, stop: &'a StopSignal) -> Self {
         Self { left: steps, unlooked: 0, stop }
     }
 
-    pub(crate) fn left(&self) -> u64 {
+    pub(crate) fn steps_left(&self) -> u64 {
         self.left
     }
 
     /// Uses steps. `false` = too few are left.
-    fn spend(&mut self, steps: u64) -> Result<bool, WorkStopped> {
+    fn spend_steps(&mut self, steps: u64) -> Result<bool, WorkStopped> {
         self.unlooked = self.unlooked.saturating_add(steps);
         if self.unlooked >= LOOK_EVERY {
             self.unlooked = 0;
-            self.stop.check()?;
+            self.stop.check_raised()?;
         }
         let enough = self.left >= steps;
         self.left = self.left.saturating_sub(steps);
@@ -80,37 +80,37 @@ impl<'a> Meter<'a> {
 }
 
 /// The lines of a text, addressed by number.
-pub(crate) struct Lines<'a> {
+pub(crate) struct TextLines<'a> {
     text: &'a [u8],
     /// The start of each line, and the end of the last.
     starts: Vec<u32>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     /// Splits a text of at most 4 GiB: see [`crate::MAX_TEXT`].
     pub(crate) fn new(text: &'a [u8]) -> Self {
         let mut starts = vec![0];
         let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        starts.extend(ends.map(|(at, _)| offset(at + 1)));
+        starts.extend(ends.map(|(at, _)| to_offset(at + 1)));
         if text.last().is_some_and(|byte| *byte != b'\n') {
-            starts.push(offset(text.len()));
+            starts.push(to_offset(text.len()));
         }
         Self { text, starts }
     }
 
-    pub(crate) fn count(&self) -> u32 {
-        offset(self.starts.len() - 1)
+    pub(crate) fn line_count(&self) -> u32 {
+        to_offset(self.starts.len() - 1)
     }
 
     /// The text of these lines.
-    pub(crate) fn part(&self, lines: Range<u32>) -> &'a [u8] {
+    pub(crate) fn lines_text(&self, lines: Range<u32>) -> &'a [u8] {
         let at = |line: u32| self.starts.get(line as usize).or(self.starts.last());
         let (start, end) = (at(lines.start), at(lines.end));
         let bytes = start.zip(end).map(|(start, end)| *start as usize..*end as usize);
         bytes.and_then(|bytes| self.text.get(bytes)).unwrap_or_default()
     }
 
-    fn each(&self) -> impl Iterator<Item = &'a [u8]> {
+    fn each_line(&self) -> impl Iterator<Item = &'a [u8]> {
         let ends = self.starts.get(1..).unwrap_or_default();
         self.starts
             .iter()
@@ -119,14 +119,14 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn offset(at: usize) -> u32 {
+fn to_offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// The number of lines in a text.
 pub(crate) fn count_lines(text: &[u8]) -> u32 {
     let whole = text.iter().filter(|byte| **byte == b'\n').count();
-    offset(whole + usize::from(text.last().is_some_and(|byte| *byte != b'\n')))
+    to_offset(whole + usize::from(text.last().is_some_and(|byte| *byte != b'\n')))
 }
 
 /// Compares two texts by lines.
@@ -134,37 +134,37 @@ pub(crate) fn count_lines(text: &[u8]) -> u32 {
 /// # Errors
 ///
 /// The signal is raised.
-pub(crate) fn compare(
+pub(crate) fn compare_lines(
     before: &[u8],
     after: &[u8],
-    meter: &mut Meter<'_>,
-) -> Result<Compared, WorkStopped> {
-    meter.stop.check()?;
+    meter: &mut StepMeter<'_>,
+) -> Result<LineComparison, WorkStopped> {
+    meter.stop.check_raised()?;
     let lead = common_lead(before, after);
-    let trail = common_trail(rest(before, lead, 0), rest(after, lead, 0));
-    let (old, new) = (rest(before, lead, trail), rest(after, lead, trail));
+    let trail = common_trail(text_between(before, lead, 0), text_between(after, lead, 0));
+    let (old, new) = (text_between(before, lead, trail), text_between(after, lead, trail));
     let begin = count_lines(before.get(..lead).unwrap_or_default());
     let (removed, added) = (count_lines(old), count_lines(new));
     if removed == 0 && added == 0 {
-        return Ok(Compared::default());
+        return Ok(LineComparison::default());
     }
     let whole = |is_coarse| {
         let (before, after) = (begin..begin + removed, begin..begin + added);
-        Ok(Compared { hunks: vec![Hunk { before, after }], is_coarse })
+        Ok(LineComparison { hunks: vec![Hunk { before, after }], is_coarse })
     };
     if removed == 0 || added == 0 {
         return whole(false);
     }
-    if removed.max(added) as usize > MAX_LINES || !meter.spend(u64::from(removed + added))? {
+    if removed.max(added) as usize > MAX_LINES || !meter.spend_steps(u64::from(removed + added))? {
         return whole(true);
     }
-    let mut search = Search::new(old, new, meter);
-    search.run()?;
+    let mut search = LineSearch::new(old, new, meter);
+    search.run_search()?;
     let is_coarse = search.is_coarse;
-    Ok(Compared { hunks: hunks(&search.changed, begin), is_coarse })
+    Ok(LineComparison { hunks: hunks_from_marks(&search.changed, begin), is_coarse })
 }
 
-fn rest(text: &[u8], lead: usize, trail: usize) -> &[u8] {
+fn text_between(text: &[u8], lead: usize, trail: usize) -> &[u8] {
     text.get(lead..text.len().saturating_sub(trail)).unwrap_or_default()
 }
 
@@ -193,7 +193,7 @@ fn common_trail(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// The marked lines, as ranges.
-fn hunks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
+fn hunks_from_marks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
     let run = |marks: &[bool], from: usize| {
         let rest = marks.get(from..).unwrap_or_default();
         from + rest.iter().take_while(|mark| **mark).count()
@@ -205,7 +205,7 @@ fn hunks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
             (old, now) = (old + 1, now + 1);
             continue;
         }
-        let range = |from: usize, to: usize| begin + offset(from)..begin + offset(to);
+        let range = |from: usize, to: usize| begin + to_offset(from)..begin + to_offset(to);
         hunks.push(Hunk { before: range(old, old_end), after: range(now, now_end) });
         (old, now) = (old_end, now_end);
     }
@@ -214,55 +214,55 @@ fn hunks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
 
 /// A box that is not compared yet: a range of lines of each side.
 #[derive(Debug, Clone)]
-struct Part {
+struct CompareBox {
     old: Range<usize>,
     new: Range<usize>,
 }
 
-impl Part {
+impl CompareBox {
     fn is_flat(&self) -> bool {
         self.old.is_empty() || self.new.is_empty()
     }
 
-    fn lines(&self) -> u64 {
+    fn line_count(&self) -> u64 {
         (self.old.len() + self.new.len()) as u64
     }
 }
 
 /// The count of a line in a box, and its last position, on each side.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct LineOccurrences {
     times: [u32; 2],
     last: [usize; 2],
 }
 
 /// The lines that occur in both texts, as numbers.
-struct Side {
+struct SharedLines {
     numbers: Vec<u32>,
     /// The position of each line in the text.
     places: Vec<u32>,
 }
 
-struct Search<'a, 'b> {
-    old: Side,
-    new: Side,
+struct LineSearch<'a, 'b> {
+    old: SharedLines,
+    new: SharedLines,
     /// Whether a line of each side has no partner.
     changed: [Vec<bool>; 2],
     /// The counts in the current box, by line number.
-    seen: Vec<Seen>,
+    seen: Vec<LineOccurrences>,
     is_coarse: bool,
-    meter: &'b mut Meter<'a>,
+    meter: &'b mut StepMeter<'a>,
 }
 
-impl<'a, 'b> Search<'a, 'b> {
-    fn new(old: &[u8], new: &[u8], meter: &'b mut Meter<'a>) -> Self {
+impl<'a, 'b> LineSearch<'a, 'b> {
+    fn new(old: &[u8], new: &[u8], meter: &'b mut StepMeter<'a>) -> Self {
         let mut known: HashMap<&[u8], u32> = HashMap::new();
         let mut is_there: Vec<[bool; 2]> = Vec::new();
-        let texts = [Lines::new(old), Lines::new(new)];
+        let texts = [TextLines::new(old), TextLines::new(new)];
         let numbered = [0, 1].map(|side: usize| {
             let Some(lines) = texts.get(side) else { return Vec::new() };
             let number = |line| {
-                let number = *known.entry(line).or_insert(offset(is_there.len()));
+                let number = *known.entry(line).or_insert(to_offset(is_there.len()));
                 if number as usize == is_there.len() {
                     is_there.push([false; 2]);
                 }
@@ -270,41 +270,41 @@ impl<'a, 'b> Search<'a, 'b> {
                 sides.and_then(|sides| sides.get_mut(side)).into_iter().for_each(|it| *it = true);
                 number
             };
-            lines.each().map(number).collect::<Vec<u32>>()
+            lines.each_line().map(number).collect::<Vec<u32>>()
         });
         let in_both = |number: u32| is_there.get(number as usize) == Some(&[true; 2]);
         let changed = |all: &Vec<u32>| all.iter().map(|number| !in_both(*number)).collect();
         let side = |all: &Vec<u32>| {
             let shared = all.iter().enumerate().filter(|(_, number)| in_both(**number));
-            let (places, numbers) = shared.map(|(at, number)| (offset(at), *number)).unzip();
-            Side { numbers, places }
+            let (places, numbers) = shared.map(|(at, number)| (to_offset(at), *number)).unzip();
+            SharedLines { numbers, places }
         };
         let [old, new] = &numbered;
         Self {
             changed: [changed(old), changed(new)],
             old: side(old),
             new: side(new),
-            seen: vec![Seen::default(); is_there.len()],
+            seen: vec![LineOccurrences::default(); is_there.len()],
             is_coarse: false,
             meter,
         }
     }
 
-    fn run(&mut self) -> Result<(), WorkStopped> {
-        let all = Part { old: 0..self.old.numbers.len(), new: 0..self.new.numbers.len() };
+    fn run_search(&mut self) -> Result<(), WorkStopped> {
+        let all = CompareBox { old: 0..self.old.numbers.len(), new: 0..self.new.numbers.len() };
         let mut open = vec![all];
         while let Some(part) = open.pop() {
-            let part = self.trimmed(part);
+            let part = self.trim_box(part);
             if part.is_flat() {
-                self.mark(&part);
-            } else if !self.meter.spend(part.lines())? {
+                self.mark_box(&part);
+            } else if !self.meter.spend_steps(part.line_count())? {
                 self.give_up(&part);
             } else {
-                let anchors = self.anchors(&part);
+                let anchors = self.find_anchors(&part);
                 if anchors.is_empty() {
-                    self.greedy(part)?;
+                    self.compare_greedily(part)?;
                 } else {
-                    split(&part, &anchors, &mut open);
+                    split_at_anchors(&part, &anchors, &mut open);
                 }
             }
         }
@@ -312,7 +312,7 @@ impl<'a, 'b> Search<'a, 'b> {
     }
 
     /// A box without its common lines at the beginning and the end.
-    fn trimmed(&self, Part { mut old, mut new }: Part) -> Part {
+    fn trim_box(&self, CompareBox { mut old, mut new }: CompareBox) -> CompareBox {
         let is_same = |one: usize, other: usize| {
             self.old.numbers.get(one).is_some_and(|it| self.new.numbers.get(other) == Some(it))
         };
@@ -322,23 +322,23 @@ impl<'a, 'b> Search<'a, 'b> {
         while !old.is_empty() && !new.is_empty() && is_same(old.end - 1, new.end - 1) {
             (old.end, new.end) = (old.end - 1, new.end - 1);
         }
-        Part { old, new }
+        CompareBox { old, new }
     }
 
     /// Marks all lines of a box as having no partner.
-    fn mark(&mut self, part: &Part) {
+    fn mark_box(&mut self, part: &CompareBox) {
         let [gone, new] = &mut self.changed;
-        part.old.clone().for_each(|at| mark(gone, &self.old, at));
-        part.new.clone().for_each(|at| mark(new, &self.new, at));
+        part.old.clone().for_each(|at| mark_line(gone, &self.old, at));
+        part.new.clone().for_each(|at| mark_line(new, &self.new, at));
     }
 
-    fn give_up(&mut self, part: &Part) {
+    fn give_up(&mut self, part: &CompareBox) {
         self.is_coarse = true;
-        self.mark(part);
+        self.mark_box(part);
     }
 
     /// The lines that are unique on both sides of a box, as far as their order agrees.
-    fn anchors(&mut self, part: &Part) -> Vec<(usize, usize)> {
+    fn find_anchors(&mut self, part: &CompareBox) -> Vec<(usize, usize)> {
         let sides = [(&self.old, &part.old), (&self.new, &part.new)];
         for (side, (lines, range)) in sides.iter().enumerate() {
             for at in (*range).clone() {
@@ -360,23 +360,23 @@ impl<'a, 'b> Search<'a, 'b> {
             for at in range.clone() {
                 let number = lines.numbers.get(at).copied().unwrap_or_default();
                 if let Some(seen) = self.seen.get_mut(number as usize) {
-                    *seen = Seen::default();
+                    *seen = LineOccurrences::default();
                 }
             }
         }
-        rising(&pairs)
+        longest_rising(&pairs)
     }
 
     /// Compares a box without anchors.
-    fn greedy(&mut self, part: Part) -> Result<(), WorkStopped> {
+    fn compare_greedily(&mut self, part: CompareBox) -> Result<(), WorkStopped> {
         let mut rest = part;
         loop {
-            rest = self.trimmed(rest);
+            rest = self.trim_box(rest);
             if rest.is_flat() {
-                self.mark(&rest);
+                self.mark_box(&rest);
                 return Ok(());
             }
-            match self.advance(&rest)? {
+            match self.search_forward(&rest)? {
                 Some((old, new)) => {
                     (rest.old.start, rest.new.start) = (rest.old.start + old, rest.new.start + new);
                 }
@@ -390,17 +390,17 @@ impl<'a, 'b> Search<'a, 'b> {
 
     /// Searches from the beginning of a box, and marks the differences on the best path. Returns the number
     /// of lines passed on each side; `None` = the steps are used up.
-    fn advance(&mut self, part: &Part) -> Result<Option<(usize, usize)>, WorkStopped> {
+    fn search_forward(&mut self, part: &CompareBox) -> Result<Option<(usize, usize)>, WorkStopped> {
         let one = self.old.numbers.get(part.old.clone()).unwrap_or_default();
         let other = self.new.numbers.get(part.new.clone()).unwrap_or_default();
-        let mut ways = Ways { rows: Vec::new(), size: (one.len() as i64, other.len() as i64) };
+        let mut ways = EditPaths { rows: Vec::new(), size: (one.len() as i64, other.len() as i64) };
         let end = loop {
             let mut row = Vec::with_capacity(ways.rows.len() + 1);
             let mut steps = 0;
             let mut ended = None;
             for at in 0..=ways.rows.len() {
-                let place = ways.enter(ways.rows.len(), at).map(|(x, y, _)| {
-                    let same = common(one, other, x, y);
+                let place = ways.entry_point(ways.rows.len(), at).map(|(x, y, _)| {
+                    let same = common_length(one, other, x, y);
                     steps += same;
                     (x + same, y + same)
                 });
@@ -412,27 +412,27 @@ impl<'a, 'b> Search<'a, 'b> {
                 }
             }
             ways.rows.push(row);
-            if !self.meter.spend(steps.unsigned_abs())? {
+            if !self.meter.spend_steps(steps.unsigned_abs())? {
                 return Ok(None);
             }
             if let Some(at) = ended {
                 break at;
             }
             if ways.rows.len() > MAX_EDITS {
-                break ways.furthest();
+                break ways.furthest_place();
             }
         };
-        let Some((old, new)) = ways.place(ways.rows.len() - 1, end) else { return Ok(None) };
+        let Some((old, new)) = ways.point_at(ways.rows.len() - 1, end) else { return Ok(None) };
         let [gone, come] = &mut self.changed;
         ways.each_edit(end, |(x, y), is_gone| match is_gone {
-            true => mark(gone, &self.old, part.old.start + x),
-            false => mark(come, &self.new, part.new.start + y),
+            true => mark_line(gone, &self.old, part.old.start + x),
+            false => mark_line(come, &self.new, part.new.start + y),
         });
         Ok(Some((old, new)))
     }
 }
 
-fn mark(marks: &mut [bool], side: &Side, at: usize) {
+fn mark_line(marks: &mut [bool], side: &SharedLines, at: usize) {
     let place = side.places.get(at).and_then(|place| marks.get_mut(*place as usize));
     if let Some(mark) = place {
         *mark = true;
@@ -440,7 +440,7 @@ fn mark(marks: &mut [bool], side: &Side, at: usize) {
 }
 
 /// The number of equal lines from two positions on.
-fn common(one: &[u32], other: &[u32], x: i64, y: i64) -> i64 {
+fn common_length(one: &[u32], other: &[u32], x: i64, y: i64) -> i64 {
     let from =
         |lines: &[u32], at: i64| usize::try_from(at).map_or(lines.len(), |at| at.min(lines.len()));
     let (one, other) = (one.get(from(one, x)..), other.get(from(other, y)..));
@@ -449,18 +449,18 @@ fn common(one: &[u32], other: &[u32], x: i64, y: i64) -> i64 {
 }
 
 /// Adds the boxes between anchors to `open`.
-fn split(part: &Part, anchors: &[(usize, usize)], open: &mut Vec<Part>) {
+fn split_at_anchors(part: &CompareBox, anchors: &[(usize, usize)], open: &mut Vec<CompareBox>) {
     let (mut old, mut new) = (part.old.start, part.new.start);
     for (at, place) in anchors.iter().copied().chain([(part.old.end, part.new.end)]) {
         if at > old || place > new {
-            open.push(Part { old: old..at, new: new..place });
+            open.push(CompareBox { old: old..at, new: new..place });
         }
         (old, new) = (at + 1, place + 1);
     }
 }
 
 /// The longest subsequence of pairs whose second positions increase; the first ones already do.
-fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let place = |at: &usize| pairs.get(*at).map(|(_, new)| *new);
     // For each length, the last pair of the best subsequence; and for each pair, its predecessor.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
@@ -484,16 +484,16 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
 
 /// The furthest points for each number of edits, by Myers: in row `d`, entry `i` is on the diagonal `2i - d`,
 /// where x counts lines of the old text and y lines of the new.
-struct Ways {
+struct EditPaths {
     /// The x of each point; `None` = outside of the box.
     rows: Vec<Vec<Option<i64>>>,
     size: (i64, i64),
 }
 
-impl Ways {
+impl EditPaths {
     /// The point at which a path enters a diagonal in a row, before equal lines are passed. The flag is true
     /// for a removed line, from the previous diagonal, and false for a new one, from the next diagonal.
-    fn enter(&self, row: usize, at: usize) -> Option<(i64, i64, bool)> {
+    fn entry_point(&self, row: usize, at: usize) -> Option<(i64, i64, bool)> {
         let Some(above) = row.checked_sub(1).and_then(|row| self.rows.get(row)) else {
             return Some((0, 0, false));
         };
@@ -510,16 +510,16 @@ impl Ways {
         Some((x, x - diagonal, is_gone))
     }
 
-    fn place(&self, row: usize, at: usize) -> Option<(usize, usize)> {
+    fn point_at(&self, row: usize, at: usize) -> Option<(usize, usize)> {
         let x = self.rows.get(row)?.get(at).copied().flatten()?;
         let y = x - (2 * at as i64 - row as i64);
         Some((usize::try_from(x).ok()?, usize::try_from(y).ok()?))
     }
 
     /// The entry of the last row with the most lines passed.
-    fn furthest(&self) -> usize {
+    fn furthest_place(&self) -> usize {
         let row = self.rows.len() - 1;
-        let behind = |at: &usize| self.place(row, *at).map(|(x, y)| x + y);
+        let behind = |at: &usize| self.point_at(row, *at).map(|(x, y)| x + y);
         (0..=row).max_by_key(behind).unwrap_or_default()
     }
 
@@ -528,7 +528,7 @@ impl Ways {
     fn each_edit(&self, end: usize, mut tell: impl FnMut((usize, usize), bool)) {
         let mut at = end;
         for row in (1..self.rows.len()).rev() {
-            let Some((x, y, is_gone)) = self.enter(row, at) else { return };
+            let Some((x, y, is_gone)) = self.entry_point(row, at) else { return };
             let (x, y) = if is_gone { (x - 1, y) } else { (x, y - 1) };
             let line = |at: i64| usize::try_from(at).unwrap_or(usize::MAX);
             tell((line(x), line(y)), is_gone);

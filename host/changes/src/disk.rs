@@ -14,19 +14,19 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::journal::{KeptCopy, create};
-use crate::workspace::{State, Workspace, look_in, open_in};
-use crate::{ChangesError, Node, content};
+use crate::journal::{KeptCopy, create_file};
+use crate::workspace::{FileState, Workspace, look_in, open_in};
+use crate::{ChangesError, NodeKind, content};
 
 /// Whether both states are the same file with the same content. A move changes only the status time, which is
 /// ignored.
-pub(crate) fn is_content(now: &State, before: &State) -> bool {
+pub(crate) fn is_content(now: &FileState, before: &FileState) -> bool {
     now.is_same(before) && now.size == before.size && now.modified == before.modified
 }
 
 /// Whether a file has the content with this digest.
 pub(crate) fn is_ours(dir: &OwnedFd, name: &OsStr, expected: &str) -> bool {
-    let found = open_in(dir, name).ok().and_then(|(file, _)| content::digest(&file).ok());
+    let found = open_in(dir, name).ok().and_then(|(file, _)| content::file_digest(&file).ok());
     found.is_some_and(|digest| digest.to_string() == expected)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &KeptCopy)
             found.is_ok_and(|found| found.to_bytes() == target.0.as_os_str().as_bytes())
         }
         KeptCopy::File => {
-            let expected = File::open(path).and_then(|file| content::digest(&file));
+            let expected = File::open(path).and_then(|file| content::file_digest(&file));
             expected.is_ok_and(|digest| is_ours(dir, name, &digest.to_string()))
         }
     }
@@ -102,6 +102,7 @@ pub(crate) fn sync_disk(on_it: impl AsFd) -> Result<(), Errno> {
     }
 }
 
+/// Writes all file systems to disk, because the platform has no call for a single one.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn sync_disk(_: impl AsFd) -> Result<(), Errno> {
     rustix::fs::sync();
@@ -109,31 +110,34 @@ pub(crate) fn sync_disk(_: impl AsFd) -> Result<(), Errno> {
 }
 
 /// Copies the content for a step's undo, and returns the original state.
-pub(crate) fn keep(
+pub(crate) fn keep_copy(
     workspace: &Workspace,
     path: &Path,
     to: &Path,
-) -> Result<Option<(State, KeptCopy, u64)>, ChangesError> {
-    let failed = |error: io::Error| ChangesError::io("keep", path)(error);
-    let Some(state) = workspace.look(path).map_err(|errno| failed(errno.into()))? else {
+) -> Result<Option<(FileState, KeptCopy, u64)>, ChangesError> {
+    let failed = |error: io::Error| ChangesError::from_io("keep", path)(error);
+    let Some(state) = workspace.look_at(path).map_err(|errno| failed(errno.into()))? else {
         return Ok(None);
     };
-    match state.node() {
-        Node::Link => {
-            let target = workspace.target(path).map_err(|errno| failed(errno.into()))?;
+    match state.node_kind() {
+        NodeKind::Link => {
+            let target = workspace.link_target(path).map_err(|errno| failed(errno.into()))?;
             Ok(Some((state, KeptCopy::Link(crate::paths::AnyPath(target.into())), 0)))
         }
-        Node::File => {
-            let (mut file, opened) = workspace.open(path).map_err(|errno| failed(errno.into()))?;
-            let mut copy = create(to).map_err(ChangesError::io("write", to))?;
+        NodeKind::File => {
+            let (mut file, opened) =
+                workspace.open_file(path).map_err(|errno| failed(errno.into()))?;
+            let mut copy = create_file(to).map_err(ChangesError::from_io("write", to))?;
             let size = io::copy(&mut file, &mut copy).map_err(failed)?;
-            let after = State::of(&rustix::fs::fstat(&file).map_err(|errno| failed(errno.into()))?);
+            let after = FileState::from_stat(
+                &rustix::fs::fstat(&file).map_err(|errno| failed(errno.into()))?,
+            );
             if !opened.is_still(&state) || !after.is_still(&state) || size != state.size {
                 return Err(ChangesError::ChangedMeanwhile { path: path.to_owned() });
             }
             Ok(Some((state, KeptCopy::File, size)))
         }
-        Node::Directory | Node::Special => {
+        NodeKind::Directory | NodeKind::Special => {
             Err(ChangesError::ChangedMeanwhile { path: path.to_owned() })
         }
     }

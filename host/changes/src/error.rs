@@ -9,7 +9,7 @@ use belljar_policy::ShownPath as _;
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
     /// A directory or file could not be read or written, for example on a full disk.
-    #[error("failed to {what} `{}`: {source}", path.shown())]
+    #[error("failed to {what} `{}`: {source}", path.to_shown())]
     Io {
         /// The attempted step.
         what: &'static str,
@@ -23,13 +23,13 @@ pub enum ChangesError {
     Overlay(#[source] io::Error),
     /// A path is not a path below the workspace.
     #[error(
-        "`{}` is no path in the workspace: name it from the workspace on, without `..`", .0.shown()
+        "`{}` is no path in the workspace: name it from the workspace on, without `..`", .0.to_shown()
     )]
     NotAPath(PathBuf),
     /// A file changed at the moment of its replacement. Nothing was applied.
     #[error(
         "`{}` changed in the workspace while changes were applied; all was taken back: try again",
-        path.shown()
+        path.to_shown()
     )]
     ChangedMeanwhile {
         /// The file.
@@ -54,7 +54,7 @@ pub enum ChangesError {
     #[error("it was stopped before its end: it takes too long, or is not wanted any more")]
     Stopped(#[from] belljar_work::WorkStopped),
     /// The journal is damaged.
-    #[error("the journal `{}` is damaged: {why}", path.shown())]
+    #[error("the journal `{}` is damaged: {why}", path.to_shown())]
     Journal {
         /// The file.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum ChangesError {
 
 impl ChangesError {
     /// Adds the step and the path to an I/O error, for `map_err`.
-    pub(crate) fn io<E: Into<io::Error>>(
+    pub(crate) fn from_io<E: Into<io::Error>>(
         what: &'static str,
         path: &Path,
     ) -> impl FnOnce(E) -> Self {

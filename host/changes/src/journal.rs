@@ -11,14 +11,14 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use belljar_sandbox::Settled;
+use belljar_sandbox::SettledChanges;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::before::Was;
+use crate::before::RecordedOriginal;
 use crate::paths::AnyPath;
-use crate::workspace::State;
-use crate::{ChangesError, Node};
+use crate::workspace::FileState;
+use crate::{ChangesError, NodeKind};
 
 /// Applies that can be undone. Older ones are removed from the journal.
 const MOST_KEPT: usize = 32;
@@ -28,21 +28,21 @@ pub(crate) const MOST_BYTES: u64 = 2 << 30;
 
 /// One step. `from` and `below` are paths before all steps, `path` and `to` paths after them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum ApplyStep {
     /// A file or a link is removed.
-    Remove { below: AnyPath, before: State, kept: KeptCopy },
+    Remove { below: AnyPath, before: FileState, kept: KeptCopy },
     /// A file is moved to a temporary name at the top of the workspace.
-    Stage { from: AnyPath, before: State },
+    Stage { from: AnyPath, before: FileState },
     /// A directory is removed, which is empty by then.
     RemoveDir { below: AnyPath, mode: u32 },
     /// A directory is made.
     MakeDir { path: AnyPath },
-    /// A file with a temporary name is moved to its new path. `stage` = the index of its [`Step::Stage`].
-    Place { stage: usize, before: State, to: AnyPath },
+    /// A file with a temporary name is moved to its new path. `stage` = the index of its [`ApplyStep::Stage`].
+    Place { stage: usize, before: FileState, to: AnyPath },
     /// A content is written, and replaces the file at the path.
     Put {
         path: AnyPath,
-        before: Option<(State, KeptCopy)>,
+        before: Option<(FileState, KeptCopy)>,
         mode: u32,
         digest: String,
         merged: bool,
@@ -52,7 +52,7 @@ pub(crate) enum Step {
 /// The steps that may have been done. Within a level, each path refers to one file: a path may have another
 /// file after all removals than before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub(crate) enum ApplyLevel {
     /// Removals and moves to temporary names.
     Going,
     /// After all removals: directories are made, files moved to their new paths, contents written to
@@ -73,9 +73,9 @@ pub(crate) enum KeptCopy {
 
 /// One apply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct ApplyRecord {
     pub(crate) number: u64,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ApplyStep>,
     pub(crate) gone: Vec<AnyPath>,
     pub(crate) moved: Vec<(AnyPath, AnyPath)>,
     pub(crate) directories: Vec<AnyPath>,
@@ -83,7 +83,7 @@ pub(crate) struct Record {
     pub(crate) files: Vec<(AnyPath, Option<AnyPath>, u32)>,
     /// The states that the agent began with, by path.
     #[serde(default)]
-    pub(crate) befores: Vec<Was>,
+    pub(crate) befores: Vec<RecordedOriginal>,
     /// Paths whose changes are dropped.
     #[serde(default)]
     pub(crate) dropped: Vec<AnyPath>,
@@ -106,30 +106,32 @@ pub(crate) struct GivenUp {
     pub(crate) hides: bool,
 }
 
-impl Step {
+impl ApplyStep {
     /// The file or link that the step changes, moves or removes.
-    fn file(&self) -> Option<&AnyPath> {
+    fn changed_file(&self) -> Option<&AnyPath> {
         match self {
             Self::Remove { below: path, .. } | Self::Put { path, .. } => Some(path),
-            Self::Place { to, before, .. } => (before.node() != Node::Directory).then_some(to),
+            Self::Place { to, before, .. } => {
+                (before.node_kind() != NodeKind::Directory).then_some(to)
+            }
             Self::Stage { .. } | Self::RemoveDir { .. } | Self::MakeDir { .. } => None,
         }
     }
 
     /// The level of the step.
-    pub(crate) fn level(&self) -> Level {
+    pub(crate) fn step_level(&self) -> ApplyLevel {
         match self {
-            Self::Remove { .. } | Self::Stage { .. } | Self::RemoveDir { .. } => Level::Going,
-            Self::MakeDir { .. } | Self::Place { .. } | Self::Put { .. } => Level::Coming,
+            Self::Remove { .. } | Self::Stage { .. } | Self::RemoveDir { .. } => ApplyLevel::Going,
+            Self::MakeDir { .. } | Self::Place { .. } | Self::Put { .. } => ApplyLevel::Coming,
         }
     }
 }
 
-impl Record {
+impl ApplyRecord {
     /// The changes of the record in the form that the overlay needs.
-    pub(crate) fn settled(&self) -> Settled {
+    pub(crate) fn to_settled(&self) -> SettledChanges {
         let paths = |paths: &[AnyPath]| paths.iter().map(|path| path.0.clone()).collect();
-        Settled {
+        SettledChanges {
             gone: paths(&self.gone),
             moved: self.moved.iter().map(|(from, to)| (from.0.clone(), to.0.clone())).collect(),
             directories: paths(&self.directories),
@@ -139,15 +141,15 @@ impl Record {
     }
 
     /// The files and links that were made, replaced, moved, removed or dropped, each by one path.
-    pub(crate) fn files(&self) -> HashSet<&Path> {
+    pub(crate) fn changed_files(&self) -> HashSet<&Path> {
         let given_up = self.given_up.iter().filter(|given| given.file.is_some());
         let given_up = given_up.map(|given| &given.path);
-        let paths = self.steps.iter().filter_map(Step::file).chain(given_up);
+        let paths = self.steps.iter().filter_map(ApplyStep::changed_file).chain(given_up);
         paths.map(|path| path.0.as_path()).collect()
     }
 
     /// The agent's original states by path, each with its index.
-    pub(crate) fn befores_by_place(&self) -> HashMap<&Path, (usize, &Was)> {
+    pub(crate) fn befores_by_place(&self) -> HashMap<&Path, (usize, &RecordedOriginal)> {
         let mut found = HashMap::new();
         for (at, was) in self.befores.iter().enumerate() {
             found.entry(was.place.0.as_path()).or_insert((at, was));
@@ -168,13 +170,13 @@ impl Record {
 
 /// The journal of one overlay.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct ApplyJournal {
     dir: PathBuf,
 }
 
 /// One apply in the journal.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ApplyEntry {
     dir: PathBuf,
     pub(crate) number: u64,
 }
@@ -192,21 +194,22 @@ const UNDOING: &str = "undoing";
 /// person.
 const LEFT: &str = "left-";
 
-impl Journal {
+impl ApplyJournal {
+    /// Opens the journal in this directory, and makes the directory if missing.
     pub(crate) fn open(dir: &Path) -> Result<Self, ChangesError> {
-        make_dir(dir).map_err(ChangesError::io("make", dir))?;
+        make_dir(dir).map_err(ChangesError::from_io("make", dir))?;
         Ok(Self { dir: dir.to_owned() })
     }
 
     /// An existing journal; `None` = missing. Creates nothing.
-    pub(crate) fn known(dir: &Path) -> Option<Self> {
+    pub(crate) fn find_existing(dir: &Path) -> Option<Self> {
         dir.is_dir().then(|| Self { dir: dir.to_owned() })
     }
 
     /// Locks the journal, so that no other process applies or undoes meanwhile.
-    pub(crate) fn lock(&self) -> Result<File, ChangesError> {
+    pub(crate) fn lock_journal(&self) -> Result<File, ChangesError> {
         let path = self.dir.join("lock");
-        let failed = ChangesError::io("lock", &path);
+        let failed = ChangesError::from_io("lock", &path);
         let lock = || -> io::Result<File> {
             let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
             rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
@@ -216,24 +219,24 @@ impl Journal {
     }
 
     /// All applies, the oldest first.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry>, ChangesError> {
-        let failed = |error| ChangesError::io("list", &self.dir)(error);
+    pub(crate) fn list_entries(&self) -> Result<Vec<ApplyEntry>, ChangesError> {
+        let failed = |error| ChangesError::from_io("list", &self.dir)(error);
         let mut entries = Vec::new();
         for entry in self.dir.read_dir().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             if let Some(number) = name.to_str().and_then(|name| name.parse().ok()) {
-                entries.push(Entry { dir: entry.path(), number });
+                entries.push(ApplyEntry { dir: entry.path(), number });
             }
         }
-        entries.sort_by_key(|entry: &Entry| entry.number);
+        entries.sort_by_key(|entry: &ApplyEntry| entry.number);
         Ok(entries)
     }
 
     /// The highest number ever used, also by an incomplete undo, because its temporary names may remain in
     /// the workspace.
     pub(crate) fn last_number(&self) -> Result<u64, ChangesError> {
-        let failed = |error| ChangesError::io("list", &self.dir)(error);
+        let failed = |error| ChangesError::from_io("list", &self.dir)(error);
         let mut last = 0;
         for entry in self.dir.read_dir().map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -245,27 +248,27 @@ impl Journal {
         Ok(last)
     }
 
-    pub(crate) fn begin(&self, number: u64) -> Result<Entry, ChangesError> {
+    pub(crate) fn begin_apply(&self, number: u64) -> Result<ApplyEntry, ChangesError> {
         let dir = self.dir.join(number.to_string());
-        let failed = |error: io::Error| ChangesError::io("make", &dir)(error);
+        let failed = |error: io::Error| ChangesError::from_io("make", &dir)(error);
         make_dir(&dir).map_err(failed)?;
         for name in CONTENTS {
             make_dir(&dir.join(name)).map_err(failed)?;
         }
-        Ok(Entry { dir, number })
+        Ok(ApplyEntry { dir, number })
     }
 
     /// The size of the journal in bytes.
-    pub(crate) fn bytes(&self) -> Result<u64, ChangesError> {
-        self.entries()?.iter().try_fold(0, |sum, entry| Ok(sum + entry.bytes()?))
+    pub(crate) fn total_bytes(&self) -> Result<u64, ChangesError> {
+        self.list_entries()?.iter().try_fold(0, |sum, entry| Ok(sum + entry.total_bytes()?))
     }
 
     /// Removes the oldest applies beyond the limits.
-    pub(crate) fn trim(&self) -> Result<(), ChangesError> {
-        let mut entries = self.entries()?;
+    pub(crate) fn remove_oldest(&self) -> Result<(), ChangesError> {
+        let mut entries = self.list_entries()?;
         let mut sizes = Vec::new();
         for entry in &entries {
-            sizes.push(entry.bytes()?);
+            sizes.push(entry.total_bytes()?);
         }
         let mut bytes: u64 = sizes.iter().sum();
         let mut many = entries.len();
@@ -273,7 +276,7 @@ impl Journal {
             if many <= 1 || (bytes <= MOST_BYTES && many <= MOST_KEPT) {
                 break;
             }
-            entry.remove()?;
+            entry.remove_entry()?;
             bytes -= size;
             many -= 1;
         }
@@ -281,41 +284,42 @@ impl Journal {
     }
 }
 
-impl Entry {
+impl ApplyEntry {
     /// The path of the original content that step `at` replaces.
-    pub(crate) fn kept(&self, at: usize) -> PathBuf {
+    pub(crate) fn kept_path(&self, at: usize) -> PathBuf {
         self.dir.join("kept").join(at.to_string())
     }
 
     /// The path of the merged content of step `at`.
-    pub(crate) fn merged(&self, at: usize) -> PathBuf {
+    pub(crate) fn merged_path(&self, at: usize) -> PathBuf {
         self.dir.join("merged").join(at.to_string())
     }
 
-    /// The path of the content of step `at` that returns to the overlay.
-    pub(crate) fn again(&self, at: usize) -> PathBuf {
+    /// The path of the agent's content of step `at`, which an undo returns to the overlay.
+    pub(crate) fn overlay_copy_path(&self, at: usize) -> PathBuf {
         self.dir.join("again").join(at.to_string())
     }
 
-    /// The path of the agent's original text, by index.
-    pub(crate) fn base(&self, at: usize) -> PathBuf {
+    /// The path of the content with which the agent began, by the index in `befores` of the record.
+    pub(crate) fn base_path(&self, at: usize) -> PathBuf {
         self.dir.join("bases").join(at.to_string())
     }
 
-    /// The path of the agent's dropped version, by index.
-    pub(crate) fn dropped(&self, at: usize) -> PathBuf {
+    /// The path of the agent's version that the person dropped, by the index in `given_up` of the record.
+    pub(crate) fn dropped_path(&self, at: usize) -> PathBuf {
         self.dir.join("dropped").join(at.to_string())
     }
 
     /// Writes the record before its steps are done.
-    pub(crate) fn write(&self, record: &Record) -> Result<(), ChangesError> {
+    pub(crate) fn write_record(&self, record: &ApplyRecord) -> Result<(), ChangesError> {
         let path = self.dir.join(RECORD);
-        let bytes = serde_json::to_vec(record).map_err(|error| self.damaged(&error.to_string()))?;
+        let bytes =
+            serde_json::to_vec(record).map_err(|error| self.damaged_record(&error.to_string()))?;
         let write = || -> io::Result<()> {
             // The contents are synced before the record that refers to them.
             crate::disk::sync_disk(File::open(&self.dir)?)?;
             let beside = self.dir.join("record.new");
-            let mut file = create(&beside)?;
+            let mut file = create_file(&beside)?;
             file.write_all(&bytes)?;
             file.sync_all()?;
             std::fs::rename(&beside, &path)?;
@@ -325,46 +329,46 @@ impl Entry {
                 None => Ok(()),
             }
         };
-        write().map_err(ChangesError::io("write", &path))
+        write().map_err(ChangesError::from_io("write", &path))
     }
 
     /// The record, if it was written.
-    pub(crate) fn read(&self) -> Result<Option<Record>, ChangesError> {
+    pub(crate) fn read_record(&self) -> Result<Option<ApplyRecord>, ChangesError> {
         let path = self.dir.join(RECORD);
         match std::fs::read(&path) {
             Ok(bytes) => {
                 let record = serde_json::from_slice(&bytes);
-                record.map(Some).map_err(|error| self.damaged(&error.to_string()))
+                record.map(Some).map_err(|error| self.damaged_record(&error.to_string()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ChangesError::io("read", &path)(error)),
+            Err(error) => Err(ChangesError::from_io("read", &path)(error)),
         }
     }
 
-    fn damaged(&self, why: &str) -> ChangesError {
+    fn damaged_record(&self, why: &str) -> ChangesError {
         ChangesError::Journal { path: self.dir.join(RECORD), why: why.to_owned() }
     }
 
-    /// The level that was reached: see [`Level`].
-    pub(crate) fn level(&self) -> Result<Level, ChangesError> {
+    /// The level that was reached: see [`ApplyLevel`].
+    pub(crate) fn read_level(&self) -> Result<ApplyLevel, ChangesError> {
         let path = self.dir.join(LEVEL);
         match std::fs::read_to_string(&path).as_deref() {
-            Ok("coming") => Ok(Level::Coming),
-            Ok("placing") => Ok(Level::Placing),
-            Ok("going") => Ok(Level::Going),
+            Ok("coming") => Ok(ApplyLevel::Coming),
+            Ok("placing") => Ok(ApplyLevel::Placing),
+            Ok("going") => Ok(ApplyLevel::Going),
             Ok(_) => Err(ChangesError::Journal { path, why: "it names no level".to_owned() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Level::Going),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ApplyLevel::Going),
             Err(_) => Err(ChangesError::Journal { path, why: "it cannot be read".to_owned() }),
         }
     }
 
-    pub(crate) fn mark_level(&self, level: Level) -> Result<(), ChangesError> {
+    pub(crate) fn mark_level(&self, level: ApplyLevel) -> Result<(), ChangesError> {
         let name = match level {
-            Level::Going => "going",
-            Level::Coming => "coming",
-            Level::Placing => "placing",
+            ApplyLevel::Going => "going",
+            ApplyLevel::Coming => "coming",
+            ApplyLevel::Placing => "placing",
         };
-        self.mark(LEVEL, name)
+        self.write_mark(LEVEL, name)
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -376,20 +380,20 @@ impl Entry {
     }
 
     pub(crate) fn mark_done(&self) -> Result<(), ChangesError> {
-        self.mark(DONE, "")
+        self.write_mark(DONE, "")
     }
 
     pub(crate) fn mark_settled(&self) -> Result<(), ChangesError> {
-        self.mark(SETTLED, "")
+        self.write_mark(SETTLED, "")
     }
 
     /// Marks a started undo with this number.
     pub(crate) fn mark_undoing(&self, number: u64) -> Result<(), ChangesError> {
-        self.mark(UNDOING, &number.to_string())
+        self.write_mark(UNDOING, &number.to_string())
     }
 
     /// The number of the undo, if started.
-    pub(crate) fn undoing(&self) -> Result<Option<u64>, ChangesError> {
+    pub(crate) fn undo_number(&self) -> Result<Option<u64>, ChangesError> {
         let path = self.dir.join(UNDOING);
         match std::fs::read_to_string(&path) {
             Ok(text) => match text.parse() {
@@ -397,52 +401,52 @@ impl Entry {
                 Err(_) => Err(ChangesError::Journal { path, why: "it is no number".to_owned() }),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ChangesError::io("read", &path)(error)),
+            Err(error) => Err(ChangesError::from_io("read", &path)(error)),
         }
     }
 
-    fn mark(&self, name: &str, content: &str) -> Result<(), ChangesError> {
+    fn write_mark(&self, name: &str, content: &str) -> Result<(), ChangesError> {
         let path = self.dir.join(name);
         let write = || -> io::Result<()> {
             let beside = self.dir.join("mark.new");
-            let mut file = create(&beside)?;
+            let mut file = create_file(&beside)?;
             file.write_all(content.as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&beside, &path)?;
             File::open(&self.dir)?.sync_all()
         };
-        write().map_err(ChangesError::io("write", &path))
+        write().map_err(ChangesError::from_io("write", &path))
     }
 
     /// Removes the entry.
-    pub(crate) fn remove(&self) -> Result<(), ChangesError> {
+    pub(crate) fn remove_entry(&self) -> Result<(), ChangesError> {
         // The file that makes the entry valid is removed first.
         let record = self.dir.join(RECORD);
         match std::fs::remove_file(&record) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(ChangesError::io("remove", &record)(error));
+                return Err(ChangesError::from_io("remove", &record)(error));
             }
             Ok(()) | Err(_) => {}
         }
-        std::fs::remove_dir_all(&self.dir).map_err(ChangesError::io("remove", &self.dir))
+        std::fs::remove_dir_all(&self.dir).map_err(ChangesError::from_io("remove", &self.dir))
     }
 
     /// Removes the entry, or renames it for a person if some paths could not be undone.
-    pub(crate) fn end(&self, left: &[PathBuf]) -> Result<(), ChangesError> {
-        if left.is_empty() { self.remove() } else { self.leave() }
+    pub(crate) fn end_entry(&self, left: &[PathBuf]) -> Result<(), ChangesError> {
+        if left.is_empty() { self.remove_entry() } else { self.keep_for_person() }
     }
 
-    fn leave(&self) -> Result<(), ChangesError> {
+    fn keep_for_person(&self) -> Result<(), ChangesError> {
         let mut to = self.dir.with_file_name(format!("{LEFT}{}", self.number));
         let mut again = 1;
         while to.exists() {
             to.set_file_name(format!("{LEFT}{}-{again}", self.number));
             again += 1;
         }
-        std::fs::rename(&self.dir, &to).map_err(ChangesError::io("rename", &self.dir))
+        std::fs::rename(&self.dir, &to).map_err(ChangesError::from_io("rename", &self.dir))
     }
 
-    fn bytes(&self) -> Result<u64, ChangesError> {
+    fn total_bytes(&self) -> Result<u64, ChangesError> {
         let mut bytes = 0;
         for name in CONTENTS {
             let dir = self.dir.join(name);
@@ -457,14 +461,14 @@ impl Entry {
                 }
                 Ok(sum)
             };
-            bytes += size().map_err(ChangesError::io("list", &dir))?;
+            bytes += size().map_err(ChangesError::from_io("list", &dir))?;
         }
         Ok(bytes)
     }
 }
 
 /// Creates a file of the journal, or truncates an old one.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
@@ -482,11 +486,11 @@ mod tests {
     #[test]
     fn what_is_left_for_a_person_has_a_name_of_its_own_and_its_number_is_not_used_again() {
         let home = tempfile::tempdir().unwrap();
-        let journal = Journal::open(&home.path().join("journal")).unwrap();
+        let journal = ApplyJournal::open(&home.path().join("journal")).unwrap();
         for at in 0..4 {
-            journal.begin(7).unwrap().leave().unwrap();
+            journal.begin_apply(7).unwrap().keep_for_person().unwrap();
             assert_eq!(journal.dir.read_dir().unwrap().count(), at + 1);
-            assert!(journal.entries().unwrap().is_empty());
+            assert!(journal.list_entries().unwrap().is_empty());
             assert_eq!(journal.last_number().unwrap(), 7);
         }
         std::fs::create_dir(journal.dir.join("left-9.again")).unwrap();

@@ -1,8 +1,8 @@
 //! The changes of an overlay, for the person who decides: lists, counts, patches; applying them to the
 //! workspace, undoing an apply, and discarding changes.
 //!
-//! A [`Review`] is one overlay with its journal of applies. It has no session, no store and no terminal. For
-//! example, `belljar changes` lists [`Review::changes`], and `belljar apply` calls [`Review::apply`].
+//! A [`OverlayReview`] is one overlay with its journal of applies. It has no session, no store and no terminal. For
+//! example, `belljar changes` lists [`OverlayReview::list_changes`], and `belljar apply` calls [`OverlayReview::apply_changes`].
 //!
 //! # What is guaranteed
 //!
@@ -16,7 +16,7 @@
 //!   contents are copied in steps.
 //! - Time is bounded too: a comparison of two texts has a number of steps, the counts of a list have a time,
 //!   and every call that only reads stops with the [`StopSignal`](belljar_work::StopSignal) of
-//!   [`Review::until`].
+//!   [`OverlayReview::with_stop`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -40,23 +40,25 @@ mod text;
 mod undo;
 mod workspace;
 
-pub use change::{Changes, Conflict, FileChange, FileDifference, Node, Stat};
+pub use change::{ChangeConflict, ChangeStat, Changes, FileChange, FileDifference, NodeKind};
 pub use error::ChangesError;
-pub use review::{Applied, ApplyOptions, Kept, Recovered, Review, Undone};
-pub use selection::Selection;
-pub use text::Clash;
+pub use review::{
+    AppliedChanges, ApplyOptions, ApplyRecovery, KeptCopies, OverlayReview, UndoOutcome,
+};
+pub use selection::PathSelection;
+pub use text::MergeClash;
 
 /// The difference of two texts as a unified diff without names; empty if they are equal.
 ///
 /// # Errors
 ///
 /// The signal is raised.
-pub fn unified(
+pub fn unified_diff(
     before: &[u8],
     after: &[u8],
     stop: &belljar_work::StopSignal,
 ) -> Result<Vec<u8>, belljar_work::WorkStopped> {
-    text::unified(before, after, stop)
+    text::unified_diff(before, after, stop)
 }
 
 /// The numbers of lines that are only in the second text, and only in the first.
@@ -69,7 +71,7 @@ pub fn changed_lines(
     after: &[u8],
     stop: &belljar_work::StopSignal,
 ) -> Result<(u64, u64), belljar_work::WorkStopped> {
-    let counted = text::count(before, after, &mut diff::Meter::new(stop))?;
+    let counted = text::count_differences(before, after, &mut diff::StepMeter::new(stop))?;
     Ok((counted.added, counted.removed))
 }
 

@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
 
-use crate::change::{Changes, FileChange, FileDifference, Node};
+use crate::change::{Changes, FileChange, FileDifference, NodeKind};
 use crate::{ChangesError, content, text};
 
 /// Git's digits in base 85.
@@ -23,7 +23,7 @@ const DIGITS: &[u8; 85] =
 const LINE: usize = 52;
 
 /// The content before or after a change.
-enum Side {
+enum PatchSide {
     Nothing,
     /// A text, a link's target included.
     Text(Vec<u8>),
@@ -31,65 +31,74 @@ enum Side {
 }
 
 /// Writes a change as a patch, with paths that begin with `prefix`.
-pub(crate) fn write(
+pub(crate) fn write_change(
     changes: &Changes,
     file: &FileChange,
     prefix: &Path,
     out: &mut impl Write,
 ) -> Result<(), ChangesError> {
-    let failed = |error: io::Error| ChangesError::io("write the patch of", &file.path)(error);
-    if file.node == Node::Directory || file.node == Node::Special {
+    let failed = |error: io::Error| ChangesError::from_io("write the patch of", &file.path)(error);
+    if file.node == NodeKind::Directory || file.node == NodeKind::Special {
         return Ok(());
     }
-    let (before, after) = sides(changes, file)?;
-    let hunks = hunks(&before, &after, &changes.stop)?;
-    put((file, prefix), before, after, &hunks, out).map_err(failed)
+    let (before, after) = read_sides(changes, file)?;
+    let hunks = diff_sides(&before, &after, &changes.stop)?;
+    write_patch((file, prefix), before, after, &hunks, out).map_err(failed)
 }
 
 /// The lines that differ, of two texts.
-fn hunks(before: &Side, after: &Side, stop: &StopSignal) -> Result<Vec<u8>, WorkStopped> {
-    if matches!(before, Side::Binary(..)) || matches!(after, Side::Binary(..)) {
+fn diff_sides(
+    before: &PatchSide,
+    after: &PatchSide,
+    stop: &StopSignal,
+) -> Result<Vec<u8>, WorkStopped> {
+    if matches!(before, PatchSide::Binary(..)) || matches!(after, PatchSide::Binary(..)) {
         return Ok(Vec::new());
     }
     let nothing = Vec::new();
-    text::unified(text_of(before, &nothing).1, text_of(after, &nothing).1, stop)
+    text::unified_diff(text_of(before, &nothing).1, text_of(after, &nothing).1, stop)
 }
 
-fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesError> {
+fn read_sides(
+    changes: &Changes,
+    file: &FileChange,
+) -> Result<(PatchSide, PatchSide), ChangesError> {
     let whole = match &file.kind {
         FileDifference::Renamed { modified, .. } => *modified,
         FileDifference::Mode => false,
         FileDifference::Added | FileDifference::Modified | FileDifference::Deleted => true,
     };
     if !whole {
-        return Ok((Side::Nothing, Side::Nothing));
+        return Ok((PatchSide::Nothing, PatchSide::Nothing));
     }
-    if file.node == Node::Link {
+    if file.node == NodeKind::Link {
         let below = file.below.as_deref().unwrap_or(&file.path);
-        let target = changes.workspace.target(below).map_err(ChangesError::io("read", below))?;
-        return Ok((Side::Text(target.as_bytes().to_vec()), Side::Nothing));
+        let target =
+            changes.workspace.link_target(below).map_err(ChangesError::from_io("read", below))?;
+        return Ok((PatchSide::Text(target.as_bytes().to_vec()), PatchSide::Nothing));
     }
-    let texts = content::contents(&changes.overlay, &changes.workspace, file)?.texts;
-    let before = content::before(&changes.overlay, &changes.workspace, file)?;
-    let after = content::after(&changes.overlay, file)?;
-    let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
+    let texts = content::read_contents(&changes.overlay, &changes.workspace, file)?.texts;
+    let before = content::open_original(&changes.overlay, &changes.workspace, file)?;
+    let after = content::open_result(&changes.overlay, file)?;
+    let failed = |error: io::Error| ChangesError::from_io("read", &file.path)(error);
     let binary = |file: Option<File>| match file {
-        None => Ok(Side::Nothing),
-        Some(file) => file.metadata().map(|meta| Side::Binary(file, meta.len())),
+        None => Ok(PatchSide::Nothing),
+        Some(file) => file.metadata().map(|meta| PatchSide::Binary(file, meta.len())),
     };
     match texts {
         None => Ok((binary(before).map_err(failed)?, binary(after).map_err(failed)?)),
         Some((old, new)) => {
-            let side = |there: bool, text| if there { Side::Text(text) } else { Side::Nothing };
+            let side =
+                |there: bool, text| if there { PatchSide::Text(text) } else { PatchSide::Nothing };
             Ok((side(before.is_some(), old), side(after.is_some(), new)))
         }
     }
 }
 
-fn put(
+fn write_patch(
     (file, prefix): (&FileChange, &Path),
-    before: Side,
-    after: Side,
+    before: PatchSide,
+    after: PatchSide,
     hunks: &[u8],
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -103,8 +112,8 @@ fn put(
     };
     let path = if file.kind == FileDifference::Deleted { from } else { &file.path };
     let (from, path) = (&prefix.join(from), &prefix.join(path));
-    let (a, b) = (quoted("a/", from), quoted("b/", path));
-    let (old, new) = (mode(file.node, file.mode_before), mode(file.node, file.mode_after));
+    let (a, b) = (quote_name("a/", from), quote_name("b/", path));
+    let (old, new) = (git_mode(file.node, file.mode_before), git_mode(file.node, file.mode_after));
     writeln!(out, "diff --git {a} {b}")?;
     match &file.kind {
         FileDifference::Added => writeln!(out, "new file mode {new}")?,
@@ -121,13 +130,17 @@ fn put(
             FileDifference::Renamed { modified: false, .. } | FileDifference::Mode
         );
         writeln!(out, "similarity index {}%", if whole { 100 } else { 50 })?;
-        writeln!(out, "rename from {}", quoted("", from))?;
-        writeln!(out, "rename to {}", quoted("", path))?;
+        writeln!(out, "rename from {}", quote_name("", from))?;
+        writeln!(out, "rename to {}", quote_name("", path))?;
     }
     match (before, after) {
-        (Side::Nothing, Side::Nothing) => Ok(()),
-        (Side::Binary(old, size), after) => binary(out, Side::Binary(old, size), after),
-        (before, Side::Binary(new, size)) => binary(out, before, Side::Binary(new, size)),
+        (PatchSide::Nothing, PatchSide::Nothing) => Ok(()),
+        (PatchSide::Binary(old, size), after) => {
+            write_binary(out, PatchSide::Binary(old, size), after)
+        }
+        (before, PatchSide::Binary(new, size)) => {
+            write_binary(out, before, PatchSide::Binary(new, size))
+        }
         (before, after) => {
             let (nothing, empty) = (Vec::new(), Vec::new());
             let (there, old) = text_of(&before, &nothing);
@@ -135,7 +148,7 @@ fn put(
             if old == new && there == here {
                 return Ok(());
             }
-            writeln!(out, "index {}..{}", id(&before)?, id(&after)?)?;
+            writeln!(out, "index {}..{}", blob_id(&before)?, blob_id(&after)?)?;
             if hunks.is_empty() {
                 return Ok(());
             }
@@ -151,17 +164,17 @@ fn put(
     }
 }
 
-fn text_of<'a>(side: &'a Side, nothing: &'a [u8]) -> (bool, &'a [u8]) {
+fn text_of<'a>(side: &'a PatchSide, nothing: &'a [u8]) -> (bool, &'a [u8]) {
     match side {
-        Side::Text(text) => (true, text),
-        Side::Nothing | Side::Binary(..) => (false, nothing),
+        PatchSide::Text(text) => (true, text),
+        PatchSide::Nothing | PatchSide::Binary(..) => (false, nothing),
     }
 }
 
-fn mode(node: Node, mode: Option<u32>) -> &'static str {
+fn git_mode(node: NodeKind, mode: Option<u32>) -> &'static str {
     match node {
-        Node::Link => "120000",
-        Node::File | Node::Directory | Node::Special => {
+        NodeKind::Link => "120000",
+        NodeKind::File | NodeKind::Directory | NodeKind::Special => {
             let starts = mode.is_some_and(|mode| mode & 0o100 != 0);
             if starts { "100755" } else { "100644" }
         }
@@ -169,7 +182,7 @@ fn mode(node: Node, mode: Option<u32>) -> &'static str {
 }
 
 /// A name as git quotes it.
-fn quoted(before: &str, path: &Path) -> String {
+fn quote_name(before: &str, path: &Path) -> String {
     let name = OsStr::as_bytes(path.as_os_str());
     let plain = |byte: &u8| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\');
     if let Some(text) = path.to_str()
@@ -195,14 +208,14 @@ fn quoted(before: &str, path: &Path) -> String {
 }
 
 /// The id of a content in git's object store.
-fn id(side: &Side) -> io::Result<String> {
+fn blob_id(side: &PatchSide) -> io::Result<String> {
     let sum = match side {
-        Side::Nothing => return Ok("0".repeat(40)),
-        Side::Text(text) => {
+        PatchSide::Nothing => return Ok("0".repeat(40)),
+        PatchSide::Text(text) => {
             let head = format!("blob {}\0", text.len());
             Sha1::new().chain_update(head).chain_update(text).finalize()
         }
-        Side::Binary(file, size) => {
+        PatchSide::Binary(file, size) => {
             let mut sum = Sha1::new().chain_update(format!("blob {size}\0"));
             each_part(file, *size, |part| {
                 sum.update(part);
@@ -236,37 +249,38 @@ fn each_part(
     Ok(())
 }
 
-fn binary(out: &mut impl Write, before: Side, after: Side) -> io::Result<()> {
-    writeln!(out, "index {}..{}", id(&before)?, id(&after)?)?;
+fn write_binary(out: &mut impl Write, before: PatchSide, after: PatchSide) -> io::Result<()> {
+    writeln!(out, "index {}..{}", blob_id(&before)?, blob_id(&after)?)?;
     writeln!(out, "GIT binary patch")?;
-    literal(out, &after)?;
-    literal(out, &before)
+    write_literal(out, &after)?;
+    write_literal(out, &before)
 }
 
 /// A whole content, deflated, in lines of base 85.
-fn literal(out: &mut impl Write, side: &Side) -> io::Result<()> {
+fn write_literal(out: &mut impl Write, side: &PatchSide) -> io::Result<()> {
     let nothing = Vec::new();
     let size = match side {
-        Side::Binary(_, size) => *size,
-        Side::Nothing | Side::Text(_) => text_of(side, &nothing).1.len() as u64,
+        PatchSide::Binary(_, size) => *size,
+        PatchSide::Nothing | PatchSide::Text(_) => text_of(side, &nothing).1.len() as u64,
     };
     writeln!(out, "literal {size}")?;
-    let mut packed = ZlibEncoder::new(Lines { out, line: Vec::new() }, Compression::default());
+    let mut packed =
+        ZlibEncoder::new(BinaryLines { out, line: Vec::new() }, Compression::default());
     match side {
-        Side::Binary(file, size) => each_part(file, *size, |part| packed.write_all(part))?,
-        Side::Nothing | Side::Text(_) => packed.write_all(text_of(side, &nothing).1)?,
+        PatchSide::Binary(file, size) => each_part(file, *size, |part| packed.write_all(part))?,
+        PatchSide::Nothing | PatchSide::Text(_) => packed.write_all(text_of(side, &nothing).1)?,
     }
-    packed.finish()?.end()
+    packed.finish()?.finish_lines()
 }
 
 /// Writes lines of base 85.
-struct Lines<'a, W: Write> {
+struct BinaryLines<'a, W: Write> {
     out: &'a mut W,
     line: Vec<u8>,
 }
 
-impl<W: Write> Lines<'_, W> {
-    fn put(&mut self) -> io::Result<()> {
+impl<W: Write> BinaryLines<'_, W> {
+    fn write_base85(&mut self) -> io::Result<()> {
         let len = self.line.len();
         let mut text = Vec::with_capacity(LINE * 5 / 4 + 2);
         // The length of a line as a letter: 1 to 26 are capitals, 27 to 52 small letters.
@@ -288,20 +302,20 @@ impl<W: Write> Lines<'_, W> {
         self.out.write_all(&text)
     }
 
-    fn end(mut self) -> io::Result<()> {
+    fn finish_lines(mut self) -> io::Result<()> {
         if !self.line.is_empty() {
-            self.put()?;
+            self.write_base85()?;
         }
         self.out.write_all(b"\n")
     }
 }
 
-impl<W: Write> Write for Lines<'_, W> {
+impl<W: Write> Write for BinaryLines<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let most = bytes.len().min(LINE - self.line.len());
         self.line.extend_from_slice(bytes.get(..most).unwrap_or_default());
         if self.line.len() == LINE {
-            self.put()?;
+            self.write_base85()?;
         }
         Ok(most)
     }
@@ -318,7 +332,7 @@ mod tests {
     #[test]
     fn names_are_quoted_as_git_does() {
         let check = |name: &str, expected: &str| {
-            assert_eq!(quoted("a/", Path::new(name)), expected);
+            assert_eq!(quote_name("a/", Path::new(name)), expected);
         };
         check("plain name.txt", "a/plain name.txt");
         check("tab\there", "\"a/tab\\there\"");
@@ -329,8 +343,8 @@ mod tests {
 
     #[test]
     fn contents_have_the_names_that_git_gives_them() {
-        let text = Side::Text(b"hello\n".to_vec());
-        assert_eq!(id(&text).unwrap(), "ce013625030ba8dba906f756967f9e9ca394464a");
-        assert_eq!(id(&Side::Nothing).unwrap(), "0".repeat(40));
+        let text = PatchSide::Text(b"hello\n".to_vec());
+        assert_eq!(blob_id(&text).unwrap(), "ce013625030ba8dba906f756967f9e9ca394464a");
+        assert_eq!(blob_id(&PatchSide::Nothing).unwrap(), "0".repeat(40));
     }
 }

@@ -10,20 +10,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Form {
+enum PathForm {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl Form {
-    fn of(path: &Path) -> Self {
+impl PathForm {
+    fn from_path(path: &Path) -> Self {
         match path.to_str() {
             Some(text) => Self::Text(text.to_owned()),
             None => Self::Bytes(path.as_os_str().as_bytes().to_vec()),
         }
     }
 
-    fn path(self) -> PathBuf {
+    fn into_path(self) -> PathBuf {
         match self {
             Self::Text(text) => text.into(),
             Self::Bytes(bytes) => OsString::from_vec(bytes).into(),
@@ -45,7 +45,7 @@ impl<'a> PathSet<'a> {
     }
 
     /// Whether the set contains `path` or a directory above it. One look-up for each name of the path.
-    pub(crate) fn covers(&self, path: &Path) -> bool {
+    pub(crate) fn has_ancestor(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.0.contains(above))
     }
 
@@ -75,22 +75,22 @@ impl Serialize for AnyPath {
 
 impl<'de> Deserialize<'de> for AnyPath {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Form::deserialize(from).map(|form| Self(form.path()))
+        PathForm::deserialize(from).map(|form| Self(form.into_path()))
     }
 }
 
 pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-    Form::of(path).serialize(to)
+    PathForm::from_path(path).serialize(to)
 }
 
 /// Serializes an optional path, for `serialize_with`.
 pub(crate) fn some<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
-    path.as_deref().map(Form::of).serialize(to)
+    path.as_deref().map(PathForm::from_path).serialize(to)
 }
 
 /// Serializes a list of paths, for `serialize_with`.
 pub(crate) fn all<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(paths.iter().map(|path| Form::of(path)))
+    to.collect_seq(paths.iter().map(|path| PathForm::from_path(path)))
 }
 
 /// Serializes paths with values as objects, for `serialize_with`.
@@ -99,11 +99,13 @@ pub(crate) fn each<S: Serializer, T: Serialize>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Told<'a, T> {
-        path: Form,
+    struct PathReason<'a, T> {
+        path: PathForm,
         why: &'a T,
     }
-    to.collect_seq(told.iter().map(|(path, why)| Told { path: Form::of(path), why }))
+    to.collect_seq(
+        told.iter().map(|(path, why)| PathReason { path: PathForm::from_path(path), why }),
+    )
 }
 
 #[cfg(test)]
@@ -132,7 +134,11 @@ mod tests {
                     some.iter().any(|it| path.starts_with(it)),
                     some.iter().any(|it| it.starts_with(path)),
                 );
-                assert_eq!((set.covers(path), set.has_below(path)), (above, below), "{path:?}");
+                assert_eq!(
+                    (set.has_ancestor(path), set.has_below(path)),
+                    (above, below),
+                    "{path:?}"
+                );
                 assert_eq!(set.contains(path), some.contains(&path.as_path()), "{path:?}");
             }
         }

@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use belljar_work::{StopSignal, WorkStopped};
 
-use crate::{ApplyOptions, Conflict, FileChange, FileDifference, Node, Selection};
+use crate::{ApplyOptions, ChangeConflict, FileChange, FileDifference, NodeKind, PathSelection};
 
 /// The decision about each change.
 #[derive(Debug, Default)]
-pub(crate) struct Chosen {
+pub(crate) struct ChangePlan {
     /// The applied changes, by index.
     pub(crate) applied: BTreeSet<usize>,
     /// Paths at which the workspace's version stays and the agent's change is dropped.
     pub(crate) dropped: Vec<PathBuf>,
-    pub(crate) conflicts: Vec<(PathBuf, Conflict)>,
+    pub(crate) conflicts: Vec<(PathBuf, ChangeConflict)>,
     pub(crate) held_back: Vec<(PathBuf, &'static str)>,
 }
 
 /// The changes that must be applied together with each change, by index.
-fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, WorkStopped> {
+fn find_needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, WorkStopped> {
     let mut by_path: HashMap<&Path, Vec<usize>> = HashMap::new();
     let mut renames: BTreeMap<&Path, usize> = BTreeMap::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| file.part_of.is_none()) {
@@ -34,7 +34,7 @@ fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, Wor
     let is_new_dir = |at: &usize| {
         matches!(
             kind(at),
-            Some((FileDifference::Added | FileDifference::Renamed { .. }, Node::Directory))
+            Some((FileDifference::Added | FileDifference::Renamed { .. }, NodeKind::Directory))
         )
     };
     let is_deleted = |at: &usize| matches!(kind(at), Some((FileDifference::Deleted, _)));
@@ -46,7 +46,7 @@ fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, Wor
             return needed;
         }
         if file.kind == FileDifference::Deleted {
-            if file.node == Node::Directory
+            if file.node == NodeKind::Directory
                 && let Some(below) = &file.below
             {
                 let after = (Bound::Excluded(below.as_path()), Bound::Unbounded);
@@ -64,12 +64,15 @@ fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, Wor
         needed
     };
     let each = files.iter().enumerate();
-    each.map(|(own, file)| stop.check().map(|()| of(own, file))).collect()
+    each.map(|(own, file)| stop.check_raised().map(|()| of(own, file))).collect()
 }
 
 /// Marks each change as a conflict that needs a conflicting change.
-pub(crate) fn spread(files: &mut [FileChange], stop: &StopSignal) -> Result<(), WorkStopped> {
-    let needs = needs(files, stop)?;
+pub(crate) fn spread_conflicts(
+    files: &mut [FileChange],
+    stop: &StopSignal,
+) -> Result<(), WorkStopped> {
+    let needs = find_needs(files, stop)?;
     let conflicts: Vec<_> = files.iter().map(|file| file.conflict.clone()).collect();
     let left = spread_over(files, &needs, conflicts);
     for (file, conflict) in files.iter_mut().zip(left) {
@@ -81,8 +84,8 @@ pub(crate) fn spread(files: &mut [FileChange], stop: &StopSignal) -> Result<(), 
 fn spread_over(
     files: &[FileChange],
     needs: &[Vec<usize>],
-    mut conflicts: Vec<Option<Conflict>>,
-) -> Vec<Option<Conflict>> {
+    mut conflicts: Vec<Option<ChangeConflict>>,
+) -> Vec<Option<ChangeConflict>> {
     let mut needed_by = vec![Vec::new(); files.len()];
     for (at, needed) in needs.iter().enumerate() {
         for needed in needed {
@@ -91,7 +94,7 @@ fn spread_over(
             }
         }
     }
-    let left = |conflicts: &[Option<Conflict>], at: usize| {
+    let left = |conflicts: &[Option<ChangeConflict>], at: usize| {
         conflicts.get(at).is_some_and(|conflict| conflict.is_some())
     };
     let mut open: Vec<usize> = (0..files.len()).filter(|at| left(&conflicts, *at)).collect();
@@ -100,7 +103,7 @@ fn spread_over(
             if !left(&conflicts, *by)
                 && let (Some(conflict), Some(file)) = (conflicts.get_mut(*by), files.get(at))
             {
-                *conflict = Some(Conflict::Needs(file.path.clone()));
+                *conflict = Some(ChangeConflict::Needs(file.path.clone()));
                 open.push(*by);
             }
         }
@@ -110,29 +113,30 @@ fn spread_over(
 
 /// Chooses the changes to apply: the selected ones and their needs. Excluded are conflicts, changes that
 /// would run later, and changes that need an excluded change.
-pub(crate) fn choose(
+pub(crate) fn choose_changes(
     files: &[FileChange],
-    selection: &Selection,
+    selection: &PathSelection,
     options: &ApplyOptions,
     stop: &StopSignal,
-) -> Result<Chosen, WorkStopped> {
-    let needs = needs(files, stop)?;
-    let mut chosen = Chosen::default();
-    let taken = taken(files, &needs, selection);
+) -> Result<ChangePlan, WorkStopped> {
+    let needs = find_needs(files, stop)?;
+    let mut chosen = ChangePlan::default();
+    let taken = select_with_needs(files, &needs, selection);
     let mut dropped = BTreeSet::new();
     let mut held = BTreeMap::new();
-    let mut conflicts: Vec<Option<Conflict>> = Vec::new();
+    let mut conflicts: Vec<Option<ChangeConflict>> = Vec::new();
     for (at, file) in files.iter().enumerate() {
-        stop.check()?;
-        let raw = file.conflict.clone().filter(|it| !matches!(it, Conflict::Needs(_)));
-        let named =
-            |paths: &Option<Selection>| paths.as_ref().is_some_and(|paths| paths.takes(&file.path));
+        stop.check_raised()?;
+        let raw = file.conflict.clone().filter(|it| !matches!(it, ChangeConflict::Needs(_)));
+        let named = |paths: &Option<PathSelection>| {
+            paths.as_ref().is_some_and(|paths| paths.includes_path(&file.path))
+        };
         let open = raw.is_some() || file.merges;
         let left = if open && named(&options.mine) && file.part_of.is_none() {
             if taken.contains(&at) {
                 dropped.insert(at);
             }
-            Some(Conflict::Changed)
+            Some(ChangeConflict::Changed)
         } else if named(&options.theirs) {
             raw.filter(|conflict| !gives_way(conflict))
         } else {
@@ -141,7 +145,7 @@ pub(crate) fn choose(
         let left = left.or_else(|| {
             let reason = file.runs_later.filter(|_| !options.also_what_runs)?;
             held.insert(at, reason);
-            Some(Conflict::Needs(file.path.clone()))
+            Some(ChangeConflict::Needs(file.path.clone()))
         });
         conflicts.push(left);
     }
@@ -152,7 +156,7 @@ pub(crate) fn choose(
         {
             held.entry(*needed).or_insert(reason);
             if let (Some(conflict), Some(file)) = (conflicts.get_mut(*needed), files.get(*needed)) {
-                conflict.get_or_insert(Conflict::Needs(file.path.clone()));
+                conflict.get_or_insert(ChangeConflict::Needs(file.path.clone()));
             }
         }
     }
@@ -173,7 +177,11 @@ pub(crate) fn choose(
 }
 
 /// The selected changes with their needs; a directory comes with all its parts.
-fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> BTreeSet<usize> {
+fn select_with_needs(
+    files: &[FileChange],
+    needs: &[Vec<usize>],
+    selection: &PathSelection,
+) -> BTreeSet<usize> {
     let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {
         if let Some(dir) = &file.part_of {
@@ -181,7 +189,7 @@ fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> B
         }
     }
     let mut taken = BTreeSet::new();
-    let selected = files.iter().enumerate().filter(|(_, file)| selection.takes(&file.path));
+    let selected = files.iter().enumerate().filter(|(_, file)| selection.includes_path(&file.path));
     let mut open: Vec<usize> = selected.map(|(at, _)| at).collect();
     while let Some(at) = open.pop() {
         if !taken.insert(at) {
@@ -190,7 +198,7 @@ fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> B
         open.extend(needs.get(at).into_iter().flatten());
         if let Some(file) = files.get(at)
             && file.part_of.is_none()
-            && file.node == Node::Directory
+            && file.node == NodeKind::Directory
         {
             open.extend(parts.get(file.path.as_path()).into_iter().flatten());
         }
@@ -203,15 +211,17 @@ fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> B
 fn leave_empty_dirs(
     files: &[FileChange],
     held: &BTreeMap<usize, &'static str>,
-    chosen: &mut Chosen,
+    chosen: &mut ChangePlan,
     stop: &StopSignal,
 ) -> Result<(), WorkStopped> {
     let mut left: BTreeSet<usize> = held.keys().copied().collect();
     let dirs: Vec<usize> = chosen.applied.iter().copied().rev().collect();
     for at in dirs {
         let Some(dir) = files.get(at) else { continue };
-        stop.check()?;
-        if dir.kind != FileDifference::Added || dir.node != Node::Directory || dir.part_of.is_some()
+        stop.check_raised()?;
+        if dir.kind != FileDifference::Added
+            || dir.node != NodeKind::Directory
+            || dir.part_of.is_some()
         {
             continue;
         }
@@ -235,14 +245,17 @@ fn leave_empty_dirs(
 }
 
 /// Whether choosing the agent's version resolves a conflict.
-fn gives_way(conflict: &Conflict) -> bool {
+fn gives_way(conflict: &ChangeConflict) -> bool {
     match conflict {
-        Conflict::Changed | Conflict::Gone | Conflict::InTheWay | Conflict::NewInside(_) => true,
-        Conflict::OtherKind
-        | Conflict::NoDirectory
-        | Conflict::Needs(_)
-        | Conflict::Protected
-        | Conflict::Special
-        | Conflict::Elsewhere => false,
+        ChangeConflict::Changed
+        | ChangeConflict::Gone
+        | ChangeConflict::InTheWay
+        | ChangeConflict::NewInside(_) => true,
+        ChangeConflict::OtherKind
+        | ChangeConflict::NoDirectory
+        | ChangeConflict::Needs(_)
+        | ChangeConflict::Protected
+        | ChangeConflict::Special
+        | ChangeConflict::Elsewhere => false,
     }
 }

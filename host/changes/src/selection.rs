@@ -8,12 +8,12 @@ use crate::{Changes, ChangesError};
 
 /// A selection of all changes, or of those at some paths and below.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct PathSelection {
     /// `None` = all.
     paths: Option<BTreeSet<PathBuf>>,
 }
 
-impl Selection {
+impl PathSelection {
     /// Every change.
     pub fn all() -> Self {
         Self { paths: None }
@@ -24,8 +24,10 @@ impl Selection {
     /// # Errors
     ///
     /// A path leads out of the workspace.
-    pub fn paths(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ChangesError> {
-        let paths = paths.into_iter().map(|path| plain(path.as_ref()));
+    pub fn from_paths(
+        paths: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, ChangesError> {
+        let paths = paths.into_iter().map(|path| normalize_path(path.as_ref()));
         Ok(Self { paths: Some(paths.collect::<Result<_, _>>()?) })
     }
 
@@ -35,20 +37,20 @@ impl Selection {
     }
 
     /// Whether a path is selected.
-    pub fn takes(&self, path: &Path) -> bool {
+    pub fn includes_path(&self, path: &Path) -> bool {
         let named = |paths: &BTreeSet<PathBuf>| path.ancestors().any(|above| paths.contains(above));
         self.paths.as_ref().is_none_or(named)
     }
 
     /// The selected paths without any change at or below them.
-    pub fn unknown(&self, changes: &Changes) -> Vec<&Path> {
+    pub fn unknown_paths(&self, changes: &Changes) -> Vec<&Path> {
         let named = self.paths.iter().flatten().map(PathBuf::as_path);
         let known: PathSet<'_> = changes.files().iter().map(|file| file.path.as_path()).collect();
         named.filter(|path| !known.has_below(path)).collect()
     }
 }
 
-fn plain(path: &Path) -> Result<PathBuf, ChangesError> {
+fn normalize_path(path: &Path) -> Result<PathBuf, ChangesError> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -68,23 +70,26 @@ mod tests {
 
     #[test]
     fn a_path_takes_itself_and_what_lies_below() {
-        let selection = Selection::paths(["./src/a/", "b"]).unwrap();
+        let selection = PathSelection::from_paths(["./src/a/", "b"]).unwrap();
         for path in ["src/a", "src/a/c", "b"] {
-            assert!(selection.takes(Path::new(path)), "{path}");
+            assert!(selection.includes_path(Path::new(path)), "{path}");
         }
         for path in ["src", "src/ab", "bb", "c"] {
-            assert!(!selection.takes(Path::new(path)), "{path}");
+            assert!(!selection.includes_path(Path::new(path)), "{path}");
         }
-        assert!(Selection::paths(["."]).unwrap().takes(Path::new("x")));
-        assert!(Selection::all().takes(Path::new("x")));
+        assert!(PathSelection::from_paths(["."]).unwrap().includes_path(Path::new("x")));
+        assert!(PathSelection::all().includes_path(Path::new("x")));
         let nothing: [&str; 0] = [];
-        assert!(!Selection::paths(nothing).unwrap().takes(Path::new("x")));
+        assert!(!PathSelection::from_paths(nothing).unwrap().includes_path(Path::new("x")));
     }
 
     #[test]
     fn a_path_out_of_the_workspace_is_refused() {
         for path in ["..", "a/../b", "/etc"] {
-            assert!(matches!(Selection::paths([path]), Err(ChangesError::NotAPath(_))), "{path}");
+            assert!(
+                matches!(PathSelection::from_paths([path]), Err(ChangesError::NotAPath(_))),
+                "{path}"
+            );
         }
     }
 }

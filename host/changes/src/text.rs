@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use belljar_work::{StopSignal, WorkStopped};
 
-use crate::diff::{Compared, Hunk, Lines, Meter, compare, count_lines};
+use crate::diff::{Hunk, LineComparison, StepMeter, TextLines, compare_lines, count_lines};
 
 /// The largest text that is compared, in bytes. A larger one is treated as binary, so that memory and time
 /// stay bounded, whatever an agent writes.
@@ -25,7 +25,7 @@ pub(crate) fn is_binary(content: &[u8]) -> bool {
 
 /// The numbers of different lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct LineCounts {
     pub(crate) added: u64,
     pub(crate) removed: u64,
     /// Whether the comparison reached its bound, so that equal lines may be included.
@@ -33,12 +33,12 @@ pub(crate) struct Counted {
 }
 
 /// Counts new and removed lines.
-pub(crate) fn count(
+pub(crate) fn count_differences(
     before: &[u8],
     after: &[u8],
-    meter: &mut Meter<'_>,
-) -> Result<Counted, WorkStopped> {
-    let counted = |added: u32, removed: u32| Counted {
+    meter: &mut StepMeter<'_>,
+) -> Result<LineCounts, WorkStopped> {
+    let counted = |added: u32, removed: u32| LineCounts {
         added: added.into(),
         removed: removed.into(),
         is_coarse: false,
@@ -46,23 +46,23 @@ pub(crate) fn count(
     if before.is_empty() || after.is_empty() {
         return Ok(counted(count_lines(after), count_lines(before)));
     }
-    let Compared { hunks, is_coarse } = compare(before, after, meter)?;
+    let LineComparison { hunks, is_coarse } = compare_lines(before, after, meter)?;
     let sum = |of: fn(&Hunk) -> &Range<u32>| hunks.iter().map(|hunk| of(hunk).len() as u64).sum();
-    Ok(Counted { added: sum(|hunk| &hunk.after), removed: sum(|hunk| &hunk.before), is_coarse })
+    Ok(LineCounts { added: sum(|hunk| &hunk.after), removed: sum(|hunk| &hunk.before), is_coarse })
 }
 
-fn hunks(before: &[u8], after: &[u8], stop: &StopSignal) -> Result<Vec<Hunk>, WorkStopped> {
-    Ok(compare(before, after, &mut Meter::new(stop))?.hunks)
+fn diff_lines(before: &[u8], after: &[u8], stop: &StopSignal) -> Result<Vec<Hunk>, WorkStopped> {
+    Ok(compare_lines(before, after, &mut StepMeter::new(stop))?.hunks)
 }
 
 /// The differences as a unified diff without names; empty if the texts are equal.
-pub(crate) fn unified(
+pub(crate) fn unified_diff(
     before: &[u8],
     after: &[u8],
     stop: &StopSignal,
 ) -> Result<Vec<u8>, WorkStopped> {
-    let hunks = hunks(before, after, stop)?;
-    let (old, new) = (Lines::new(before), Lines::new(after));
+    let hunks = diff_lines(before, after, stop)?;
+    let (old, new) = (TextLines::new(before), TextLines::new(after));
     let mut out = Vec::new();
     let mut rest = hunks.as_slice();
     while let Some(first) = rest.first() {
@@ -77,24 +77,24 @@ pub(crate) fn unified(
         let Some(last) = group.last() else { break };
         let begin = first.before.start.saturating_sub(CONTEXT);
         let lead = first.before.start - begin;
-        let end = (last.before.end + CONTEXT).min(old.count());
+        let end = (last.before.end + CONTEXT).min(old.line_count());
         let trail = end - last.before.end;
         let begin_new = first.after.start - lead.min(first.after.start);
         let end_new = last.after.end + trail;
-        head(&mut out, begin..end, begin_new..end_new);
+        write_hunk_header(&mut out, begin..end, begin_new..end_new);
         let mut at = begin;
         for hunk in group {
-            put(&mut out, b' ', old.part(at..hunk.before.start));
-            put(&mut out, b'-', old.part(hunk.before.clone()));
-            put(&mut out, b'+', new.part(hunk.after.clone()));
+            write_lines(&mut out, b' ', old.lines_text(at..hunk.before.start));
+            write_lines(&mut out, b'-', old.lines_text(hunk.before.clone()));
+            write_lines(&mut out, b'+', new.lines_text(hunk.after.clone()));
             at = hunk.before.end;
         }
-        put(&mut out, b' ', old.part(at..end));
+        write_lines(&mut out, b' ', old.lines_text(at..end));
     }
     Ok(out)
 }
 
-fn head(out: &mut Vec<u8>, before: Range<u32>, after: Range<u32>) {
+fn write_hunk_header(out: &mut Vec<u8>, before: Range<u32>, after: Range<u32>) {
     let range = |range: &Range<u32>| match range.len() {
         // The format of diff: an empty range is placed after a line.
         0 => format!("{},0", range.start),
@@ -104,7 +104,7 @@ fn head(out: &mut Vec<u8>, before: Range<u32>, after: Range<u32>) {
     out.extend(format!("@@ -{} +{} @@\n", range(&before), range(&after)).bytes());
 }
 
-fn put(out: &mut Vec<u8>, mark: u8, lines: &[u8]) {
+fn write_lines(out: &mut Vec<u8>, mark: u8, lines: &[u8]) {
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
         out.push(mark);
         out.extend_from_slice(line);
@@ -116,7 +116,7 @@ fn put(out: &mut Vec<u8>, mark: u8, lines: &[u8]) {
 
 /// Lines that both versions changed differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clash {
+pub struct MergeClash {
     /// The first line in the workspace's version, from 1.
     pub line: u64,
     /// The workspace's version.
@@ -126,14 +126,14 @@ pub struct Clash {
 }
 
 /// The lines that prevent a merge of two versions; empty if mergeable.
-pub(crate) fn clashes(
+pub(crate) fn find_clashes(
     base: &[u8],
     ours: &[u8],
     theirs: &[u8],
     stop: &StopSignal,
-) -> Result<Vec<Clash>, WorkStopped> {
-    let (mine, yours) = (hunks(base, ours, stop)?, hunks(base, theirs, stop)?);
-    let (one, other) = (Lines::new(ours), Lines::new(theirs));
+) -> Result<Vec<MergeClash>, WorkStopped> {
+    let (mine, yours) = (diff_lines(base, ours, stop)?, diff_lines(base, theirs, stop)?);
+    let (one, other) = (TextLines::new(ours), TextLines::new(theirs));
     let (mut mine, mut yours) = (mine.as_slice(), yours.as_slice());
     let mut found = Vec::new();
     while let (Some((a, after_a)), Some((b, after_b))) = (mine.split_first(), yours.split_first()) {
@@ -145,8 +145,8 @@ pub(crate) fn clashes(
             yours = after_b;
             continue;
         }
-        let is_same =
-            a.before == b.before && one.part(a.after.clone()) == other.part(b.after.clone());
+        let is_same = a.before == b.before
+            && one.lines_text(a.after.clone()) == other.lines_text(b.after.clone());
         if is_same {
             (mine, yours) = (after_a, after_b);
             continue;
@@ -154,14 +154,16 @@ pub(crate) fn clashes(
         let start = a.before.start.min(b.before.start);
         let mut end = a.before.end.max(b.before.end);
         let (mut own, mut their) = (1, 1);
-        while reach(mine, &mut own, &mut end) || reach(yours, &mut their, &mut end) {}
+        while extend_over_hunks(mine, &mut own, &mut end)
+            || extend_over_hunks(yours, &mut their, &mut end)
+        {}
         let (group, after_a) = mine.split_at(own);
         let (group_b, after_b) = yours.split_at(their);
-        let (ours, theirs) = (side(group, start..end), side(group_b, start..end));
-        found.push(Clash {
+        let (ours, theirs) = (version_range(group, start..end), version_range(group_b, start..end));
+        found.push(MergeClash {
             line: u64::from(ours.start) + 1,
-            ours: one.part(ours).to_vec(),
-            theirs: other.part(theirs).to_vec(),
+            ours: one.lines_text(ours).to_vec(),
+            theirs: other.lines_text(theirs).to_vec(),
         });
         (mine, yours) = (after_a, after_b);
     }
@@ -169,7 +171,7 @@ pub(crate) fn clashes(
 }
 
 /// Includes the hunks that touch `end`, and moves `end` after them. Returns whether any hunk did.
-fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
+fn extend_over_hunks(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
     let before = *taken;
     while let Some(next) = hunks.get(*taken).filter(|next| next.before.start <= *end) {
         *end = next.before.end.max(*end);
@@ -179,29 +181,29 @@ fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
 }
 
 /// The lines of one version that correspond to lines of the base around all these hunks.
-fn side(hunks: &[Hunk], base: Range<u32>) -> Range<u32> {
+fn version_range(hunks: &[Hunk], base: Range<u32>) -> Range<u32> {
     let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return base };
     let start = first.after.start.saturating_sub(first.before.start.saturating_sub(base.start));
     start..last.after.end.saturating_add(base.end.saturating_sub(last.before.end))
 }
 
 /// The merge of both versions; `None` if both changed the same or adjacent lines differently.
-pub(crate) fn merge(
+pub(crate) fn merge_texts(
     base: &[u8],
     ours: &[u8],
     theirs: &[u8],
     stop: &StopSignal,
 ) -> Result<Option<Vec<u8>>, WorkStopped> {
-    let (mine, yours) = (hunks(base, ours, stop)?, hunks(base, theirs, stop)?);
-    Ok(joined(base, (ours, &mine), (theirs, &yours)))
+    let (mine, yours) = (diff_lines(base, ours, stop)?, diff_lines(base, theirs, stop)?);
+    Ok(join_hunks(base, (ours, &mine), (theirs, &yours)))
 }
 
-fn joined(
+fn join_hunks(
     base: &[u8],
     (ours, mine): (&[u8], &[Hunk]),
     (theirs, yours): (&[u8], &[Hunk]),
 ) -> Option<Vec<u8>> {
-    let (old, one, other) = (Lines::new(base), Lines::new(ours), Lines::new(theirs));
+    let (old, one, other) = (TextLines::new(base), TextLines::new(ours), TextLines::new(theirs));
     let (mut mine, mut yours) = (mine.iter().peekable(), yours.iter().peekable());
     let mut out = Vec::with_capacity(ours.len().max(theirs.len()));
     let mut at = 0;
@@ -212,7 +214,7 @@ fn joined(
             (None, Some(_)) => (yours.next()?, &other),
             (Some(a), Some(b)) => {
                 let same = a.before == b.before
-                    && one.part(a.after.clone()) == other.part(b.after.clone());
+                    && one.lines_text(a.after.clone()) == other.lines_text(b.after.clone());
                 if same {
                     yours.next();
                     (mine.next()?, &one)
@@ -225,11 +227,11 @@ fn joined(
                 }
             }
         };
-        out.extend_from_slice(old.part(at..hunk.before.start));
-        out.extend_from_slice(from.part(hunk.after.clone()));
+        out.extend_from_slice(old.lines_text(at..hunk.before.start));
+        out.extend_from_slice(from.lines_text(hunk.after.clone()));
         at = hunk.before.end;
     }
-    out.extend_from_slice(old.part(at..old.count()));
+    out.extend_from_slice(old.lines_text(at..old.line_count()));
     Some(out)
 }
 
@@ -239,16 +241,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
-        super::merge(base, ours, theirs, &StopSignal::never()).unwrap()
+        super::merge_texts(base, ours, theirs, &StopSignal::never_raised()).unwrap()
     }
 
-    fn clashes(base: &[u8], ours: &[u8], theirs: &[u8]) -> Vec<Clash> {
-        super::clashes(base, ours, theirs, &StopSignal::never()).unwrap()
+    fn clashes(base: &[u8], ours: &[u8], theirs: &[u8]) -> Vec<MergeClash> {
+        super::find_clashes(base, ours, theirs, &StopSignal::never_raised()).unwrap()
     }
 
     fn count(before: &[u8], after: &[u8]) -> (u64, u64) {
-        let stop = StopSignal::never();
-        let counted = super::count(before, after, &mut Meter::new(&stop)).unwrap();
+        let stop = StopSignal::never_raised();
+        let counted = super::count_differences(before, after, &mut StepMeter::new(&stop)).unwrap();
         (counted.added, counted.removed)
     }
 
@@ -277,16 +279,16 @@ mod tests {
             prop_assert_eq!(found.is_empty(), merge(&base, &one, &other).is_some());
             for clash in found {
                 prop_assert!(clash.ours != clash.theirs);
-                let lines = Lines::new(&one);
+                let lines = TextLines::new(&one);
                 let from = u32::try_from(clash.line).unwrap() - 1;
-                let rest = lines.part(from..lines.count());
+                let rest = lines.lines_text(from..lines.line_count());
                 prop_assert!(rest.starts_with(&clash.ours));
             }
         }
 
         #[test]
         fn lines_are_counted_as_the_diff_has_them(before in text(), after in text()) {
-            let told = unified(&before, &after, &StopSignal::never()).unwrap();
+            let told = unified_diff(&before, &after, &StopSignal::never_raised()).unwrap();
             let marked = |mark: u8| {
                 let lines = told.split(|byte| *byte == b'\n');
                 lines.filter(|line| line.first() == Some(&mark)).count() as u64
@@ -313,7 +315,7 @@ mod tests {
     fn a_clash_has_the_lines_of_both_and_says_where() {
         let base = b"a\nb\nc\nd\ne\nf\ng\n";
         let found = clashes(base, b"0\na\nB\nc\nd\ne\nf\nG\n", b"a\nb2\nC\nd\ne\nf\ng\n");
-        let clash = Clash { line: 3, ours: b"B\nc\n".to_vec(), theirs: b"b2\nC\n".to_vec() };
+        let clash = MergeClash { line: 3, ours: b"B\nc\n".to_vec(), theirs: b"b2\nC\n".to_vec() };
         assert_eq!(found, [clash]);
     }
 }

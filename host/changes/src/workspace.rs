@@ -8,12 +8,12 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_sandbox::Original;
+use belljar_sandbox::OriginalState;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::Node;
+use crate::NodeKind;
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -26,7 +26,7 @@ pub(crate) struct Workspace {
 
 /// The state of a file, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct FileState {
     kind: u32,
     pub(crate) inode: u64,
     pub(crate) size: u64,
@@ -36,10 +36,10 @@ pub(crate) struct State {
     device: u64,
 }
 
-impl State {
+impl FileState {
     #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
     #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
-    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+    pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
         Self {
             kind: u32::from(stat.st_mode) & 0o170_000,
             inode: stat.st_ino as u64,
@@ -51,22 +51,22 @@ impl State {
         }
     }
 
-    pub(crate) fn node(&self) -> Node {
+    pub(crate) fn node_kind(&self) -> NodeKind {
         match FileType::from_raw_mode(self.kind as rustix::fs::RawMode) {
-            FileType::RegularFile => Node::File,
-            FileType::Directory => Node::Directory,
-            FileType::Symlink => Node::Link,
+            FileType::RegularFile => NodeKind::File,
+            FileType::Directory => NodeKind::Directory,
+            FileType::Symlink => NodeKind::Link,
             FileType::Fifo
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
-            | FileType::Unknown => Node::Special,
+            | FileType::Unknown => NodeKind::Special,
         }
     }
 
     /// Whether the file has the same content as the original, by the file system's metadata. Device numbers
     /// are ignored, because they may change at a restart.
-    pub(crate) fn is_as(&self, original: &Original) -> bool {
+    pub(crate) fn is_as(&self, original: &OriginalState) -> bool {
         let time = |(seconds, nanoseconds): (i64, u32)| {
             let whole = std::time::Duration::from_secs(seconds.unsigned_abs());
             let epoch = std::time::SystemTime::UNIX_EPOCH;
@@ -76,7 +76,7 @@ impl State {
         };
         self.inode == original.identity.1
             && self.size == original.size
-            && (self.node() == Node::Directory) == original.directory
+            && (self.node_kind() == NodeKind::Directory) == original.directory
             && time(self.modified) == Some(original.modified)
             && time(self.changed) == Some(original.changed)
     }
@@ -103,7 +103,7 @@ impl Workspace {
     }
 
     /// Opens a directory.
-    pub(crate) fn dir(&self, path: &Path) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let mut dir = openat(self.root.as_fd(), ".", DIRECTORY, Mode::empty())?;
         for name in path {
             dir = openat(&dir, name, DIRECTORY, Mode::empty())?;
@@ -112,14 +112,14 @@ impl Workspace {
     }
 
     /// The directory that contains a path, and the last name.
-    pub(crate) fn above<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
+    pub(crate) fn open_parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
-        Ok((self.dir(path.parent().unwrap_or(Path::new("")))?, name))
+        Ok((self.open_directory(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
     /// The state of the file at a path. `None` = missing, or a parent is missing.
-    pub(crate) fn look(&self, path: &Path) -> Result<Option<State>, Errno> {
-        let found = self.above(path).and_then(|(dir, name)| look_in(&dir, name));
+    pub(crate) fn look_at(&self, path: &Path) -> Result<Option<FileState>, Errno> {
+        let found = self.open_parent(path).and_then(|(dir, name)| look_in(&dir, name));
         match found {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             found => found,
@@ -127,21 +127,21 @@ impl Workspace {
     }
 
     /// Opens a regular file for reading.
-    pub(crate) fn open(&self, path: &Path) -> Result<(File, State), Errno> {
-        let (dir, name) = self.above(path)?;
+    pub(crate) fn open_file(&self, path: &Path) -> Result<(File, FileState), Errno> {
+        let (dir, name) = self.open_parent(path)?;
         open_in(&dir, name)
     }
 
     /// The target of a link.
-    pub(crate) fn target(&self, path: &Path) -> Result<OsString, Errno> {
-        let (dir, name) = self.above(path)?;
+    pub(crate) fn link_target(&self, path: &Path) -> Result<OsString, Errno> {
+        let (dir, name) = self.open_parent(path)?;
         Ok(OsString::from_vec(readlinkat(&dir, name, Vec::new())?.into_bytes()))
     }
 
     /// The names in a directory, sorted.
-    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, Errno> {
+    pub(crate) fn list_names(&self, path: &Path) -> Result<Vec<OsString>, Errno> {
         let mut names = Vec::new();
-        for entry in Dir::new(self.dir(path)?)? {
+        for entry in Dir::new(self.open_directory(path)?)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name != "." && name != ".." {
@@ -159,7 +159,7 @@ impl Workspace {
         most: usize,
     ) -> Result<Vec<(OsString, bool)>, Errno> {
         let mut names = Vec::new();
-        for entry in Dir::new(self.dir(path)?)? {
+        for entry in Dir::new(self.open_directory(path)?)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
@@ -175,18 +175,18 @@ impl Workspace {
 }
 
 /// The state of the file with this name in a directory.
-pub(crate) fn look_in(dir: &OwnedFd, name: &OsStr) -> Result<Option<State>, Errno> {
+pub(crate) fn look_in(dir: &OwnedFd, name: &OsStr) -> Result<Option<FileState>, Errno> {
     match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(State::of(&stat))),
+        Ok(stat) => Ok(Some(FileState::from_stat(&stat))),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
 }
 
 /// Opens a regular file of a directory, without blocking and without following a link.
-pub(crate) fn open_in(dir: &OwnedFd, name: &OsStr) -> Result<(File, State), Errno> {
+pub(crate) fn open_in(dir: &OwnedFd, name: &OsStr) -> Result<(File, FileState), Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let file = File::from(openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())?);
-    let state = State::of(&rustix::fs::fstat(&file)?);
-    if state.node() == Node::File { Ok((file, state)) } else { Err(Errno::INVAL) }
+    let state = FileState::from_stat(&rustix::fs::fstat(&file)?);
+    if state.node_kind() == NodeKind::File { Ok((file, state)) } else { Err(Errno::INVAL) }
 }

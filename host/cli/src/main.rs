@@ -11,12 +11,12 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
-use args::Args;
-use term::out::Out;
+use args::CliArgs;
+use term::out::TerminalOutput;
 
 fn main() -> ExitCode {
     // Keys are in the environment, and soon in memory.
-    belljar_os_sandbox::conceal();
+    belljar_os_sandbox::conceal_process();
     // Before any setup: the hidden roles of this program in child processes.
     let mut words = std::env::args_os().skip(1);
     match words.next() {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Some(first) if first == setup::walls::ATTACK => return commands::attack_the_wall(words),
         Some(first) if first == setup::walls::KEEPER => {
-            return belljar_os_sandbox::keep(&words.next().unwrap_or_default());
+            return belljar_os_sandbox::keep_hook(&words.next().unwrap_or_default());
         }
         Some(first) if first == setup::walls::PROGRAM_KEEPER => {
             let program = words.next().unwrap_or_default();
@@ -45,37 +45,37 @@ fn main() -> ExitCode {
         Some(_) | None => {}
     }
     setup::embedded::open_what_lies_beside();
-    let matches = match Args::command().try_get_matches() {
+    let matches = match CliArgs::command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) if error.use_stderr() => return refuse(&error),
+        Err(error) if error.use_stderr() => return refuse_command_line(&error),
         Err(help) => help.exit(),
     };
-    let args = match Args::from_arg_matches(&matches) {
+    let args = match CliArgs::from_arg_matches(&matches) {
         Ok(args) => args,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse_command_line(&error),
     };
-    let out = Out::new(args.global.quiet, wants_json(&matches));
+    let out = TerminalOutput::new(args.global.quiet, wants_json(&matches));
     // A server's begins with its runtime, behind the wall.
-    if !matches!(args.command, args::Command::Serve(_)) {
-        setup::log::start(&out);
+    if !matches!(args.command, args::CliCommand::Serve(_)) {
+        setup::log::start_log(&out);
     }
     let exit = match commands::run(&args, &out) {
         Ok(exit) => exit,
         Err(failure) => {
-            out.failure(&failure);
+            out.print_failure(&failure);
             failure.exit
         }
     };
-    ExitCode::from(out.finish(exit).code())
+    ExitCode::from(out.finish_exit(exit).code())
 }
 
 /// An invalid command line, which may contain names of a stranger's files.
-fn refuse(error: &clap::Error) -> ExitCode {
-    let out = Out::new(false, false);
+fn refuse_command_line(error: &clap::Error) -> ExitCode {
+    let out = TerminalOutput::new(false, false);
     let text = error.render();
     let text = if out.colours_errors() { text.ansi().to_string() } else { text.to_string() };
     out.note(text.trim_end());
-    ExitCode::from(setup::exit::Exit::Usage.code())
+    ExitCode::from(setup::exit::CommandExit::Usage.code())
 }
 
 /// Whether the command was called with the common option for JSON.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{
-    Hints, Output, Part, PeerCall, PeerError, PeerResult, PeerTool, Peers, ToolErrorKind, Within,
+    NestedScope, OutputPart, PeerCall, PeerError, PeerPort, PeerResult, PeerTool, ToolErrorKind,
+    ToolHints, ToolOutput,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -51,23 +52,23 @@ const KINDS: [ToolErrorKind; 5] = [
 ];
 
 /// The agent's tools.
-pub(crate) struct Called;
+pub(crate) struct SuitePeers;
 
-impl Called {
+impl SuitePeers {
     /// The tools that the manifest asks for.
-    pub(crate) fn ask() -> PeersAsk {
+    pub(crate) fn asked_peers() -> PeersAsk {
         PeersAsk::Only(TOOLS.iter().filter_map(|(name, ..)| ToolName::new(name).ok()).collect())
     }
 
     /// The tools that the agent has.
-    pub(crate) fn granted() -> BTreeSet<ToolName> {
+    pub(crate) fn granted_tools() -> BTreeSet<ToolName> {
         let names = TOOLS.iter().map(|(name, ..)| *name).chain([NOT_ASKED]);
         names.filter_map(|name| ToolName::new(name).ok()).collect()
     }
 }
 
-impl Peers for Called {
-    fn list(&self) -> Vec<PeerTool> {
+impl PeerPort for SuitePeers {
+    fn list_tools(&self) -> Vec<PeerTool> {
         let hidden = (NOT_ASKED, "Nobody sees this.", "{}");
         let all = TOOLS.iter().chain([&hidden]).filter_map(|(name, description, schema)| {
             Some(PeerTool {
@@ -75,59 +76,67 @@ impl Peers for Called {
                 tool: ToolName::new(name).ok()?,
                 description: (*description).to_owned(),
                 schema: (*schema).to_owned(),
-                hints: Hints { read_only: *name == "peer_echo", ..Hints::default() },
+                hints: ToolHints { read_only: *name == "peer_echo", ..ToolHints::default() },
             })
         });
         all.collect()
     }
 
-    fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>> {
+    fn call_tools(
+        &self,
+        calls: Vec<PeerCall>,
+        within: NestedScope,
+    ) -> BoxFuture<'static, Vec<PeerResult>> {
         let count = calls.len();
-        let results = (1..).zip(calls).map(|(place, call)| answer(&call, place, count, &within));
+        let results =
+            (1..).zip(calls).map(|(place, call)| answer_call(&call, place, count, &within));
         std::future::ready(results.collect()).boxed()
     }
 }
 
-fn answer(call: &PeerCall, place: usize, count: usize, within: &Within) -> PeerResult {
+fn answer_call(call: &PeerCall, place: usize, count: usize, within: &NestedScope) -> PeerResult {
     if !within.may_call(&call.tool) {
-        return Err(error(ToolErrorKind::Denied, format!("`{}` is not among them", call.tool)));
+        return Err(make_error(
+            ToolErrorKind::Denied,
+            format!("`{}` is not among them", call.tool),
+        ));
     }
     let arguments: Value = serde_json::from_str(&call.arguments)
-        .map_err(|_| error(ToolErrorKind::InvalidArguments, "no JSON".to_owned()))?;
+        .map_err(|_| make_error(ToolErrorKind::InvalidArguments, "no JSON".to_owned()))?;
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
     let parts = match call.tool.as_str() {
         "peer_echo" => match text("text") {
-            Some(text) => vec![Part::Text(text)],
+            Some(text) => vec![OutputPart::Text(text)],
             None => {
                 let message = "missing field `text`".to_owned();
-                return Err(error(ToolErrorKind::InvalidArguments, message));
+                return Err(make_error(ToolErrorKind::InvalidArguments, message));
             }
         },
         "peer_large" => {
             let bytes = arguments.get("bytes").and_then(Value::as_u64);
             let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_default();
-            vec![Part::Text("x".repeat(bytes.min(MAX_LARGE)))]
+            vec![OutputPart::Text("x".repeat(bytes.min(MAX_LARGE)))]
         }
-        "peer_place" => vec![Part::Text(format!("{place} of {count}"))],
+        "peer_place" => vec![OutputPart::Text(format!("{place} of {count}"))],
         "peer_error" => {
             let kind = text("kind").unwrap_or_default();
             let kind = KINDS.into_iter().find(|known| known.as_str() == kind);
             let message = text("message").unwrap_or_default();
-            return Err(error(kind.unwrap_or(ToolErrorKind::Failed), message));
+            return Err(make_error(kind.unwrap_or(ToolErrorKind::Failed), message));
         }
         _ => vec![
-            Part::Text("one ☃".to_owned()),
-            Part::Json(r#"{"two":2}"#.to_owned()),
-            Part::Attachment {
+            OutputPart::Text("one ☃".to_owned()),
+            OutputPart::Json(r#"{"two":2}"#.to_owned()),
+            OutputPart::Attachment {
                 name: "three.bin".to_owned(),
                 media_type: "application/octet-stream".to_owned(),
                 data: (0..=255).collect::<Vec<u8>>().into(),
             },
         ],
     };
-    Ok(Output { parts })
+    Ok(ToolOutput { parts })
 }
 
-fn error(kind: ToolErrorKind, message: String) -> PeerError {
+fn make_error(kind: ToolErrorKind, message: String) -> PeerError {
     PeerError { kind, message }
 }

@@ -11,7 +11,7 @@ const CASES: &str = include_str!("cases.yaml");
 /// Cases about one subject.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Group {
+pub(crate) struct CaseGroup {
     pub(crate) group: String,
     pub(crate) cases: Vec<Case>,
 }
@@ -22,10 +22,10 @@ pub(crate) struct Group {
 pub(crate) struct Case {
     pub(crate) name: String,
     #[serde(default)]
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<CaseCall>,
     /// Of the workspace; without it, `read`.
     #[serde(default)]
-    pub(crate) access: Workspace,
+    pub(crate) access: WorkspaceRight,
     /// Limits other than the defaults, by key.
     #[serde(default)]
     pub(crate) limits: BTreeMap<String, u64>,
@@ -39,7 +39,7 @@ pub(crate) struct Case {
     #[serde(default)]
     pub(crate) files: BTreeMap<String, Option<String>>,
     /// A tool's schema.
-    pub(crate) schema: Option<Schema>,
+    pub(crate) schema: Option<SchemaExpectation>,
     /// Tools with exactly these hints.
     #[serde(default)]
     pub(crate) hints: BTreeMap<String, Vec<String>>,
@@ -48,7 +48,7 @@ pub(crate) struct Case {
 /// The right to the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Workspace {
+pub(crate) enum WorkspaceRight {
     #[default]
     Read,
     ReadWrite,
@@ -58,7 +58,7 @@ pub(crate) enum Workspace {
 /// A call and what has to come of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Call {
+pub(crate) struct CaseCall {
     pub(crate) tool: String,
     /// The name that is called instead of the tool's own.
     #[serde(rename = "as")]
@@ -67,12 +67,12 @@ pub(crate) struct Call {
     /// with `repeat` and `times` is a long text, or a long list.
     pub(crate) arguments: Value,
     #[serde(flatten)]
-    pub(crate) expect: Expect,
+    pub(crate) expect: CallExpectation,
 }
 
 /// The expectations of one call; absent = not looked at.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Expect {
+pub(crate) struct CallExpectation {
     /// One text part, exactly.
     pub(crate) text: Option<String>,
     /// One JSON part, with exactly this value; a number is equal to the same number. A list may be
@@ -90,7 +90,7 @@ pub(crate) struct Expect {
     /// How the call ended, as receipts say it: one of these.
     pub(crate) ending: Option<OneOrMore>,
     /// Lines of the log.
-    pub(crate) logs: Option<Logs>,
+    pub(crate) logs: Option<LogExpectation>,
     /// Progress reports that arrived, numbered from one.
     pub(crate) progress: Option<u64>,
     /// Words on stdout.
@@ -98,13 +98,13 @@ pub(crate) struct Expect {
     /// Words on stderr.
     pub(crate) stderr: Option<String>,
     /// A check of its own.
-    pub(crate) check: Option<Check>,
+    pub(crate) check: Option<AnswerCheck>,
 }
 
 /// Checks of answers that are never the same twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Check {
+pub(crate) enum AnswerCheck {
     /// `wall_ms` is near the host's clock, `elapsed_ns` is not negative.
     Clock,
     /// `hex` is 16 bytes, not seen before in this case.
@@ -114,7 +114,7 @@ pub(crate) enum Check {
 /// Lines of the log, all the same.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Logs {
+pub(crate) struct LogExpectation {
     pub(crate) level: String,
     pub(crate) message: String,
     pub(crate) kept: usize,
@@ -125,7 +125,7 @@ pub(crate) struct Logs {
 /// A tool's schema.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Schema {
+pub(crate) struct SchemaExpectation {
     pub(crate) tool: String,
     /// Values by JSON pointer.
     pub(crate) at: BTreeMap<String, Value>,
@@ -142,7 +142,7 @@ pub(crate) enum OneOrMore {
 }
 
 impl OneOrMore {
-    pub(crate) fn has(&self, word: &str) -> bool {
+    pub(crate) fn has_word(&self, word: &str) -> bool {
         match self {
             Self::One(one) => one == word,
             Self::More(more) => more.iter().any(|one| one == word),
@@ -161,7 +161,7 @@ impl std::fmt::Display for OneOrMore {
 
 impl Case {
     /// The tools that a component has to offer for this case.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn needed_tools(&self) -> impl Iterator<Item = &str> {
         let called = self.calls.iter().map(|call| call.tool.as_str());
         let described = self.schema.iter().map(|schema| schema.tool.as_str());
         called.chain(described).chain(self.hints.keys().map(String::as_str))
@@ -169,7 +169,7 @@ impl Case {
 }
 
 /// An object with `repeat` and `times`, as what it stands for: a long text or a long list.
-pub(crate) fn repeated(value: &Value) -> Option<Value> {
+pub(crate) fn expand_repeated(value: &Value) -> Option<Value> {
     let times = usize::try_from(value.get("times")?.as_u64()?).ok()?;
     Some(match value.get("repeat")? {
         Value::Array(items) => Value::Array(vec![items.as_slice(); times].concat()),
@@ -178,7 +178,7 @@ pub(crate) fn repeated(value: &Value) -> Option<Value> {
 }
 
 /// The suite, parsed.
-pub(crate) fn all() -> Result<Vec<Group>, String> {
+pub(crate) fn parse_suite() -> Result<Vec<CaseGroup>, String> {
     serde_yaml::from_str(CASES).map_err(|error| error.to_string())
 }
 
@@ -194,20 +194,20 @@ mod tests {
 
     #[test]
     fn the_suite_parses_and_no_two_cases_have_one_name() {
-        let groups = all().unwrap();
+        let groups = parse_suite().unwrap();
         let names: Vec<&str> =
             groups.iter().flat_map(|group| &group.cases).map(|case| case.name.as_str()).collect();
         assert!(names.len() >= 40, "{}", names.len());
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         let called = groups.iter().flat_map(|group| &group.cases);
-        assert!(called.into_iter().all(|case| case.tools().next().is_some()));
+        assert!(called.into_iter().all(|case| case.needed_tools().next().is_some()));
     }
 
     #[test]
     fn every_tool_of_the_suite_is_described_for_third_parties_and_no_other() {
-        let groups = all().unwrap();
+        let groups = parse_suite().unwrap();
         let used: BTreeSet<&str> =
-            groups.iter().flat_map(|group| &group.cases).flat_map(Case::tools).collect();
+            groups.iter().flat_map(|group| &group.cases).flat_map(Case::needed_tools).collect();
         let page = include_str!("../../../tests/conformance/README.md");
         let listed: BTreeSet<&str> = page
             .lines()

@@ -3,29 +3,29 @@
 use belljar_sandbox::ToolInfo;
 use serde_json::Value;
 
-use crate::cases::{Case, Schema};
+use crate::cases::{Case, SchemaExpectation};
 
 /// The reason that a description gives for a tool that cannot be offered in a language.
 pub(crate) const NOT_POSSIBLE: &str = "not possible: ";
 
 /// Why the component does not offer what a case needs; `None` = it offers all.
-pub(crate) fn missing(case: &Case, infos: &[ToolInfo]) -> Option<String> {
-    case.tools().find_map(|name| match named(infos, name) {
+pub(crate) fn missing_reason(case: &Case, infos: &[ToolInfo]) -> Option<String> {
+    case.needed_tools().find_map(|name| match find_tool(infos, name) {
         None => Some(format!("there is no `{name}`")),
         Some(info) => info.description.strip_prefix(NOT_POSSIBLE).map(str::to_owned),
     })
 }
 
 /// The faults of the descriptions that a case looks at.
-pub(crate) fn faults(case: &Case, infos: &[ToolInfo]) -> Vec<String> {
+pub(crate) fn description_faults(case: &Case, infos: &[ToolInfo]) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(schema) = &case.schema
-        && let Some(info) = named(infos, &schema.tool)
+        && let Some(info) = find_tool(infos, &schema.tool)
     {
         schema_faults(schema, info, &mut faults);
     }
     for (name, wanted) in &case.hints {
-        let Some(info) = named(infos, name) else { continue };
+        let Some(info) = find_tool(infos, name) else { continue };
         let has = [
             ("read-only", info.hints.read_only),
             ("idempotent", info.hints.idempotent),
@@ -41,7 +41,7 @@ pub(crate) fn faults(case: &Case, infos: &[ToolInfo]) -> Vec<String> {
     faults
 }
 
-fn schema_faults(schema: &Schema, info: &ToolInfo, faults: &mut Vec<String>) {
+fn schema_faults(schema: &SchemaExpectation, info: &ToolInfo, faults: &mut Vec<String>) {
     let tool = &schema.tool;
     for (pointer, wanted) in &schema.at {
         match info.schema.pointer(pointer) {
@@ -63,6 +63,6 @@ fn schema_faults(schema: &Schema, info: &ToolInfo, faults: &mut Vec<String>) {
     }
 }
 
-fn named<'a>(infos: &'a [ToolInfo], name: &str) -> Option<&'a ToolInfo> {
+fn find_tool<'a>(infos: &'a [ToolInfo], name: &str) -> Option<&'a ToolInfo> {
     infos.iter().find(|info| info.name.as_str() == name)
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use belljar_sandbox::{CallError, CallResult, Part, Progress};
+use belljar_sandbox::{CallError, CallResult, OutputPart, ProgressReport};
 use serde_json::{Value, json};
 
-use crate::cases::{self, Check, Expect, Logs, OneOrMore};
+use crate::cases::{self, AnswerCheck, CallExpectation, LogExpectation, OneOrMore};
 
 /// How far a guest's clock may be from the host's.
 const CLOCK: Duration = Duration::from_secs(60);
@@ -17,65 +17,65 @@ const MAX_SHOWN: usize = 200;
 
 /// Random answers that were seen in a case, in all of its jars.
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<BTreeSet<String>>);
+pub(crate) struct SeenAnswers(Mutex<BTreeSet<String>>);
 
 /// The first fault of a result; `None` = it is as expected. Foreign text in it is clipped, and not
 /// escaped.
-pub(crate) fn fault(
-    expect: &Expect,
+pub(crate) fn first_fault(
+    expect: &CallExpectation,
     result: &CallResult,
-    progress: &[Progress],
-    seen: &Seen,
+    progress: &[ProgressReport],
+    seen: &SeenAnswers,
 ) -> Option<String> {
-    outcome(expect, result)
+    outcome_fault(expect, result)
         .or_else(|| expect.logs.as_ref().and_then(|logs| log_fault(logs, result)))
         .or_else(|| expect.progress.and_then(|wanted| progress_fault(wanted, progress)))
-        .or_else(|| stream("stdout", expect.stdout.as_deref(), &result.receipt.stdout))
-        .or_else(|| stream("stderr", expect.stderr.as_deref(), &result.receipt.stderr))
+        .or_else(|| stream_fault("stdout", expect.stdout.as_deref(), &result.receipt.stdout))
+        .or_else(|| stream_fault("stderr", expect.stderr.as_deref(), &result.receipt.stderr))
         .or_else(|| match expect.check {
-            Some(Check::Clock) => clock_fault(result),
-            Some(Check::Random) => random_fault(result, seen),
+            Some(AnswerCheck::Clock) => clock_fault(result),
+            Some(AnswerCheck::Random) => random_fault(result, seen),
             None => None,
         })
 }
 
-fn outcome(expect: &Expect, result: &CallResult) -> Option<String> {
+fn outcome_fault(expect: &CallExpectation, result: &CallResult) -> Option<String> {
     if let Some(kinds) = &expect.error {
         return error_fault(kinds, expect.says.as_deref(), result);
     }
     if let Some(endings) = &expect.ending {
         let found = result.receipt.ending.as_str();
-        return (!endings.has(found))
+        return (!endings.has_word(found))
             .then(|| format!("it ended as `{found}` and not as {endings}"));
     }
     let parts = match &result.outcome {
         Ok(output) => &output.parts,
-        Err(error) => return Some(format!("it failed: {}", clipped(&error.to_string()))),
+        Err(error) => return Some(format!("it failed: {}", clip_text(&error.to_string()))),
     };
     if let Some(wanted) = &expect.parts {
-        let found: Vec<Value> = parts.iter().map(shown).collect();
+        let found: Vec<Value> = parts.iter().map(describe_part).collect();
         return (found != *wanted)
-            .then(|| differs(&Value::from(found), &Value::from(wanted.clone())));
+            .then(|| difference_text(&Value::from(found), &Value::from(wanted.clone())));
     }
     let only = match &parts[..] {
         [only] => only,
         parts => return Some(format!("its answer has {} parts and not one", parts.len())),
     };
     if let Some(wanted) = &expect.text {
-        let found = shown(only);
+        let found = describe_part(only);
         let wanted = json!({ "text": wanted });
-        return (found != wanted).then(|| differs(&found, &wanted));
+        return (found != wanted).then(|| difference_text(&found, &wanted));
     }
     if let Some(wanted) = expect.size {
         return size_fault(only, wanted);
     }
     if let Some(wanted) = &expect.json {
-        let found = value(only)?;
-        let wanted = &cases::repeated(wanted).unwrap_or_else(|| wanted.clone());
-        return (!same(&found, wanted)).then(|| differs(&found, wanted));
+        let found = parse_json_part(only)?;
+        let wanted = &cases::expand_repeated(wanted).unwrap_or_else(|| wanted.clone());
+        return (!is_equal_json(&found, wanted)).then(|| difference_text(&found, wanted));
     }
     let sizes = expect.json_size.as_ref()?;
-    let found = value(only).unwrap_or_default();
+    let found = parse_json_part(only).unwrap_or_default();
     sizes.iter().find_map(|(key, wanted)| {
         let bytes = found.get(key).and_then(Value::as_str).map(str::len);
         (bytes != Some(*wanted))
@@ -86,23 +86,27 @@ fn outcome(expect: &Expect, result: &CallResult) -> Option<String> {
 fn error_fault(kinds: &OneOrMore, says: Option<&str>, result: &CallResult) -> Option<String> {
     match &result.outcome {
         Ok(_) => Some(format!("it gave an answer and not the error {kinds}")),
-        Err(CallError::Tool { kind, message }) if kinds.has(kind.as_str()) => {
+        Err(CallError::Tool { kind, message }) if kinds.has_word(kind.as_str()) => {
             let words = says.filter(|words| !message.contains(words))?;
-            Some(format!("its message lacks `{words}`: {}", clipped(message)))
+            Some(format!("its message lacks `{words}`: {}", clip_text(message)))
         }
-        Err(error) => Some(format!("it is not {kinds}: {}", clipped(&error.to_string()))),
+        Err(error) => Some(format!("it is not {kinds}: {}", clip_text(&error.to_string()))),
     }
 }
 
-fn size_fault(part: &Part, wanted: usize) -> Option<String> {
+fn size_fault(part: &OutputPart, wanted: usize) -> Option<String> {
     match part {
-        Part::Text(text) if text.len() == wanted => None,
-        Part::Text(text) => Some(format!("its text has {} bytes and not {wanted}", text.len())),
-        Part::Json(_) | Part::Attachment { .. } => Some("its answer is no text".to_owned()),
+        OutputPart::Text(text) if text.len() == wanted => None,
+        OutputPart::Text(text) => {
+            Some(format!("its text has {} bytes and not {wanted}", text.len()))
+        }
+        OutputPart::Json(_) | OutputPart::Attachment { .. } => {
+            Some("its answer is no text".to_owned())
+        }
     }
 }
 
-fn log_fault(wanted: &Logs, result: &CallResult) -> Option<String> {
+fn log_fault(wanted: &LogExpectation, result: &CallResult) -> Option<String> {
     let receipt = &result.receipt;
     if receipt.logs.len() != wanted.kept || receipt.logs_dropped != wanted.dropped {
         let (kept, dropped) = (receipt.logs.len(), receipt.logs_dropped);
@@ -112,10 +116,10 @@ fn log_fault(wanted: &Logs, result: &CallResult) -> Option<String> {
         .logs
         .iter()
         .find(|line| line.level != wanted.level || line.message != wanted.message)?;
-    Some(format!("a line is `{}: {}`", clipped(&other.level), clipped(&other.message)))
+    Some(format!("a line is `{}: {}`", clip_text(&other.level), clip_text(&other.message)))
 }
 
-fn progress_fault(wanted: u64, found: &[Progress]) -> Option<String> {
+fn progress_fault(wanted: u64, found: &[ProgressReport]) -> Option<String> {
     if found.len() as u64 != wanted {
         return Some(format!("{} reports arrived and not {wanted}", found.len()));
     }
@@ -124,16 +128,16 @@ fn progress_fault(wanted: u64, found: &[Progress]) -> Option<String> {
             || report.total.is_none_or(|total| total < wanted)
             || report.message != format!("step {number}")
     })?;
-    Some(format!("report {} is `{}`", wrong.0, clipped(&format!("{:?}", wrong.1))))
+    Some(format!("report {} is `{}`", wrong.0, clip_text(&format!("{:?}", wrong.1))))
 }
 
-fn stream(name: &str, wanted: Option<&str>, found: &str) -> Option<String> {
+fn stream_fault(name: &str, wanted: Option<&str>, found: &str) -> Option<String> {
     let wanted = wanted.filter(|wanted| !found.contains(wanted))?;
-    Some(format!("{name} lacks `{wanted}`: {}", clipped(found)))
+    Some(format!("{name} lacks `{wanted}`: {}", clip_text(found)))
 }
 
 fn clock_fault(result: &CallResult) -> Option<String> {
-    let answer = answer(result);
+    let answer = json_answer(result);
     let number = |key: &str| answer.get(key).and_then(Value::as_f64);
     let Some(wall) = number("wall_ms") else { return Some("there is no `wall_ms`".to_owned()) };
     if number("elapsed_ns").is_none_or(|elapsed| elapsed < 0.0) {
@@ -144,63 +148,73 @@ fn clock_fault(result: &CallResult) -> Option<String> {
     (apart > CLOCK.as_secs_f64()).then(|| format!("its clock is {apart:.0} s from the host's"))
 }
 
-fn random_fault(result: &CallResult, seen: &Seen) -> Option<String> {
-    let answer = answer(result);
+fn random_fault(result: &CallResult, seen: &SeenAnswers) -> Option<String> {
+    let answer = json_answer(result);
     let Some(hex) = answer.get("hex").and_then(Value::as_str) else {
         return Some("there is no `hex`".to_owned());
     };
     if hex.len() != 32 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Some(format!("`{}` is not 16 bytes in hexadecimal", clipped(hex)));
+        return Some(format!("`{}` is not 16 bytes in hexadecimal", clip_text(hex)));
     }
     let new = seen.0.lock().unwrap_or_else(PoisonError::into_inner).insert(hex.to_owned());
     (!new).then(|| format!("`{hex}` came twice"))
 }
 
-fn answer(result: &CallResult) -> Value {
+/// The first part of an answer as JSON; `null` = there is none.
+fn json_answer(result: &CallResult) -> Value {
     let parts = result.outcome.as_ref().map(|output| output.parts.as_slice()).unwrap_or_default();
-    parts.first().and_then(value).unwrap_or_default()
+    parts.first().and_then(parse_json_part).unwrap_or_default()
 }
 
-fn value(part: &Part) -> Option<Value> {
+/// The value of a JSON part; `None` = invalid JSON. A part of another kind becomes a text that no case
+/// expects.
+fn parse_json_part(part: &OutputPart) -> Option<Value> {
     match part {
-        Part::Json(text) => serde_json::from_str(text).ok(),
-        Part::Text(_) | Part::Attachment { .. } => Some(Value::String("(no JSON part)".to_owned())),
+        OutputPart::Json(text) => serde_json::from_str(text).ok(),
+        OutputPart::Text(_) | OutputPart::Attachment { .. } => {
+            Some(Value::String("(no JSON part)".to_owned()))
+        }
     }
 }
 
 /// A part as `cases.yaml` writes it.
-fn shown(part: &Part) -> Value {
+fn describe_part(part: &OutputPart) -> Value {
     match part {
-        Part::Text(text) => json!({ "text": text }),
-        Part::Json(text) => {
+        OutputPart::Text(text) => json!({ "text": text }),
+        OutputPart::Json(text) => {
             json!({ "json": serde_json::from_str::<Value>(text).unwrap_or_default() })
         }
-        Part::Attachment { name, media_type, data } => {
+        OutputPart::Attachment { name, media_type, data } => {
             json!({ "attachment": name, "media_type": media_type, "bytes": data.len() })
         }
     }
 }
 
-/// Equality as JSON has it: `3` is `3.0`, and the order of keys says nothing.
-fn same(a: &Value, b: &Value) -> bool {
+/// Returns whether two values are equal in JSON: `3` equals `3.0`, and the order of keys does not matter.
+fn is_equal_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal_json(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len()
+                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_equal_json(a, b)))
         }
         (a, b) => a == b,
     }
 }
 
-fn differs(found: &Value, wanted: &Value) -> String {
-    format!("it answered {} and not {}", clipped(&found.to_string()), clipped(&wanted.to_string()))
+fn difference_text(found: &Value, wanted: &Value) -> String {
+    format!(
+        "it answered {} and not {}",
+        clip_text(&found.to_string()),
+        clip_text(&wanted.to_string())
+    )
 }
 
 /// A foreign text, cut.
-pub(crate) fn clipped(text: &str) -> String {
+pub(crate) fn clip_text(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -213,17 +227,17 @@ mod tests {
 
     #[test]
     fn numbers_and_the_order_of_keys_are_compared_as_json_has_them() {
-        assert!(same(&json!({ "a": 3.0, "b": [1] }), &json!({ "b": [1.0], "a": 3 })));
+        assert!(is_equal_json(&json!({ "a": 3.0, "b": [1] }), &json!({ "b": [1.0], "a": 3 })));
         for (a, b) in [(json!(3), json!(3.5)), (json!({"a": 1}), json!({})), (json!("3"), json!(3))]
         {
-            assert!(!same(&a, &b), "{a} {b}");
+            assert!(!is_equal_json(&a, &b), "{a} {b}");
         }
     }
 
     #[test]
     fn a_long_foreign_text_is_clipped_between_characters() {
-        let text = clipped(&"ü".repeat(MAX_SHOWN + 1));
+        let text = clip_text(&"ü".repeat(MAX_SHOWN + 1));
         assert_eq!(text.chars().count(), MAX_SHOWN + 3);
-        assert_eq!(clipped("short"), "short");
+        assert_eq!(clip_text("short"), "short");
     }
 }

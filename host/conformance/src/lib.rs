@@ -8,7 +8,7 @@
 //! ```no_run
 //! # async fn f(sandbox: &belljar_sandbox::Sandbox, wasm: &belljar_sandbox::Wasm) -> Result<(), Box<dyn std::error::Error>> {
 //! let stage = belljar_conformance::SuiteStage::new()?;
-//! for verdict in belljar_conformance::run(sandbox, wasm, &stage).await? {
+//! for verdict in belljar_conformance::run_cases(sandbox, wasm, &stage).await? {
 //!     println!("{}: {:?}", verdict.case, verdict.result);
 //! }
 //! # Ok(()) }
@@ -24,5 +24,5 @@ mod peer;
 mod run;
 mod stage;
 
-pub use run::{CaseResult, CaseVerdict, ConformanceError, run};
+pub use run::{CaseResult, CaseVerdict, ConformanceError, run_cases};
 pub use stage::SuiteStage;

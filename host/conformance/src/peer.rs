@@ -17,9 +17,9 @@ const LARGE: usize = 256 << 10;
 pub(crate) const SECRET: &str = "conformance-suite-secret";
 
 /// A listening address; what waits there can be counted without answering it.
-pub(crate) struct Address(StdListener);
+pub(crate) struct PeerListener(StdListener);
 
-impl Address {
+impl PeerListener {
     /// Listens on a free port.
     pub(crate) fn new() -> io::Result<Self> {
         let listener = StdListener::bind("127.0.0.1:0")?;
@@ -38,21 +38,21 @@ impl Address {
     }
 
     /// Answers requests until the future is dropped.
-    pub(crate) async fn serve(&self) -> io::Result<()> {
+    pub(crate) async fn serve_requests(&self) -> io::Result<()> {
         let listener = TcpListener::from_std(self.0.try_clone()?)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            tokio::spawn(answer(stream));
+            tokio::spawn(answer_request(stream));
         }
     }
 }
 
 /// One request for each connection. What cannot be read is not answered.
-async fn answer(mut stream: TcpStream) -> io::Result<()> {
+async fn answer_request(mut stream: TcpStream) -> io::Result<()> {
     let mut request = Vec::new();
     let mut chunk = vec![0; 8 << 10];
     let end = loop {
-        if let Some(end) = complete(&request) {
+        if let Some(end) = body_start(&request) {
             break end;
         }
         let read = stream.read(&mut chunk).await?;
@@ -63,7 +63,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
     };
     let head = String::from_utf8_lossy(request.get(..end).unwrap_or_default()).into_owned();
     let body = request.get(end..).unwrap_or_default();
-    let (status, body) = reply(&head, body);
+    let (status, body) = make_reply(&head, body);
     let mut response = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
          connection: close\r\n\r\n",
@@ -76,7 +76,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Where the body begins, once the whole request is there.
-fn complete(request: &[u8]) -> Option<usize> {
+fn body_start(request: &[u8]) -> Option<usize> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(request.get(..end)?).to_ascii_lowercase();
     if head.contains("transfer-encoding: chunked") {
@@ -87,12 +87,12 @@ fn complete(request: &[u8]) -> Option<usize> {
     (request.len() >= end.checked_add(length)?).then_some(end)
 }
 
-fn reply(head: &str, body: &[u8]) -> (&'static str, Vec<u8>) {
+fn make_reply(head: &str, body: &[u8]) -> (&'static str, Vec<u8>) {
     let path = head.split(' ').nth(1).unwrap_or_default();
     match path {
         "/hello" => ("200 OK", "hello ☃".into()),
         "/echo" if head.to_ascii_lowercase().contains("transfer-encoding: chunked") => {
-            ("200 OK", unchunked(body))
+            ("200 OK", decode_chunks(body))
         }
         "/echo" => ("200 OK", body.to_vec()),
         "/large" => ("200 OK", vec![b'x'; LARGE]),
@@ -102,7 +102,7 @@ fn reply(head: &str, body: &[u8]) -> (&'static str, Vec<u8>) {
     }
 }
 
-fn unchunked(mut body: &[u8]) -> Vec<u8> {
+fn decode_chunks(mut body: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {
         let size = String::from_utf8_lossy(body.get(..end).unwrap_or_default()).into_owned();
@@ -124,15 +124,15 @@ mod tests {
     #[test]
     fn a_request_is_complete_with_its_whole_body() {
         let head = b"POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\n".to_vec();
-        assert_eq!(complete(&head), None);
+        assert_eq!(body_start(&head), None);
         let whole = [head.as_slice(), b"ping"].concat();
-        assert_eq!(complete(&whole), Some(head.len()));
-        assert_eq!(reply("POST /echo HTTP/1.1", b"ping"), ("200 OK", b"ping".to_vec()));
+        assert_eq!(body_start(&whole), Some(head.len()));
+        assert_eq!(make_reply("POST /echo HTTP/1.1", b"ping"), ("200 OK", b"ping".to_vec()));
     }
 
     #[test]
     fn chunks_are_put_together() {
-        assert_eq!(unchunked(b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"), b"abc");
-        assert_eq!(unchunked(b"ff\r\nab"), b"");
+        assert_eq!(decode_chunks(b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"), b"abc");
+        assert_eq!(decode_chunks(b"ff\r\nab"), b"");
     }
 }

@@ -6,22 +6,22 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_policy::{
-    Access, Asked, Budget, Caps, Grants, GuestPath, HostRule, Level, Limits, LimitsRequest, Mount,
-    Permission, Rights, SecretName, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, GuestPath, HostRule,
+    Limits, LimitsRequest, Mount, MountAccess, Rights, SecretName, ToolAsk, ToolName,
 };
 use belljar_sandbox::http::Secret;
 use belljar_sandbox::{
-    CallWith, DescribeError, Hints, Jar, JarSpec, JarTool, Peers, Progress, ProgressSink, Sandbox,
-    SecretStore, ToolInfo, Wasm,
+    CallOptions, DescribeError, Jar, JarSpec, JarTool, PeerPort, ProgressReport, ProgressSink,
+    Sandbox, SecretStore, ToolHints, ToolInfo, Wasm,
 };
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::called::Called;
-use crate::cases::{self, Call, Case, Workspace};
+use crate::called::SuitePeers;
+use crate::cases::{self, Case, CaseCall, WorkspaceRight};
 use crate::described;
-use crate::expect::{self, Seen};
+use crate::expect::{self, SeenAnswers};
 use crate::peer::SECRET;
 use crate::stage::SuiteStage;
 
@@ -67,18 +67,18 @@ pub enum ConformanceError {
 ///
 /// When the component does not load or describe itself, or the stage fails; a failing case is a
 /// [`CaseVerdict`].
-pub async fn run(
+pub async fn run_cases(
     sandbox: &Sandbox,
     wasm: &Wasm,
     stage: &SuiteStage,
 ) -> Result<Vec<CaseVerdict>, ConformanceError> {
-    let infos = sandbox.describe(wasm).await?;
+    let infos = sandbox.describe_tools(wasm).await?;
     let cases = async {
         let mut verdicts = Vec::new();
-        for group in cases::all().map_err(ConformanceError::Suite)? {
+        for group in cases::parse_suite().map_err(ConformanceError::Suite)? {
             for case in group.cases {
-                let trial = Trial { sandbox, wasm, stage, infos: &infos, case: &case };
-                let result = trial.result(verdicts.len()).await?;
+                let trial = CaseTrial { sandbox, wasm, stage, infos: &infos, case: &case };
+                let result = trial.run_case(verdicts.len()).await?;
                 let group = group.group.clone();
                 verdicts.push(CaseVerdict { group, case: case.name.clone(), result });
             }
@@ -87,7 +87,7 @@ pub async fn run(
     };
     tokio::select! {
         verdicts = cases => verdicts,
-        ended = stage.peer.serve() => {
+        ended = stage.peer.serve_requests() => {
             ended?;
             Err(ConformanceError::Suite("its host stopped answering".to_owned()))
         }
@@ -95,7 +95,7 @@ pub async fn run(
 }
 
 /// One case on one component.
-struct Trial<'a> {
+struct CaseTrial<'a> {
     sandbox: &'a Sandbox,
     wasm: &'a Wasm,
     stage: &'a SuiteStage,
@@ -103,19 +103,19 @@ struct Trial<'a> {
     case: &'a Case,
 }
 
-impl Trial<'_> {
-    async fn result(&self, number: usize) -> Result<CaseResult, ConformanceError> {
-        if let Some(reason) = described::missing(self.case, self.infos) {
+impl CaseTrial<'_> {
+    async fn run_case(&self, number: usize) -> Result<CaseResult, ConformanceError> {
+        if let Some(reason) = described::missing_reason(self.case, self.infos) {
             return Ok(CaseResult::NotOffered(reason));
         }
-        let workspace = self.stage.workspace(number)?;
-        let seen = Seen::default();
-        let jars = (0..self.case.together).map(|_| self.calls(&workspace, &seen));
-        let mut faults = described::faults(self.case, self.infos);
+        let workspace = self.stage.make_workspace(number)?;
+        let seen = SeenAnswers::default();
+        let jars = (0..self.case.together).map(|_| self.run_calls(&workspace, &seen));
+        let mut faults = described::description_faults(self.case, self.infos);
         for fault in futures::future::join_all(jars).await {
             faults.extend(fault?);
         }
-        faults.extend(self.changed(&workspace));
+        faults.extend(self.changed_file(&workspace));
         if self.stage.stranger.was_reached() {
             faults.push("a host that was not granted was reached".to_owned());
         }
@@ -126,37 +126,37 @@ impl Trial<'_> {
     }
 
     /// The first fault of the calls in one jar.
-    async fn calls(
+    async fn run_calls(
         &self,
         workspace: &Path,
-        seen: &Seen,
+        seen: &SeenAnswers,
     ) -> Result<Option<String>, ConformanceError> {
-        let (jar, rights) = self.jar(workspace)?;
+        let (jar, rights) = self.make_jar(workspace)?;
         let mut fault = None;
         for call in &self.case.calls {
             let name = call.alias.as_deref().unwrap_or(&call.tool);
-            let permit = rights.tool(name).map_err(|denied| suite(&denied))?;
-            let arguments = self.arguments(call)?.to_string();
-            let reports: Arc<Mutex<Vec<Progress>>> = Arc::default();
+            let permit = rights.tool(name).map_err(|denied| suite_error(&denied))?;
+            let arguments = self.fill_arguments(call)?.to_string();
+            let reports: Arc<Mutex<Vec<ProgressReport>>> = Arc::default();
             let sink: ProgressSink = Arc::new({
                 let reports = reports.clone();
                 move |report| {
                     reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 }
             });
-            let peers: Option<Arc<dyn Peers>> = match self.case.peers {
-                true => Some(Arc::new(Called)),
+            let peers: Option<Arc<dyn PeerPort>> = match self.case.peers {
+                true => Some(Arc::new(SuitePeers)),
                 false => None,
             };
-            let with = CallWith { progress: Some(sink), peers, ..CallWith::default() };
+            let with = CallOptions { progress: Some(sink), peers, ..CallOptions::default() };
             let result = jar.call_with(permit, &arguments, with).await;
             let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(why) = expect::fault(&call.expect, &result, &reports, seen) {
+            if let Some(why) = expect::first_fault(&call.expect, &result, &reports, seen) {
                 let said = result.receipt.stderr.trim();
                 let said = if said.is_empty() {
                     String::new()
                 } else {
-                    format!(" (it said: {})", expect::clipped(said))
+                    format!(" (it said: {})", expect::clip_text(said))
                 };
                 fault = Some(format!("`{name}`: {why}{said}"));
                 break;
@@ -167,25 +167,25 @@ impl Trial<'_> {
         Ok(fault)
     }
 
-    fn jar(&self, workspace: &Path) -> Result<(Jar, Rights), ConformanceError> {
+    fn make_jar(&self, workspace: &Path) -> Result<(Jar, Rights), ConformanceError> {
         let called = self.case.calls.iter().filter_map(|call| call.alias.as_deref());
         let aliases = called.map(|name| {
-            let name = ToolName::new(name).map_err(|error| suite(&error))?;
-            Ok((name, Hints::default()))
+            let name = ToolName::new(name).map_err(|error| suite_error(&error))?;
+            Ok((name, ToolHints::default()))
         });
-        let mut tools: BTreeMap<ToolName, Hints> =
+        let mut tools: BTreeMap<ToolName, ToolHints> =
             aliases.collect::<Result<_, ConformanceError>>()?;
         tools.extend(self.infos.iter().map(|info| (info.name.clone(), info.hints)));
-        let rule: HostRule = self.stage.peer.url()?.parse().map_err(|error| suite(&error))?;
-        let secret = SecretName::new("suite").map_err(|error| suite(&error))?;
+        let rule: HostRule = self.stage.peer.url()?.parse().map_err(|error| suite_error(&error))?;
+        let secret = SecretName::new("suite").map_err(|error| suite_error(&error))?;
         let mut limits = LimitsRequest::default();
         for (key, value) in &self.case.limits {
             limits.set(key, *value);
         }
         let access = match self.case.access {
-            Workspace::Read => Some(Access::Read),
-            Workspace::ReadWrite => Some(Access::ReadWrite),
-            Workspace::None => None,
+            WorkspaceRight::Read => Some(MountAccess::Read),
+            WorkspaceRight::ReadWrite => Some(MountAccess::ReadWrite),
+            WorkspaceRight::None => None,
         };
         let mounts = access.map(|access| Mount {
             guest: GuestPath::workspace(),
@@ -196,30 +196,30 @@ impl Trial<'_> {
             tools: tools
                 .keys()
                 .cloned()
-                .chain(Called::granted())
-                .map(|name| (name, Permission::Allow))
+                .chain(SuitePeers::granted_tools())
+                .map(|name| (name, CallPermission::Allow))
                 .collect(),
             mounts: mounts.into_iter().collect(),
             hosts: vec![vec![rule.clone()]],
             secrets: [secret.clone()].into(),
             limits: Limits::default().granted(&limits),
         };
-        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
         let mut secrets = SecretStore::default();
         let value = Secret::new(&SecretString::from(SECRET), vec![rule.clone()], "x-suite", "");
-        secrets.insert(secret.clone(), value.map_err(|error| suite(&error))?);
+        secrets.insert(secret.clone(), value.map_err(|error| suite_error(&error))?);
         let settings = [("style", "plain"), ("motto", "żółć ☃")];
         let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let spec = JarSpec {
-            budget: Budget::root(Level::Subagent, Caps::of(&grants.limits)),
+            budget: Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&grants.limits)),
             tools: vec![JarTool {
                 tools,
                 wasm: self.wasm.clone(),
                 ask: ToolAsk {
-                    mounts: Some(Access::ReadWrite),
+                    mounts: Some(MountAccess::ReadWrite),
                     hosts: vec![rule],
                     secrets: [secret].into(),
-                    peers: Called::ask(),
+                    peers: SuitePeers::asked_peers(),
                     ..ToolAsk::default()
                 },
                 config: Arc::new(settings.into()),
@@ -229,19 +229,19 @@ impl Trial<'_> {
             overlays: BTreeMap::new(),
             cancel: CancellationToken::new(),
         };
-        let jar = self.sandbox.jar(spec).map_err(|error| suite(&error))?;
+        let jar = self.sandbox.open_jar(spec).map_err(|error| suite_error(&error))?;
         Ok((jar, rights))
     }
 
     /// The arguments of a call, with what stands for something else in them filled in.
-    fn arguments(&self, call: &Call) -> Result<Value, ConformanceError> {
+    fn fill_arguments(&self, call: &CaseCall) -> Result<Value, ConformanceError> {
         let (peer, stranger) = (self.stage.peer.url()?, self.stage.stranger.url()?);
         let fill = |text: &str| text.replace("{peer}", &peer).replace("{stranger}", &stranger);
         let mut arguments = call.arguments.clone();
         for value in arguments.as_object_mut().into_iter().flat_map(|object| object.values_mut()) {
             if let Value::String(text) = value {
                 *text = fill(text);
-            } else if let Some(whole) = cases::repeated(value) {
+            } else if let Some(whole) = cases::expand_repeated(value) {
                 *value = whole;
             }
         }
@@ -249,7 +249,7 @@ impl Trial<'_> {
     }
 
     /// The files that are not as the case expects them afterwards.
-    fn changed(&self, workspace: &Path) -> Option<String> {
+    fn changed_file(&self, workspace: &Path) -> Option<String> {
         self.case.files.iter().find_map(|(path, wanted)| {
             let found = std::fs::read_to_string(workspace.join(path)).ok();
             (found != *wanted).then(|| match found {
@@ -260,6 +260,6 @@ impl Trial<'_> {
     }
 }
 
-fn suite(error: &dyn std::fmt::Display) -> ConformanceError {
+fn suite_error(error: &dyn std::fmt::Display) -> ConformanceError {
     ConformanceError::Suite(error.to_string())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::cases;
-use crate::peer::Address;
+use crate::peer::PeerListener;
 
 /// Bytes of `large.txt`.
 const LARGE: usize = 1 << 20;
@@ -16,8 +16,8 @@ const LARGE: usize = 1 << 20;
 /// what it listens on and its directory are gone with it.
 pub struct SuiteStage {
     directory: TempDir,
-    pub(crate) peer: Address,
-    pub(crate) stranger: Address,
+    pub(crate) peer: PeerListener,
+    pub(crate) stranger: PeerListener,
 }
 
 impl SuiteStage {
@@ -29,13 +29,16 @@ impl SuiteStage {
     pub fn new() -> io::Result<Self> {
         let stage = Self {
             directory: tempfile::tempdir()?,
-            peer: Address::new()?,
-            stranger: Address::new()?,
+            peer: PeerListener::new()?,
+            stranger: PeerListener::new()?,
         };
-        let cases: usize =
-            cases::all().map_err(io::Error::other)?.iter().map(|group| group.cases.len()).sum();
+        let cases: usize = cases::parse_suite()
+            .map_err(io::Error::other)?
+            .iter()
+            .map(|group| group.cases.len())
+            .sum();
         for number in 0..cases {
-            let workspace = stage.path(number);
+            let workspace = stage.workspace_path(number);
             fs::create_dir_all(workspace.join("notes"))?;
             // Behind the OS sandbox nobody makes a link.
             #[cfg(unix)]
@@ -50,8 +53,8 @@ impl SuiteStage {
     }
 
     /// The workspace of a case, with its files.
-    pub(crate) fn workspace(&self, number: usize) -> io::Result<PathBuf> {
-        let workspace = self.path(number);
+    pub(crate) fn make_workspace(&self, number: usize) -> io::Result<PathBuf> {
+        let workspace = self.workspace_path(number);
         for (path, text) in [
             ("notes/a.txt", "alpha\n"),
             ("notes/b.txt", "beta\n"),
@@ -64,7 +67,7 @@ impl SuiteStage {
         Ok(workspace)
     }
 
-    fn path(&self, number: usize) -> PathBuf {
+    fn workspace_path(&self, number: usize) -> PathBuf {
         self.directory().join(format!("case-{number}")).join("workspace")
     }
 }

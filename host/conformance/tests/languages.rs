@@ -92,7 +92,7 @@ async fn verdicts(name: &str, wasm: Vec<u8>) -> Vec<CaseVerdict> {
     let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance-cache"));
     let sandbox = Sandbox::new(SandboxConfig { cache_dir, ..SandboxConfig::default() }).unwrap();
     let stage = SuiteStage::new().unwrap();
-    let run = belljar_conformance::run(&sandbox, &Wasm::new(wasm), &stage).await;
+    let run = belljar_conformance::run_cases(&sandbox, &Wasm::new(wasm), &stage).await;
     run.unwrap_or_else(|error| panic!("{name}: {error}: {:?}", std::error::Error::source(&error)))
 }
 

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::agent::{AgentContext, AgentDefinition, NO_TOOLS, NotAnAgent};
-use crate::diagnostic::{Diagnostic, Findings, Position, Severity};
-use crate::filed::{FileKind, FileRead, Filed};
-use crate::{AgentId, Scope, Slug, suggest};
+use crate::diagnostic::{Diagnostic, FileFindings, FilePosition, Severity};
+use crate::filed::{CatalogItem, FileKind, FileRead};
+use crate::{AgentId, AgentScope, Slug, suggest};
 
 mod index;
 
-use index::Index;
+use index::CatalogIndex;
 
 /// The most similar names that an error suggests for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
@@ -27,18 +27,18 @@ const QUARANTINE: &str = "drafts";
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// The scope of the file.
-    pub scope: Scope,
+    pub scope: AgentScope,
     /// The scanned directory: only a `drafts` folder below it makes a file a draft.
     pub root: PathBuf,
     /// The file.
     pub path: PathBuf,
     /// The content that was read.
-    pub content: Content,
+    pub content: ScannedContent,
 }
 
 /// The content of a file, as a scan read it.
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum ScannedContent {
     /// The whole content.
     Bytes(Vec<u8>),
     /// Not read, because the file is longer than [`FileKind::max_bytes`]; holds the length in bytes.
@@ -62,9 +62,9 @@ pub struct CatalogEntry<D = AgentDefinition> {
 
 /// A file that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// The scope of the file.
-    pub scope: Scope,
+    pub scope: AgentScope,
     /// The file.
     pub path: PathBuf,
     /// The reason.
@@ -89,9 +89,9 @@ pub enum SkipReason {
 #[derive(Debug, Clone)]
 pub struct Catalog<D = AgentDefinition> {
     entries: Vec<CatalogEntry<D>>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedFile>,
     diagnostics: Vec<Diagnostic>,
-    index: Index,
+    index: CatalogIndex,
 }
 
 /// No agent (or team, or skill) has the name.
@@ -126,7 +126,7 @@ impl fmt::Display for NotFound {
                 write!(
                     f,
                     "\n  hint: `{}` could not be understood; see `belljar {folder} check`",
-                    Shown::new(&path)
+                    ShownText::new(&path)
                 )
             }
             (None, []) => write!(f, "\n  hint: `belljar {folder} list` shows all"),
@@ -144,19 +144,19 @@ impl<D> Default for Catalog<D> {
             entries: Vec::new(),
             skipped: Vec::new(),
             diagnostics: Vec::new(),
-            index: Index::default(),
+            index: CatalogIndex::default(),
         }
     }
 }
 
 impl Catalog {
-    /// Builds the catalogue of agents from these files; see [`Catalog::of`].
-    pub fn build(
+    /// Builds the catalogue of agents from these files; see [`Catalog::from_files`].
+    pub fn from_agent_files(
         files: Vec<SourceFile>,
         context: impl Into<AgentContext>,
         project_override: bool,
     ) -> Self {
-        Self::of(files, &context.into(), project_override)
+        Self::from_files(files, &context.into(), project_override)
     }
 
     /// The used agents.
@@ -167,19 +167,23 @@ impl Catalog {
 
 impl SourceFile {
     /// The path relative to the scanned directory.
-    fn below(&self) -> &Path {
+    fn path_below_root(&self) -> &Path {
         self.path.strip_prefix(&self.root).unwrap_or(&self.path)
     }
 }
 
-impl<D: Filed> Catalog<D> {
+impl<D: CatalogItem> Catalog<D> {
     /// Sorts and parses the files. With `project_override`, a workspace's entry replaces the home's entry of
     /// the same name; without, the workspace's file is reported and skipped.
-    pub fn of(files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
+    pub fn from_files(
+        files: Vec<SourceFile>,
+        context: &D::Context,
+        project_override: bool,
+    ) -> Self {
         Self::read_while(files, context, project_override, || true).unwrap_or_default()
     }
 
-    /// Builds a catalogue like [`Catalog::of`], but stops with `None` once `goes_on` returns false; it is
+    /// Builds a catalogue like [`Catalog::from_files`], but stops with `None` once `goes_on` returns false; it is
     /// called before each file.
     pub fn read_while(
         mut files: Vec<SourceFile>,
@@ -187,21 +191,21 @@ impl<D: Filed> Catalog<D> {
         project_override: bool,
         mut goes_on: impl FnMut() -> bool,
     ) -> Option<Self> {
-        files.retain(|file| D::wants(file.below()));
+        files.retain(|file| D::accepts_path(file.path_below_root()));
         files.sort_by(|a, b| {
-            let rank = |file: &SourceFile| matches!(file.scope, Scope::Library(_));
+            let rank = |file: &SourceFile| matches!(file.scope, AgentScope::Library(_));
             (rank(a), &a.scope, &a.path).cmp(&(rank(b), &b.scope, &b.path))
         });
         let mut builder =
-            Builder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
+            CatalogBuilder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
         for file in files {
             if !goes_on() {
                 return None;
             }
-            builder.add(file, context);
+            builder.add_file(file, context);
         }
         let mut catalog = builder.catalog;
-        catalog.index = Index::of(&catalog.entries, &catalog.skipped);
+        catalog.index = CatalogIndex::from_entries(&catalog.entries, &catalog.skipped);
         Some(catalog)
     }
 
@@ -211,7 +215,7 @@ impl<D: Filed> Catalog<D> {
     }
 
     /// The unused files, documentation included.
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped_files(&self) -> &[SkippedFile] {
         &self.skipped
     }
 
@@ -225,11 +229,11 @@ impl<D: Filed> Catalog<D> {
 
     /// The agent with this identity.
     pub fn get(&self, id: &AgentId) -> Option<&CatalogEntry<D>> {
-        self.called(&id.slug).find(|entry| entry.id == *id)
+        self.entries_named(&id.slug).find(|entry| entry.id == *id)
     }
 
     /// The entries with this name, in the catalogue's order.
-    pub(crate) fn called(&self, slug: &Slug) -> impl Iterator<Item = &CatalogEntry<D>> {
+    pub(crate) fn entries_named(&self, slug: &Slug) -> impl Iterator<Item = &CatalogEntry<D>> {
         let places = self.index.entries.get(slug).into_iter().flatten();
         places.filter_map(|place| self.entries.get(*place))
     }
@@ -237,24 +241,24 @@ impl<D: Filed> Catalog<D> {
     /// The entry for a name without a scope: the home's, else the workspace's, else the only library's. A
     /// library's entry is refused if a broken file may define the name, because a stranger's agent must not
     /// replace the operator's broken one.
-    pub fn bare(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
+    pub fn find_unscoped(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
         let mut libraries = Vec::new();
         let mut workspace = None;
-        for entry in self.called(slug) {
+        for entry in self.entries_named(slug) {
             match entry.id.scope {
-                Scope::Home => return Some(entry),
-                Scope::Workspace(_) => workspace = workspace.or(Some(entry)),
-                Scope::Library(_) => libraries.push(entry),
+                AgentScope::Home => return Some(entry),
+                AgentScope::Workspace(_) => workspace = workspace.or(Some(entry)),
+                AgentScope::Library(_) => libraries.push(entry),
             }
         }
         workspace.or_else(|| match libraries.as_slice() {
-            [only] if self.broken(slug).is_none() => Some(*only),
+            [only] if self.broken_file(slug).is_none() => Some(*only),
             _ => None,
         })
     }
 
-    /// The agent with this id or name; for a name without a scope see [`Catalog::bare`].
-    pub fn find(&self, name: &str) -> Result<&CatalogEntry<D>, NotFound> {
+    /// The agent with this id or name; for a name without a scope see [`Catalog::find_unscoped`].
+    pub fn find_by_name(&self, name: &str) -> Result<&CatalogEntry<D>, NotFound> {
         if name.contains('/')
             && let Ok(id) = name.parse::<AgentId>()
             && let Some(entry) = self.get(&id)
@@ -265,11 +269,13 @@ impl<D: Filed> Catalog<D> {
             Some(rest) => (true, rest),
             None => (false, name),
         };
-        let slug = Slug::of(bare);
-        let found: Vec<_> = slug.iter().flat_map(|slug| self.called(slug)).collect();
+        let slug = Slug::from_name(bare);
+        let found: Vec<_> = slug.iter().flat_map(|slug| self.entries_named(slug)).collect();
         let meant = match own_workspace {
-            true => found.iter().copied().find(|it| matches!(it.id.scope, Scope::Workspace(_))),
-            false => slug.as_ref().and_then(|slug| self.bare(slug)),
+            true => {
+                found.iter().copied().find(|it| matches!(it.id.scope, AgentScope::Workspace(_)))
+            }
+            false => slug.as_ref().and_then(|slug| self.find_unscoped(slug)),
         };
         if let Some(entry) = meant {
             return Ok(entry);
@@ -280,7 +286,7 @@ impl<D: Filed> Catalog<D> {
             [_] if !own_workspace => Err(self.not_found(name, slug.as_ref())),
             several => Err(NotFound {
                 kind: D::KIND,
-                name: Shown::clipped(name, 100).to_string(),
+                name: ShownText::clip_line(name, 100).to_string(),
                 suggestions: several.iter().map(|entry| entry.id.to_string()).collect(),
                 ambiguous: true,
                 broken: None,
@@ -296,18 +302,18 @@ impl<D: Filed> Catalog<D> {
     /// The library with the most similar name.
     pub(crate) fn library_like(&self, name: &str) -> Option<&str> {
         let libraries = self.index.libraries.iter().map(String::as_str);
-        suggest::nearest(name, libraries)
+        suggest::find_nearest(name, libraries)
     }
 
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
         // A file that was classified as no agent may still be meant as one.
         let broken = slug.and_then(|slug| {
-            let none = |skipped: &&Skipped| {
+            let none = |skipped: &&SkippedFile| {
                 matches!(skipped.reason, SkipReason::NotAnAgent(_))
-                    && Self::gives(&skipped.path, slug)
+                    && Self::path_has_slug(&skipped.path, slug)
             };
-            self.broken(slug).or_else(|| self.skipped.iter().find(none))
+            self.broken_file(slug).or_else(|| self.skipped.iter().find(none))
         });
         // An id is compared by its last part, and the suggestions are ids.
         let (scoped, last) = match name.rsplit_once('/') {
@@ -318,7 +324,7 @@ impl<D: Filed> Catalog<D> {
             let named = self.entries.iter().filter(|entry| entry.id.slug.as_str() == slug);
             named.map(|entry| entry.id.grant_key()).collect::<Vec<_>>()
         };
-        let near = suggest::ranked(last, slugs).into_iter();
+        let near = suggest::rank_similar(last, slugs).into_iter();
         let mut suggestions: Vec<_> = near
             .flat_map(|slug| if scoped { called(slug) } else { vec![slug.to_owned()] })
             .collect();
@@ -326,7 +332,7 @@ impl<D: Filed> Catalog<D> {
         suggestions.truncate(MAX_SUGGESTIONS);
         NotFound {
             kind: D::KIND,
-            name: Shown::clipped(name, 100).to_string(),
+            name: ShownText::clip_line(name, 100).to_string(),
             suggestions,
             ambiguous: false,
             broken: broken.map(|skipped| skipped.path.clone()),
@@ -334,7 +340,7 @@ impl<D: Filed> Catalog<D> {
     }
 }
 
-impl<D: Filed> Catalog<D> {
+impl<D: CatalogItem> Catalog<D> {
     /// Whether the path of an unused file yields this name: a draft, a broken file, or a duplicate.
     pub(crate) fn has_unused(&self, slug: &Slug) -> bool {
         self.index.unused.contains(slug)
@@ -347,15 +353,17 @@ impl<D: Filed> Catalog<D> {
     ///
     /// The name is invalid, or a broken file of the home has the name: such a file may grant less than no
     /// file.
-    pub fn of_home(&self, name: &str) -> Result<(AgentId, Option<&CatalogEntry<D>>), NotFound> {
-        let Some(slug) = Slug::written(name) else { return Err(self.not_found(name, None)) };
-        let id = AgentId { scope: Scope::Home, slug };
+    pub fn home_entry(&self, name: &str) -> Result<(AgentId, Option<&CatalogEntry<D>>), NotFound> {
+        let Some(slug) = Slug::from_written(name) else { return Err(self.not_found(name, None)) };
+        let id = AgentId { scope: AgentScope::Home, slug };
         let entry = self.get(&id);
         // A file without the form of an agent may still be meant as one.
         let broken = self.skipped.iter().find(|skipped| {
             let unread =
                 matches!(skipped.reason, SkipReason::Invalid(_) | SkipReason::NotAnAgent(_));
-            unread && skipped.scope == Scope::Home && Self::gives(&skipped.path, &id.slug)
+            unread
+                && skipped.scope == AgentScope::Home
+                && Self::path_has_slug(&skipped.path, &id.slug)
         });
         match (entry, broken) {
             (None, Some(skipped)) => {
@@ -367,98 +375,107 @@ impl<D: Filed> Catalog<D> {
     }
 
     /// An invalid file whose path yields this name.
-    fn broken(&self, slug: &Slug) -> Option<&Skipped> {
+    fn broken_file(&self, slug: &Slug) -> Option<&SkippedFile> {
         self.index.broken.get(slug).and_then(|place| self.skipped.get(*place))
     }
 
-    fn gives(path: &Path, slug: &Slug) -> bool {
-        D::name_of_path(path).and_then(|stem| Slug::of(&stem)).as_ref() == Some(slug)
+    fn path_has_slug(path: &Path, slug: &Slug) -> bool {
+        D::name_of_path(path).and_then(|stem| Slug::from_name(&stem)).as_ref() == Some(slug)
     }
 }
 
-struct Builder<D> {
+struct CatalogBuilder<D> {
     catalog: Catalog<D>,
     /// The index of the entry with each id.
     taken: BTreeMap<AgentId, usize>,
     project_override: bool,
 }
 
-impl<D: Filed> Builder<D> {
-    fn add(&mut self, file: SourceFile, context: &D::Context) {
-        let folders = file.below().parent().into_iter().flat_map(Path::components);
+impl<D: CatalogItem> CatalogBuilder<D> {
+    fn add_file(&mut self, file: SourceFile, context: &D::Context) {
+        let folders = file.path_below_root().parent().into_iter().flat_map(Path::components);
         let draft =
             folders.into_iter().any(|part| part.as_os_str().eq_ignore_ascii_case(QUARANTINE));
         let SourceFile { scope, root: _, path, content } = file;
         if draft {
-            return self.skip(scope, path, SkipReason::Quarantined);
+            return self.skip_file(scope, path, SkipReason::Quarantined);
         }
         let read = match content {
-            Content::Bytes(bytes) => D::read(&path, &bytes, context),
-            Content::TooLarge(length) => {
+            ScannedContent::Bytes(bytes) => D::read_file(&path, &bytes, context),
+            ScannedContent::TooLarge(length) => {
                 FileRead::Invalid { diagnostics: D::too_large(&path, length) }
             }
-            Content::Unreadable(why) => {
-                let mut findings = Findings::new(&path);
-                let message = format!("the file cannot be read: {}", Shown::clipped(&why, 200));
-                findings.error(Position::default(), "unreadable", message);
-                FileRead::Invalid { diagnostics: findings.finish() }
+            ScannedContent::Unreadable(why) => {
+                let mut findings = FileFindings::new(&path);
+                let message =
+                    format!("the file cannot be read: {}", ShownText::clip_line(&why, 200));
+                findings.error(FilePosition::default(), "unreadable", message);
+                FileRead::Invalid { diagnostics: findings.into_diagnostics() }
             }
-            Content::Altered => FileRead::Invalid { diagnostics: altered(&scope, &path) },
+            ScannedContent::Altered => {
+                FileRead::Invalid { diagnostics: altered_file_diagnostics(&scope, &path) }
+            }
         };
         let read = if scope.is_own() { D::in_own_home(read) } else { read };
         match read {
             FileRead::Item { item, diagnostics } => {
                 let id = AgentId { scope, slug: item.slug().clone() };
-                self.enter(CatalogEntry { id, definition: item, diagnostics });
+                self.insert_entry(CatalogEntry { id, definition: item, diagnostics });
             }
             FileRead::Invalid { diagnostics } => {
                 self.catalog.diagnostics.extend(diagnostics.iter().cloned());
-                self.skip(scope, path, SkipReason::Invalid(diagnostics));
+                self.skip_file(scope, path, SkipReason::Invalid(diagnostics));
             }
             FileRead::Other { reason } => {
                 if !reason.is_silent() {
                     let message = format!("not {}: {}", D::KIND.a_noun, reason.as_str());
-                    self.say(&path, Severity::Note, "not-an-agent", message, None);
+                    self.add_diagnostic(&path, Severity::Note, "not-an-agent", message, None);
                 }
-                self.skip(scope, path, SkipReason::NotAnAgent(reason));
+                self.skip_file(scope, path, SkipReason::NotAnAgent(reason));
             }
         }
     }
 
-    fn enter(&mut self, entry: CatalogEntry<D>) {
+    fn insert_entry(&mut self, entry: CatalogEntry<D>) {
         if let Some(first) = self.taken.get(&entry.id) {
-            return self.refuse(*first, entry, "rename one of them");
+            return self.refuse_duplicate(*first, entry, "rename one of them");
         }
-        let home = AgentId::home(entry.id.slug.clone());
-        let in_workspace = matches!(entry.id.scope, Scope::Workspace(_));
+        let home = AgentId::in_home(entry.id.slug.clone());
+        let in_workspace = matches!(entry.id.scope, AgentScope::Workspace(_));
         if let Some(first) = self.taken.get(&home).copied().filter(|_| in_workspace) {
             if !self.project_override {
                 let hint = "rename it, or set `project_override = true` in `belljar.toml` at home";
-                return self.refuse(first, entry, hint);
+                return self.refuse_duplicate(first, entry, hint);
             }
-            return self.replace(first, home, entry);
+            return self.replace_home_entry(first, home, entry);
         }
         self.taken.insert(entry.id.clone(), self.catalog.entries.len());
         self.catalog.entries.push(entry);
     }
 
     /// Reports a later file whose name is already used.
-    fn refuse(&mut self, first: usize, entry: CatalogEntry<D>, hint: &str) {
+    fn refuse_duplicate(&mut self, first: usize, entry: CatalogEntry<D>, hint: &str) {
         let Some(taken) = self.catalog.entries.get(first) else { return };
         let other = taken.definition.path().to_path_buf();
         let message = format!(
             "{} `{}` is skipped: `{}` already has that name",
             D::KIND.noun,
-            Shown::new(entry.definition.name()),
-            Shown::new(&other.to_string_lossy())
+            ShownText::new(entry.definition.name()),
+            ShownText::new(&other.to_string_lossy())
         );
         let path = entry.definition.path().to_path_buf();
-        self.say(&path, Severity::Error, "duplicate-name", message, Some(hint.to_owned()));
-        self.skip(entry.id.scope, path, SkipReason::Duplicate(other));
+        self.add_diagnostic(
+            &path,
+            Severity::Error,
+            "duplicate-name",
+            message,
+            Some(hint.to_owned()),
+        );
+        self.skip_file(entry.id.scope, path, SkipReason::Duplicate(other));
     }
 
     /// Replaces a home agent by a workspace's agent.
-    fn replace(&mut self, first: usize, home: AgentId, entry: CatalogEntry<D>) {
+    fn replace_home_entry(&mut self, first: usize, home: AgentId, entry: CatalogEntry<D>) {
         let path = entry.definition.path().to_path_buf();
         self.taken.remove(&home);
         self.taken.insert(entry.id.clone(), first);
@@ -468,14 +485,14 @@ impl<D: Filed> Builder<D> {
             "{} `{}` takes the place of `{}`, because `project_override` is set",
             D::KIND.noun,
             slot.id,
-            Shown::new(&old.definition.path().to_string_lossy())
+            ShownText::new(&old.definition.path().to_string_lossy())
         );
         let gone = old.definition.path().to_path_buf();
-        self.say(&path, Severity::Note, "project-override", message, None);
-        self.skip(old.id.scope, gone, SkipReason::Duplicate(path));
+        self.add_diagnostic(&path, Severity::Note, "project-override", message, None);
+        self.skip_file(old.id.scope, gone, SkipReason::Duplicate(path));
     }
 
-    fn say(
+    fn add_diagnostic(
         &mut self,
         path: &Path,
         severity: Severity,
@@ -483,27 +500,27 @@ impl<D: Filed> Builder<D> {
         message: String,
         hint: Option<String>,
     ) {
-        let mut findings = Findings::new(path);
-        findings.add(severity, Position::default(), code, message, hint);
-        self.catalog.diagnostics.extend(findings.finish());
+        let mut findings = FileFindings::new(path);
+        findings.add_finding(severity, FilePosition::default(), code, message, hint);
+        self.catalog.diagnostics.extend(findings.into_diagnostics());
     }
 
-    fn skip(&mut self, scope: Scope, path: PathBuf, reason: SkipReason) {
-        self.catalog.skipped.push(Skipped { scope, path, reason });
+    fn skip_file(&mut self, scope: AgentScope, path: PathBuf, reason: SkipReason) {
+        self.catalog.skipped.push(SkippedFile { scope, path, reason });
     }
 }
 
 /// The finding about a library's file that changed since its installation.
-fn altered(scope: &Scope, path: &Path) -> Vec<Diagnostic> {
-    let mut findings = Findings::new(path);
+fn altered_file_diagnostics(scope: &AgentScope, path: &Path) -> Vec<Diagnostic> {
+    let mut findings = FileFindings::new(path);
     let message = "the file is not the one that was installed, so it is not used";
     let hint = match scope {
-        Scope::Library(name) => format!(
+        AgentScope::Library(name) => format!(
             "find out who changed it; `belljar agents update {name}` puts it right from its \
              source, `belljar agents remove {name}` takes the library away"
         ),
-        Scope::Home | Scope::Workspace(_) => "find out who changed it".to_owned(),
+        AgentScope::Home | AgentScope::Workspace(_) => "find out who changed it".to_owned(),
     };
-    findings.error_hint(Position::default(), "altered", message, hint);
-    findings.finish()
+    findings.error_hint(FilePosition::default(), "altered", message, hint);
+    findings.into_diagnostics()
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::snippet::Snippet;
+use crate::snippet::SourceSnippet;
 
 /// The most diagnostics of one file, because a hostile file must not cause a flood. The last one mentions
 /// further ones.
@@ -44,14 +44,14 @@ pub struct Diagnostic {
 
 /// A position in a file: line and column from 1, 0 = none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
+pub(crate) struct FilePosition {
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
 /// Collects the findings about one file.
 #[derive(Debug)]
-pub(crate) struct Findings<'a> {
+pub(crate) struct FileFindings<'a> {
     path: &'a Path,
     list: Vec<Diagnostic>,
     dropped: usize,
@@ -60,20 +60,20 @@ pub(crate) struct Findings<'a> {
 
 impl Diagnostic {
     /// An error about the file as a whole.
-    pub fn of_file(path: &Path, code: &'static str, message: String) -> Self {
+    pub fn for_file(path: &Path, code: &'static str, message: String) -> Self {
         let (line, column, severity) = (0, 0, Severity::Error);
         Self { path: path.to_path_buf(), line, column, severity, code, message, hint: None }
     }
 
     /// The affected lines of `source`, the file's text, for a person; `None` = the finding has no line, or
     /// `source` does not have it.
-    pub fn snippet(&self, source: &str) -> Option<Snippet> {
-        Snippet::new(source, self.severity, self.line, self.column)
+    pub fn snippet(&self, source: &str) -> Option<SourceSnippet> {
+        SourceSnippet::new(source, self.severity, self.line, self.column)
     }
 
     /// The first line for a person: place, severity and message, without the hint.
     pub fn headline(&self) -> String {
-        let path = Shown::new(&self.path.to_string_lossy()).to_string();
+        let path = ShownText::new(&self.path.to_string_lossy()).to_string();
         let place = match (self.line, self.column) {
             (0, _) => String::new(),
             (line, 0) => format!(":{line}"),
@@ -95,43 +95,53 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-impl<'a> Findings<'a> {
+impl<'a> FileFindings<'a> {
     pub(crate) fn new(path: &'a Path) -> Self {
         Self { path, list: Vec::new(), dropped: 0, worst: None }
     }
 
-    pub(crate) fn error(&mut self, at: Position, code: &'static str, message: impl Into<String>) {
-        self.add(Severity::Error, at, code, message.into(), None);
+    pub(crate) fn error(
+        &mut self,
+        at: FilePosition,
+        code: &'static str,
+        message: impl Into<String>,
+    ) {
+        self.add_finding(Severity::Error, at, code, message.into(), None);
     }
 
     pub(crate) fn error_hint(
         &mut self,
-        at: Position,
+        at: FilePosition,
         code: &'static str,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.add(Severity::Error, at, code, message.into(), Some(hint.into()));
+        self.add_finding(Severity::Error, at, code, message.into(), Some(hint.into()));
     }
 
     pub(crate) fn warning(
         &mut self,
-        at: Position,
+        at: FilePosition,
         code: &'static str,
         message: impl Into<String>,
         hint: Option<String>,
     ) {
-        self.add(Severity::Warning, at, code, message.into(), hint);
+        self.add_finding(Severity::Warning, at, code, message.into(), hint);
     }
 
-    pub(crate) fn note(&mut self, at: Position, code: &'static str, message: impl Into<String>) {
-        self.add(Severity::Note, at, code, message.into(), None);
+    pub(crate) fn note(
+        &mut self,
+        at: FilePosition,
+        code: &'static str,
+        message: impl Into<String>,
+    ) {
+        self.add_finding(Severity::Note, at, code, message.into(), None);
     }
 
-    pub(crate) fn add(
+    pub(crate) fn add_finding(
         &mut self,
         severity: Severity,
-        at: Position,
+        at: FilePosition,
         code: &'static str,
         message: String,
         hint: Option<String>,
@@ -141,7 +151,7 @@ impl<'a> Findings<'a> {
         }
         self.worst = self.worst.max(Some(severity));
         let path = self.path.to_path_buf();
-        let Position { line, column } = at;
+        let FilePosition { line, column } = at;
         self.list.push(Diagnostic { path, line, column, severity, code, message, hint });
     }
 
@@ -150,7 +160,7 @@ impl<'a> Findings<'a> {
         self.list.len() >= MAX_DIAGNOSTICS
     }
 
-    /// Counts a finding that is dropped because [`Findings::is_full`].
+    /// Counts a finding that is dropped because [`FileFindings::is_full`].
     pub(crate) fn drop_one(&mut self, severity: Severity) {
         self.worst = self.worst.max(Some(severity));
         self.dropped += 1;
@@ -161,7 +171,7 @@ impl<'a> Findings<'a> {
     }
 
     /// The findings, ordered by position.
-    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+    pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|found| (found.line, found.column));
         if self.dropped > 0 {
             self.list.push(Diagnostic {
@@ -179,15 +189,15 @@ impl<'a> Findings<'a> {
 }
 
 /// The position of a byte offset in a text.
-pub(crate) fn place_of(text: &str, offset: usize) -> Position {
+pub(crate) fn place_of(text: &str, offset: usize) -> FilePosition {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.bytes().filter(|b| *b == b'\n').count();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let column = before.get(start..).unwrap_or("").chars().count();
-    Position { line: count(line + 1), column: count(column + 1) }
+    FilePosition { line: clamp_count(line + 1), column: clamp_count(column + 1) }
 }
 
 /// A count in the type that diagnostics use.
-pub(crate) fn count(n: usize) -> u32 {
+pub(crate) fn clamp_count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

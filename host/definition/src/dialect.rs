@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::yaml::{Key, Node, Value};
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
 /// The program whose format a file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ impl Dialect {
 
     /// Detects the dialect by the file's name and fields. Only the first rule is guaranteed; the others
     /// decide which tool names are tried first.
-    pub(crate) fn detect(path: &Path, fields: &[(Key, Node)]) -> Self {
+    pub(crate) fn detect(path: &Path, fields: &[(YamlKey, YamlNode)]) -> Self {
         let get = |name: &str| fields.iter().find(|(key, _)| key.text == name).map(|(_, n)| n);
         let has = |names: &[&str]| names.iter().any(|name| get(name).is_some());
         if has(CANONICAL_ONLY) {
@@ -109,8 +109,8 @@ impl Dialect {
         if copilot_file || has(&["user-invocable", "argument-hint", "mcp-servers", "handoffs"]) {
             return Self::Copilot;
         }
-        let mode = get("mode").and_then(Node::text).unwrap_or_default();
-        let tool_map = get("tools").is_some_and(|node| matches!(node.value, Value::Map(_)));
+        let mode = get("mode").and_then(YamlNode::as_text).unwrap_or_default();
+        let tool_map = get("tools").is_some_and(|node| matches!(node.value, YamlValue::Map(_)));
         if tool_map
             || matches!(mode, "primary" | "subagent" | "all")
             || has(&[
@@ -125,10 +125,10 @@ impl Dialect {
         {
             return Self::OpenCode;
         }
-        if get("model").and_then(Node::text).is_some_and(|model| TIERS.contains(&model)) {
+        if get("model").and_then(YamlNode::as_text).is_some_and(|model| TIERS.contains(&model)) {
             return Self::SmallCode;
         }
-        let tools = get("tools").map(names).unwrap_or_default();
+        let tools = get("tools").map(listed_names).unwrap_or_default();
         let names_any = |of: &[&str]| tools.iter().any(|name| of.contains(name));
         if names_any(GEMINI_TOOLS) {
             return Self::GeminiCli;
@@ -138,14 +138,14 @@ impl Dialect {
         }
         let claude = ["permissionMode", "mcpServers", "hooks", "maxTurns", "isolation", "memory"];
         let own_name = get("name").is_some();
-        let own_tool = |node: &Node| {
+        let own_tool = |node: &YamlNode| {
             let text = match &node.value {
-                Value::List(items) => items.first().and_then(Node::text),
-                _ => node.text(),
+                YamlValue::List(items) => items.first().and_then(YamlNode::as_text),
+                _ => node.as_text(),
             };
             text.is_some_and(|text| text.trim().starts_with(|c: char| c.is_ascii_uppercase()))
         };
-        let alias = get("model").and_then(Node::text);
+        let alias = get("model").and_then(YamlNode::as_text);
         let alias = alias.is_some_and(|m| matches!(m, "sonnet" | "opus" | "haiku" | "inherit"));
         if has(&claude) || (own_name && (alias || get("tools").is_some_and(own_tool))) {
             return Self::ClaudeCode;
@@ -155,10 +155,10 @@ impl Dialect {
 }
 
 /// The names in a list, or in a text with commas.
-fn names(node: &Node) -> Vec<&str> {
+fn listed_names(node: &YamlNode) -> Vec<&str> {
     let texts: Vec<&str> = match &node.value {
-        Value::List(items) => items.iter().filter_map(Node::text).collect(),
-        _ => node.text().into_iter().collect(),
+        YamlValue::List(items) => items.iter().filter_map(YamlNode::as_text).collect(),
+        _ => node.as_text().into_iter().collect(),
     };
     texts.into_iter().flat_map(|text| text.split(',')).map(str::trim).collect()
 }

@@ -3,32 +3,33 @@
 
 use std::path::Path;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::agent::name::{unfit, unfit_message};
+use crate::agent::name::{is_unfit_name, unfit_message};
 use crate::agent::{
-    AgentContext, AgentDefinition, NotAnAgent, Parsed, own, parse_agent_in, parse_too_large,
+    AgentContext, AgentDefinition, NotAnAgent, ParsedAgentFile, own, parse_agent_in,
+    parse_too_large,
 };
-use crate::diagnostic::{Diagnostic, Findings, Position};
+use crate::diagnostic::{Diagnostic, FileFindings, FilePosition};
 use crate::{MAX_DEFINITION, Slug};
 
 /// A kind of file with a [`crate::Catalog`].
-pub trait Filed: Sized {
-    /// The names of the kind.
+pub trait CatalogItem: Sized {
+    /// The noun, folder and size limit of the kind.
     const KIND: &'static FileKind;
 
-    /// The inputs of parsing, beside the text.
+    /// The inputs of parsing in addition to the text, for example the names of known tools.
     type Context;
 
     /// Whether a file is of this kind, by its path below the folder. Other files are skipped without a
     /// report.
-    fn wants(below: &Path) -> bool;
+    fn accepts_path(below: &Path) -> bool;
 
     /// Parses one file. Never panics.
-    fn read(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
+    fn read_file(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
 
-    /// The same result for a file of a person's own home, where some warnings about strangers' files are
-    /// errors.
+    /// Converts the result for a file of the person's own home: some warnings become errors there, for example
+    /// an unknown tool.
     #[must_use]
     fn in_own_home(read: FileRead<Self>) -> FileRead<Self> {
         read
@@ -37,10 +38,10 @@ pub trait Filed: Sized {
     /// The finding about a file longer than [`FileKind::max_bytes`].
     fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
         let FileKind { a_noun, max_bytes, .. } = Self::KIND;
-        let mut findings = Findings::new(path);
+        let mut findings = FileFindings::new(path);
         let message = format!("the file has {length} bytes; {a_noun} has at most {max_bytes}");
-        findings.error(Position::default(), "too-large", message);
-        findings.finish()
+        findings.error(FilePosition::default(), "too-large", message);
+        findings.into_diagnostics()
     }
 
     /// The name that is derived from the path alone.
@@ -95,9 +96,9 @@ pub enum FileRead<D> {
 
 impl<D> FileRead<D> {
     /// The item, unless a finding is an error.
-    pub(crate) fn of(item: Option<D>, findings: Findings<'_>) -> Self {
+    pub(crate) fn from_findings(item: Option<D>, findings: FileFindings<'_>) -> Self {
         let failed = findings.has_errors();
-        let diagnostics = findings.finish();
+        let diagnostics = findings.into_diagnostics();
         match item {
             Some(item) if !failed => Self::Item { item, diagnostics },
             Some(_) | None => Self::Invalid { diagnostics },
@@ -105,7 +106,7 @@ impl<D> FileRead<D> {
     }
 }
 
-impl Filed for AgentDefinition {
+impl CatalogItem for AgentDefinition {
     const KIND: &'static FileKind = &FileKind {
         noun: "agent",
         a_noun: "an agent",
@@ -115,17 +116,17 @@ impl Filed for AgentDefinition {
 
     type Context = AgentContext;
 
-    fn wants(below: &Path) -> bool {
+    fn accepts_path(below: &Path) -> bool {
         is_markdown(below)
     }
 
-    fn read(path: &Path, bytes: &[u8], context: &AgentContext) -> FileRead<Self> {
+    fn read_file(path: &Path, bytes: &[u8], context: &AgentContext) -> FileRead<Self> {
         match parse_agent_in(path, bytes, &context.known, context.shapes) {
-            Parsed::Agent { definition, diagnostics } => {
+            ParsedAgentFile::Agent { definition, diagnostics } => {
                 FileRead::Item { item: *definition, diagnostics }
             }
-            Parsed::Invalid { diagnostics } => FileRead::Invalid { diagnostics },
-            Parsed::NotAnAgent { reason } => FileRead::Other { reason },
+            ParsedAgentFile::Invalid { diagnostics } => FileRead::Invalid { diagnostics },
+            ParsedAgentFile::NotAnAgent { reason } => FileRead::Other { reason },
         }
     }
 
@@ -143,8 +144,9 @@ impl Filed for AgentDefinition {
 
     fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
         match parse_too_large(path, length) {
-            Parsed::Invalid { diagnostics } | Parsed::Agent { diagnostics, .. } => diagnostics,
-            Parsed::NotAnAgent { .. } => Vec::new(),
+            ParsedAgentFile::Invalid { diagnostics }
+            | ParsedAgentFile::Agent { diagnostics, .. } => diagnostics,
+            ParsedAgentFile::NotAnAgent { .. } => Vec::new(),
         }
     }
 
@@ -168,19 +170,19 @@ pub(crate) fn is_markdown(path: &Path) -> bool {
 /// The name and its slug; an error if the name cannot be displayed in a list.
 pub(crate) fn checked_name(
     name: &str,
-    at: Position,
-    findings: &mut Findings<'_>,
+    at: FilePosition,
+    findings: &mut FileFindings<'_>,
 ) -> Option<(String, Slug)> {
     let name = name.trim();
-    if unfit(name) {
+    if is_unfit_name(name) {
         findings.error(at, "bad-name", unfit_message());
         return None;
     }
-    let Some(slug) = Slug::of(name) else {
+    let Some(slug) = Slug::from_name(name) else {
         findings.error_hint(
             at,
             "bad-name",
-            format!("`{}` gives no identity", Shown::new(name)),
+            format!("`{}` gives no identity", ShownText::new(name)),
             "give `name` at least one letter or digit",
         );
         return None;

@@ -1,6 +1,6 @@
 //! Splits a markdown file into YAML frontmatter and body.
 
-use crate::diagnostic::{Position, count};
+use crate::diagnostic::{FilePosition, clamp_count};
 
 /// The longest agent definition, in bytes. The longest body in 3,400 public files has 78 kB; a longer file is
 /// refused without being read.
@@ -12,7 +12,7 @@ pub const MAX_FRONTMATTER: usize = 64 << 10;
 
 /// A file in two parts. The body is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Split<'a> {
+pub(crate) struct FrontmatterSplit<'a> {
     /// The text between the fences.
     pub(crate) yaml: &'a str,
     /// The line of the file on which `yaml` begins, from 1.
@@ -40,9 +40,9 @@ pub(crate) enum NoSplit {
 
 /// The text of a file, or the position where it stops being UTF-8. UTF-16 without a byte order mark may be
 /// valid UTF-8 with zero bytes.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
+pub(crate) fn decode_utf8(bytes: &[u8]) -> Result<&str, FilePosition> {
     if is_utf16(bytes) {
-        return Err(Position { line: 1, column: 1 });
+        return Err(FilePosition { line: 1, column: 1 });
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
@@ -72,13 +72,13 @@ pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
 
 /// Splits the text. A byte order mark, blank lines before the opening fence, CRLF, a closing fence of more
 /// than three dashes and a file that is indented as a whole are accepted.
-pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
+pub(crate) fn split_frontmatter(text: &str) -> Result<FrontmatterSplit<'_>, NoSplit> {
     split_from(text.strip_prefix('\u{feff}').unwrap_or(text), 0)
 }
 
-/// Like [`split`], for text after `lines_before` lines of the file.
-pub(crate) fn split_from(text: &str, lines_before: u32) -> Result<Split<'_>, NoSplit> {
-    let mut lines = Lines { rest: text, line: lines_before };
+/// Like [`split_frontmatter`], for text after `lines_before` lines of the file.
+pub(crate) fn split_from(text: &str, lines_before: u32) -> Result<FrontmatterSplit<'_>, NoSplit> {
+    let mut lines = LineCursor { rest: text, line: lines_before };
     let opening = loop {
         let line = lines.next().ok_or(NoSplit::Empty)?;
         if !line.trim().is_empty() {
@@ -112,7 +112,7 @@ pub(crate) fn split_from(text: &str, lines_before: u32) -> Result<Split<'_>, NoS
         if length > MAX_FRONTMATTER {
             return Err(NoSplit::TooLong(opening_line, length));
         }
-        return Ok(Split {
+        return Ok(FrontmatterSplit {
             yaml: start.get(..length).unwrap_or(""),
             yaml_line: opening_line + 1,
             body: lines.rest,
@@ -128,20 +128,20 @@ fn is_closing(line: &str) -> bool {
 }
 
 /// Lines without line ends, with the remaining text after each.
-pub(crate) struct Lines<'a> {
+pub(crate) struct LineCursor<'a> {
     pub(crate) rest: &'a str,
     /// The number of the last returned line, from 1.
     pub(crate) line: u32,
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LineCursor<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
         if self.rest.is_empty() {
             return None;
         }
-        self.line = self.line.saturating_add(count(1));
+        self.line = self.line.saturating_add(clamp_count(1));
         let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
         self.rest = rest;
         Some(line)
@@ -154,36 +154,36 @@ mod tests {
 
     #[test]
     fn the_body_is_every_byte_after_the_closing_fence() {
-        let split = split("---\na: 1\n---\n\n  body \r\nmore\n\n").unwrap();
+        let split = split_frontmatter("---\na: 1\n---\n\n  body \r\nmore\n\n").unwrap();
         assert_eq!((split.yaml, split.yaml_line), ("a: 1\n", 2));
         assert_eq!(split.body, "\n  body \r\nmore\n\n");
     }
 
     #[test]
     fn marks_blank_lines_crlf_and_long_fences_are_understood() {
-        let split = split("\u{feff}\r\n \n--- \r\na: 1\r\n-----\r\nbody").unwrap();
+        let split = split_frontmatter("\u{feff}\r\n \n--- \r\na: 1\r\n-----\r\nbody").unwrap();
         assert_eq!((split.yaml, split.yaml_line, split.body), ("a: 1\r\n", 4, "body"));
         assert_eq!(split.fence_line, 5);
     }
 
     #[test]
     fn a_file_that_is_indented_as_a_whole_has_its_fields() {
-        let split = split("\n  ---\n  a: 1\n\n  b: 2\n  ----\n  body\n").unwrap();
+        let split = split_frontmatter("\n  ---\n  a: 1\n\n  b: 2\n  ----\n  body\n").unwrap();
         assert_eq!((split.yaml, split.indent), ("  a: 1\n\n  b: 2\n", "  "));
         assert_eq!(split.body, "  body\n");
     }
 
     #[test]
     fn files_without_two_fences_say_why() {
-        assert_eq!(split(""), Err(NoSplit::Empty));
-        assert_eq!(split("\n \n"), Err(NoSplit::Empty));
-        assert_eq!(split("# Title\n---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
-        assert_eq!(split("  ---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
-        assert_eq!(split("  ---\n  a: 1\n"), Err(NoSplit::NoFrontmatter));
-        assert_eq!(split("x---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
-        assert_eq!(split("\n---\na: 1\n --- \n"), Err(NoSplit::Unclosed(2)));
+        assert_eq!(split_frontmatter(""), Err(NoSplit::Empty));
+        assert_eq!(split_frontmatter("\n \n"), Err(NoSplit::Empty));
+        assert_eq!(split_frontmatter("# Title\n---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split_frontmatter("  ---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split_frontmatter("  ---\n  a: 1\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split_frontmatter("x---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split_frontmatter("\n---\na: 1\n --- \n"), Err(NoSplit::Unclosed(2)));
         let long = format!("---\n{}\n---\nbody", "a".repeat(MAX_FRONTMATTER + 1));
-        assert_eq!(split(&long), Err(NoSplit::TooLong(1, MAX_FRONTMATTER + 2)));
+        assert_eq!(split_frontmatter(&long), Err(NoSplit::TooLong(1, MAX_FRONTMATTER + 2)));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         assert!(is_utf16(&big("\u{feff}---\nname: u\n")));
         for text in ["---\nname: u\n", "\r\n---\n"] {
             assert!(is_utf16(&little(text)) && is_utf16(&big(text)), "{text}");
-            assert!(utf8(&little(text)).is_err() && utf8(&big(text)).is_err());
+            assert!(decode_utf8(&little(text)).is_err() && decode_utf8(&big(text)).is_err());
         }
         assert!(!is_utf16(&little("\u{feff}# A title\n")) && !is_utf16(&little("# A title\n")));
         assert!(!is_utf16(b"---\nname: \xff\n") && !is_utf16(b"\xff\xfe"));
@@ -205,6 +205,6 @@ mod tests {
 
     #[test]
     fn invalid_utf8_is_placed() {
-        assert_eq!(utf8(b"ab\nc\xff"), Err(Position { line: 2, column: 2 }));
+        assert_eq!(decode_utf8(b"ab\nc\xff"), Err(FilePosition { line: 2, column: 2 }));
     }
 }

@@ -31,31 +31,35 @@ mod yaml;
 pub use agent::builtin_tools;
 pub use agent::builtin_tools::BUILTIN_TOOLS;
 pub use agent::{
-    AgentContext, AgentDefinition, AgentReadiness, AliasStatus, CanonicalForm, Decider, KnownTools,
-    Missing, NoCanonicalForm, NotAnAgent, NotKept, Parsed, READING_TOOLS, Shapes, SubagentsAsk,
-    TOOL_ALIASES, ToolAlias, Translated, Unavailable, canonical_form, parse_agent, parse_agent_in,
-    parse_too_large, readiness,
+    AgentContext, AgentDefinition, AgentReadiness, AliasStatus, CanonicalForm, FrontmatterShapes,
+    KnownTools, MissingToolPolicy, NarrowingField, NoCanonicalForm, NotAnAgent, NotKept,
+    ParsedAgentFile, READING_TOOLS, SubagentsAsk, TOOL_ALIASES, ToolAlias, ToolTranslation,
+    UnavailableTool, assess_readiness, canonical_form, parse_agent, parse_agent_in,
+    parse_too_large,
 };
-pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
+pub use catalog::{
+    Catalog, CatalogEntry, NotFound, ScannedContent, SkipReason, SkippedFile, SourceFile,
+};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;
-pub use filed::{FileKind, FileRead, Filed};
-pub use foreign::{Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF};
+pub use filed::{CatalogItem, FileKind, FileRead};
+pub use foreign::{ArgumentKind, ArgumentMapping, FixedValue, ForeignArgument, ForeignTool, SELF};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
-pub use manifest::{CommandSpec, Resume, ToolManifest};
+pub use manifest::{CommandSpec, ResumeMode, ToolManifest};
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee, HOST_PLACEHOLDER,
     HookAction, HookEvent, HookMatcher, HookSetting, IssuerSetting, KeySetting, McpGrants,
     McpOauthSetting, McpProgram, McpSetting, McpValue, ModelKind, ModelSetting, MountRemoval,
-    MountSpec, NotRevoked, OverlaySetting, Profile, SecretSetting, ServerSetting, Settings,
-    SignatureKind, SubagentPolicy, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants,
+    MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SignatureKind,
+    SubagentPolicy, SubagentProfile, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants,
     command_of, grant_command, grant_lines, revoke_grants, shell_word,
 };
-pub use skill::{MAX_SKILL, Skill, SkillCallers};
-pub use slug::{API_LIBRARY, AgentId, AgentIdError, Scope, Slug};
-pub use snippet::Snippet;
+pub use skill::{MAX_SKILL, SkillCallers, SkillDefinition};
+pub use slug::{API_LIBRARY, AgentId, AgentIdError, AgentScope, Slug};
+pub use snippet::SourceSnippet;
 pub use team::{
-    Join, MAX_TEAM, MAX_TEAM_AGENTS, Member, Stage, TeamBudget, TeamDefinition, Template,
+    MAX_TEAM, MAX_TEAM_AGENTS, StageJoin, TaskTemplate, TeamBudget, TeamDefinition, TeamMember,
+    TeamStage,
 };
 pub use toml_read::MAX_TOML;
 pub use tools_as::ToolsAs;

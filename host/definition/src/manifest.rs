@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::agent::parse_access;
 use crate::diagnostic::Diagnostic;
-use crate::toml_read::{Item, Reader};
+use crate::toml_read::{Item, TomlReader};
 
 /// The only version of the format so far.
 const VERSION: u64 = 1;
@@ -42,14 +42,14 @@ pub struct ToolManifest {
     /// The configuration keys that the tool reads, for example `language`.
     pub config_keys: Vec<String>,
     /// How an interrupted call is resumed.
-    pub resume: Resume,
+    pub resume: ResumeMode,
     /// `[command]`: the form of a command's calls. Absent = the arguments `args`, `stdin` and `files`.
     pub command: Option<CommandSpec>,
 }
 
 /// How a call that was running when the process died is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Resume {
+pub enum ResumeMode {
     /// The call is answered as interrupted, because it may have had an effect.
     #[default]
     Never,
@@ -75,21 +75,21 @@ pub struct CommandSpec {
 impl ToolManifest {
     /// Parses a manifest. `path` is for the diagnostics.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let (mut reader, root) = Reader::open(path, text)?;
+        let (mut reader, root) = TomlReader::open(path, text)?;
         let table = root.get_ref();
-        reader.only(table, "a tool manifest", KEYS);
-        let top = crate::diagnostic::Position { line: 1, column: 0 };
+        reader.report_unknown_keys(table, "a tool manifest", KEYS);
+        let top = crate::diagnostic::FilePosition { line: 1, column: 0 };
         if table.get("manifest").is_none() {
             let message = "`manifest` is missing";
             reader.findings.error_hint(top, "missing-key", message, "write `manifest = 1`");
-        } else if let Some(version) = reader.number(table, "manifest")
+        } else if let Some(version) = reader.read_number(table, "manifest")
             && version != VERSION
         {
             let message = format!("`manifest` is {version}; this belljar reads version {VERSION}");
             reader.findings.error(top, "bad-version", message);
         }
         let mut manifest = Self {
-            description: reader.text(table, "description").unwrap_or_default(),
+            description: reader.read_text(table, "description").unwrap_or_default(),
             ..Self::default()
         };
         if let Some(item) = table.get("mounts")
@@ -98,73 +98,77 @@ impl ToolManifest {
             manifest.ask.mounts = parse_access(text);
             if manifest.ask.mounts.is_none() {
                 let hint = "write `read` or `read-write`, or remove the line for no files at all";
-                let at = reader.at(item.span());
+                let at = reader.position_of(item.span());
                 let message = "`mounts` is neither `read` nor `read-write`";
                 reader.findings.error_hint(at, "bad-access", message, hint);
             }
         }
         if let Some(item) = table.get("hosts") {
-            manifest.ask.hosts = reader.parsed("hosts", item).unwrap_or_default();
+            manifest.ask.hosts = reader.read_parsed_list("hosts", item).unwrap_or_default();
         }
         if let Some(item) = table.get("secrets") {
-            manifest.ask.secrets = reader.names("secrets", item).unwrap_or_default();
+            manifest.ask.secrets = reader.read_names("secrets", item).unwrap_or_default();
         }
         if let Some(item) = table.get("config") {
-            manifest.config_keys = reader.parsed("config", item).unwrap_or_default();
+            manifest.config_keys = reader.read_parsed_list("config", item).unwrap_or_default();
         }
         if let Some(item) = table.get("peers") {
-            manifest.ask.peers = peers(&mut reader, item);
+            manifest.ask.peers = read_peers(&mut reader, item);
         }
         if let Some(item) = table.get("resume")
             && let Some(text) = reader.text_of("resume", item)
         {
             match text {
-                "replay" => manifest.resume = Resume::Replay,
+                "replay" => manifest.resume = ResumeMode::Replay,
                 "never" => {}
-                _ => drop(reader.unfit::<()>("resume", item, "`never` or `replay`")),
+                _ => drop(reader.report_unfit_value::<()>("resume", item, "`never` or `replay`")),
             }
         }
-        manifest.ask.keeps_state = reader.boolean(table, "keeps_state").unwrap_or_default();
-        manifest.ask.time_argument = reader.text(table, "time_argument");
+        manifest.ask.keeps_state = reader.read_boolean(table, "keeps_state").unwrap_or_default();
+        manifest.ask.time_argument = reader.read_text(table, "time_argument");
         if let Some(item) = table.get("limits") {
-            manifest.ask.limits = reader.limits("limits", item);
+            manifest.ask.limits = reader.read_limits("limits", item);
         }
         if let Some(item) = table.get("command")
-            && let Some(table) = reader.table("command", item)
+            && let Some(table) = reader.read_table("command", item)
         {
-            manifest.command = Some(command(&mut reader, table));
+            manifest.command = Some(read_command(&mut reader, table));
         }
-        if reader.findings.has_errors() { Err(reader.findings.finish()) } else { Ok(manifest) }
+        if reader.findings.has_errors() {
+            Err(reader.findings.into_diagnostics())
+        } else {
+            Ok(manifest)
+        }
     }
 }
 
 /// Parses `true` for all tools of the agent, or a list of names.
-fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
+fn read_peers<'t>(reader: &mut TomlReader<'t, '_>, item: &Item<'t>) -> PeersAsk {
     match item.get_ref().as_bool() {
         Some(true) => PeersAsk::All,
         Some(false) => PeersAsk::None,
         None if item.get_ref().as_array().is_some() => {
-            PeersAsk::Only(reader.names("peers", item).unwrap_or_default())
+            PeersAsk::Only(reader.read_names("peers", item).unwrap_or_default())
         }
         None => {
             let wants = "`true` or `false`, or a list of names of tools";
-            reader.wrong("peers", item, wants).unwrap_or_default()
+            reader.report_wrong_kind("peers", item, wants).unwrap_or_default()
         }
     }
 }
 
-fn command<'t>(reader: &mut Reader<'t, '_>, table: &DeTable<'t>) -> CommandSpec {
-    reader.only(table, "`command`", COMMAND_KEYS);
+fn read_command<'t>(reader: &mut TomlReader<'t, '_>, table: &DeTable<'t>) -> CommandSpec {
+    reader.report_unknown_keys(table, "`command`", COMMAND_KEYS);
     let mut spec = CommandSpec {
-        schema: reader.text(table, "schema"),
-        workspace_at: reader.text(table, "workspace_at"),
+        schema: reader.read_text(table, "schema"),
+        workspace_at: reader.read_text(table, "workspace_at"),
         ..CommandSpec::default()
     };
     if let Some(item) = table.get("args") {
-        spec.args = reader.parsed("args", item);
+        spec.args = reader.read_parsed_list("args", item);
     }
     if let Some(item) = table.get("env")
-        && let Some(variables) = reader.table("env", item)
+        && let Some(variables) = reader.read_table("env", item)
     {
         for (name, value) in variables {
             let name = name.get_ref();

@@ -7,15 +7,15 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::agent::{is_documentation, no_agent, recover, say_no_split, say_utf16};
-use crate::diagnostic::{Findings, Position};
-use crate::fields::{self, Fields, shown};
-use crate::filed::{self, FileKind, FileRead, Filed, is_markdown};
-use crate::frontmatter::{self, NoSplit, Split, is_utf16};
-use crate::team::say_not_utf8;
-use crate::yaml::{self, Key, Node, Value};
+use crate::agent::{is_documentation, no_agent, recover_fields, say_no_split, say_utf16};
+use crate::diagnostic::{FileFindings, FilePosition};
+use crate::fields::{self, UnreadFields, quote_value};
+use crate::filed::{self, CatalogItem, FileKind, FileRead, is_markdown};
+use crate::frontmatter::{self, FrontmatterSplit, NoSplit, is_utf16};
+use crate::team::report_not_utf8;
+use crate::yaml::{self, YamlKey, YamlNode, YamlValue};
 use crate::{NotAnAgent, Slug, suggest};
 
 /// The longest skill file, in bytes; the longest public ones have some 60 kB.
@@ -55,7 +55,7 @@ const KEYS: &[&str] = &[
 
 /// A valid skill file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skill {
+pub struct SkillDefinition {
     /// The name for people, as written; else the folder's or the file's.
     pub name: String,
     /// The name for look-up, for example `release-notes`.
@@ -89,7 +89,7 @@ impl Default for SkillCallers {
     }
 }
 
-impl Filed for Skill {
+impl CatalogItem for SkillDefinition {
     const KIND: &'static FileKind =
         &FileKind { noun: "skill", a_noun: "a skill", folder: "skills", max_bytes: MAX_SKILL };
 
@@ -97,7 +97,7 @@ impl Filed for Skill {
 
     /// Accepts `SKILL.md` at any depth, and the markdown files of the folder itself; other files in a skill's
     /// folder are its material.
-    fn wants(below: &Path) -> bool {
+    fn accepts_path(below: &Path) -> bool {
         if is_skill_file(below) {
             return true;
         }
@@ -105,35 +105,39 @@ impl Filed for Skill {
         top && is_markdown(below) && !is_documentation(below)
     }
 
-    fn read(path: &Path, bytes: &[u8], (): &()) -> FileRead<Self> {
+    fn read_file(path: &Path, bytes: &[u8], (): &()) -> FileRead<Self> {
         if bytes.len() > MAX_SKILL {
             let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
             return FileRead::Invalid { diagnostics: Self::too_large(path, length) };
         }
-        let mut findings = Findings::new(path);
-        let split = match frontmatter::utf8(bytes).map(frontmatter::split) {
+        let mut findings = FileFindings::new(path);
+        let split = match frontmatter::decode_utf8(bytes).map(frontmatter::split_frontmatter) {
             Ok(Ok(split)) => split,
             Ok(Err(NoSplit::NoFrontmatter)) if !is_documentation(path) => {
-                let skill = plain(path, bytes, &mut findings);
-                return FileRead::of(skill, findings);
+                let skill = read_plain_skill(path, bytes, &mut findings);
+                return FileRead::from_findings(skill, findings);
             }
-            Ok(Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter))) => return other(path, why),
+            Ok(Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter))) => {
+                return reject_unsplit(path, why);
+            }
             Ok(Err(why)) => {
                 say_no_split(why, &mut findings);
-                return FileRead::of(None, findings);
+                return FileRead::from_findings(None, findings);
             }
-            Err(_) if is_documentation(path) => return other(path, NoSplit::NoFrontmatter),
+            Err(_) if is_documentation(path) => {
+                return reject_unsplit(path, NoSplit::NoFrontmatter);
+            }
             Err(_) if is_utf16(bytes) => {
                 say_utf16(&mut findings);
-                return FileRead::of(None, findings);
+                return FileRead::from_findings(None, findings);
             }
             Err(at) => {
-                say_not_utf8(at, &mut findings);
-                return FileRead::of(None, findings);
+                report_not_utf8(at, &mut findings);
+                return FileRead::from_findings(None, findings);
             }
         };
-        let skill = read(path, &split, &mut findings);
-        FileRead::of(skill, findings)
+        let skill = read_skill(path, &split, &mut findings);
+        FileRead::from_findings(skill, findings)
     }
 
     fn name_of_path(path: &Path) -> Option<String> {
@@ -158,10 +162,10 @@ fn is_skill_file(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(SKILL_FILE))
 }
 
-fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
+fn reject_unsplit(path: &Path, why: NoSplit) -> FileRead<SkillDefinition> {
     // A `SKILL.md` is always meant as a skill; another file without frontmatter may be anything.
     if is_skill_file(path) {
-        let mut findings = Findings::new(path);
+        let mut findings = FileFindings::new(path);
         let message = match why {
             NoSplit::Empty => "the file is empty",
             NoSplit::NoFrontmatter | NoSplit::Unclosed(_) | NoSplit::TooLong(..) => {
@@ -169,28 +173,40 @@ fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
             }
         };
         let hint = "begin it with `---`, `name: ...`, `description: ...`, `---`";
-        findings.error_hint(Position { line: 1, column: 1 }, "no-frontmatter", message, hint);
-        return FileRead::of(None, findings);
+        findings.error_hint(FilePosition { line: 1, column: 1 }, "no-frontmatter", message, hint);
+        return FileRead::from_findings(None, findings);
     }
     FileRead::Other { reason: no_agent(path, why) }
 }
 
 /// Parses a skill without frontmatter: the whole file is its body.
-fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill> {
-    let body = frontmatter::utf8(bytes).ok()?.trim_start_matches('\u{feff}').to_owned();
-    let at = Position { line: 1, column: 1 };
+fn read_plain_skill(
+    path: &Path,
+    bytes: &[u8],
+    findings: &mut FileFindings<'_>,
+) -> Option<SkillDefinition> {
+    let body = frontmatter::decode_utf8(bytes).ok()?.trim_start_matches('\u{feff}').to_owned();
+    let at = FilePosition { line: 1, column: 1 };
     let Some(description) = first_line(&body) else {
         findings.error(at, "missing-body", "there is no text but the marks of a heading");
         return None;
     };
-    let name = Skill::name_of_path(path).unwrap_or_default();
-    let shown = Shown::new(&name);
+    let name = SkillDefinition::name_of_path(path).unwrap_or_default();
+    let shown = ShownText::new(&name);
     let message =
         format!("it has no frontmatter: its name is `{shown}`, its description its first line");
     findings.note(at, "no-frontmatter", message);
     let (name, slug) = filed::checked_name(&name, at, findings)?;
     let (triggers, callers) = (Vec::new(), SkillCallers::default());
-    Some(Skill { name, slug, description, triggers, callers, body, path: path.to_path_buf() })
+    Some(SkillDefinition {
+        name,
+        slug,
+        description,
+        triggers,
+        callers,
+        body,
+        path: path.to_path_buf(),
+    })
 }
 
 /// The first line of a text with words: not a rule, comment, picture, code fence or empty heading.
@@ -202,47 +218,55 @@ fn first_line(body: &str) -> Option<String> {
     Some(line.chars().take(MAX_FIRST_LINE).collect())
 }
 
-fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Skill> {
-    let opening = Position { line: split.yaml_line.saturating_sub(1), column: 1 };
-    let entries = entries(split, findings)?;
-    let mut fields = Fields::new(entries, opening, findings);
-    let name = name(path, &mut fields);
-    let description = description(split, &mut fields);
-    let triggers = triggers(&mut fields);
+fn read_skill(
+    path: &Path,
+    split: &FrontmatterSplit<'_>,
+    findings: &mut FileFindings<'_>,
+) -> Option<SkillDefinition> {
+    let opening = FilePosition { line: split.yaml_line.saturating_sub(1), column: 1 };
+    let entries = parse_frontmatter(split, findings)?;
+    let mut fields = UnreadFields::new(entries, opening, findings);
+    let name = read_name(path, &mut fields);
+    let description = read_description(split, &mut fields);
+    let triggers = read_triggers(&mut fields);
     let callers = SkillCallers {
         model: !is_stated(NOT_FOR_MODELS, true, &mut fields),
         person: !is_stated(FOR_PERSONS, false, &mut fields),
     };
     say_allowed_tools(&mut fields);
     if split.body.trim().is_empty() {
-        let at = Position { line: split.fence_line, column: 1 };
+        let at = FilePosition { line: split.fence_line, column: 1 };
         let message = "there is no text after the frontmatter";
         let hint = "write the instructions below the closing `---`";
         fields.findings.error_hint(at, "missing-body", message, hint);
     }
-    leftovers(fields);
+    report_unknown_fields(fields);
     let (name, slug) = name?;
     let body = split.body.to_owned();
     let path = path.to_path_buf();
     let (description, triggers) = (description?, triggers?);
-    Some(Skill { name, slug, description, triggers, callers, body, path })
+    Some(SkillDefinition { name, slug, description, triggers, callers, body, path })
 }
 
 /// The fields of the frontmatter. Broken YAML is repaired like that of agents; a skill grants no right, so no
 /// limit can be lost.
-fn entries(split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Vec<(Key, Node)>> {
-    match yaml::parse(split.yaml, split.yaml_line) {
+fn parse_frontmatter(
+    split: &FrontmatterSplit<'_>,
+    findings: &mut FileFindings<'_>,
+) -> Option<Vec<(YamlKey, YamlNode)>> {
+    match yaml::parse_document(split.yaml, split.yaml_line) {
         Ok(root) => fields::map_of(root, "the frontmatter", findings),
-        Err(error) => Some(recover(split, &error, findings)?.entries),
+        Err(error) => Some(recover_fields(split, &error, findings)?.entries),
     }
 }
 
-fn name(path: &Path, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {
+fn read_name(path: &Path, fields: &mut UnreadFields<'_, '_>) -> Option<(String, Slug)> {
     let written = fields.optional_text("name").filter(|name| !name.trim().is_empty());
-    let at = fields.place("name");
+    let at = fields.field_position("name");
     let name = written.unwrap_or_else(|| {
-        let name = Skill::name_of_path(path).unwrap_or_default();
-        let message = format!("it has no `name`; the file's name serves: `{}`", Shown::new(&name));
+        let name = SkillDefinition::name_of_path(path).unwrap_or_default();
+        let message =
+            format!("it has no `name`; the file's name serves: `{}`", ShownText::new(&name));
         fields.findings.warning(at, "missing-name", message, None);
         name
     });
@@ -250,15 +274,18 @@ fn name(path: &Path, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {
 }
 
 /// The description, or the first line of the text if the frontmatter has none, as in other programs.
-fn description(split: &Split<'_>, fields: &mut Fields<'_, '_>) -> Option<String> {
-    let at = fields.place("description");
-    let written = fields.take("description");
-    if let Some((key, node)) = written.filter(|(_, node)| node.value != Value::Null) {
-        match node.text() {
+fn read_description(
+    split: &FrontmatterSplit<'_>,
+    fields: &mut UnreadFields<'_, '_>,
+) -> Option<String> {
+    let at = fields.field_position("description");
+    let written = fields.take_field("description");
+    if let Some((key, node)) = written.filter(|(_, node)| node.value != YamlValue::Null) {
+        match node.as_text() {
             Some(text) if text.trim().is_empty() => {}
             Some(text) => return Some(text.to_owned()),
             None => {
-                let message = format!("`description` is {}, not a text", node.kind());
+                let message = format!("`description` is {}, not a text", node.describe_kind());
                 fields.findings.error(key.at, "bad-field", message);
                 return None;
             }
@@ -281,15 +308,15 @@ fn description(split: &Split<'_>, fields: &mut Fields<'_, '_>) -> Option<String>
 }
 
 /// Reads the triggers: a list, or one text with commas.
-fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
-    let Some((key, node)) = fields.take("triggers") else { return Some(Vec::new()) };
+fn read_triggers(fields: &mut UnreadFields<'_, '_>) -> Option<Vec<String>> {
+    let Some((key, node)) = fields.take_field("triggers") else { return Some(Vec::new()) };
     let findings = &mut *fields.findings;
     let words: Vec<_> = match &node.value {
-        Value::Null => return Some(Vec::new()),
-        Value::List(items) => items.iter().map(|item| (item.at, item.text())).collect(),
-        Value::Text(text) => text.split(',').map(|word| (node.at, Some(word))).collect(),
-        Value::Bool(_) | Value::Int(_) | Value::Float | Value::Map(_) => {
-            let message = format!("`triggers` is {}, not a list of words", node.kind());
+        YamlValue::Null => return Some(Vec::new()),
+        YamlValue::List(items) => items.iter().map(|item| (item.at, item.as_text())).collect(),
+        YamlValue::Text(text) => text.split(',').map(|word| (node.at, Some(word))).collect(),
+        YamlValue::Bool(_) | YamlValue::Int(_) | YamlValue::Float | YamlValue::Map(_) => {
+            let message = format!("`triggers` is {}, not a list of words", node.describe_kind());
             findings.error(key.at, "bad-field", message);
             return None;
         }
@@ -304,7 +331,7 @@ fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
         let word = word.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let (short, long) = TRIGGER_LENGTH;
         if !(short..=long).contains(&word.chars().count()) {
-            let message = format!("`{}` is not a trigger", Shown::clipped(&word, 60));
+            let message = format!("`{}` is not a trigger", ShownText::clip_line(&word, 60));
             let hint = format!("write words of {short} to {long} characters");
             findings.error_hint(at, "bad-trigger", message, hint);
             return None;
@@ -316,15 +343,15 @@ fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
 
 /// Whether the file restricts its callers by a field with one of these names. An unknown value restricts too,
 /// because the author may have meant a restriction.
-fn is_stated(names: &[&str], restricts: bool, fields: &mut Fields<'_, '_>) -> bool {
+fn is_stated(names: &[&str], restricts: bool, fields: &mut UnreadFields<'_, '_>) -> bool {
     let mut is_stated = false;
-    while let Some((key, node)) = fields.take_where(|name| names.contains(&name)) {
-        let value = fields::boolean(&node);
+    while let Some((key, node)) = fields.take_matching(|name| names.contains(&name)) {
+        let value = fields::parse_boolean(&node);
         if value.is_none() {
             let message = format!(
                 "`{}` is {}, neither `true` nor `false`: it counts as `{restricts}`",
-                Shown::clipped(&key.text, 64),
-                shown(&node)
+                ShownText::clip_line(&key.text, 64),
+                quote_value(&node)
             );
             fields.findings.warning(key.at, "bad-field", message, None);
         }
@@ -334,17 +361,19 @@ fn is_stated(names: &[&str], restricts: bool, fields: &mut Fields<'_, '_>) -> bo
 }
 
 /// Reports the file's fields about tools, which have no effect.
-fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
+fn say_allowed_tools(fields: &mut UnreadFields<'_, '_>) {
     for name in ALLOWED_TOOLS {
-        let Some((key, node)) = fields.take(name) else { continue };
+        let Some((key, node)) = fields.take_field(name) else { continue };
         let tools = match &node.value {
-            Value::List(items) => items.iter().take(20).map(shown).collect::<Vec<_>>().join(", "),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float
-            | Value::Text(_)
-            | Value::Map(_) => shown(&node),
+            YamlValue::List(items) => {
+                items.iter().take(20).map(quote_value).collect::<Vec<_>>().join(", ")
+            }
+            YamlValue::Null
+            | YamlValue::Bool(_)
+            | YamlValue::Int(_)
+            | YamlValue::Float
+            | YamlValue::Text(_)
+            | YamlValue::Map(_) => quote_value(&node),
         };
         let message = format!("`{name}` is {tools}: a skill gives and takes no tools here");
         fields.findings.note(key.at, "tools-not-honoured", message);
@@ -352,11 +381,11 @@ fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
 }
 
 /// Reports the remaining keys. Other programs define many, so only a likely misspelling is a warning.
-fn leftovers(fields: Fields<'_, '_>) {
+fn report_unknown_fields(fields: UnreadFields<'_, '_>) {
     let (left, findings) = fields.into_rest();
     let (mut ignored, mut first) = (Vec::new(), None);
     for (key, _) in &left {
-        let name = Shown::clipped(&key.text, 64).to_string();
+        let name = ShownText::clip_line(&key.text, 64).to_string();
         match suggest::did_you_mean(&key.text, KEYS.iter().copied()) {
             Some(hint) => {
                 let message = format!("`{name}` is not a field of a skill");

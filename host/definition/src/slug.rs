@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use belljar_policy::{Shown, is_hidden};
+use belljar_policy::{ShownText, is_hidden};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
@@ -25,7 +25,7 @@ pub struct Slug(String);
 /// The source of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+pub enum AgentScope {
     /// The operator's own directory.
     Home,
     /// An installed library, by its name, for example `reviewers`.
@@ -38,7 +38,7 @@ pub enum Scope {
 /// installed library cannot have this name.
 pub const API_LIBRARY: &str = "api";
 
-impl Scope {
+impl AgentScope {
     /// Whether the owner of the home wrote the files, and not a stranger: in the home itself, or through the
     /// service.
     pub fn is_own(&self) -> bool {
@@ -58,7 +58,7 @@ impl Scope {
 #[serde(try_from = "String", into = "String")]
 pub struct AgentId {
     /// The source of the agent.
-    pub scope: Scope,
+    pub scope: AgentScope,
     /// The name, for example `code-reviewer`.
     pub slug: Slug,
 }
@@ -76,12 +76,12 @@ pub struct AgentIdError {
 impl Slug {
     /// The slug of a name. `None` = no letter, digit or symbol, or invisible characters, for example controls
     /// of the writing direction (INV-503).
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         if name.chars().any(is_refused) {
             return None;
         }
         let (mut slug, mut length) = (String::new(), 0);
-        for c in folded(name) {
+        for c in fold_name(name) {
             let next = match is_kept(c) {
                 true => c,
                 false if slug.is_empty() || slug.ends_with('-') => continue,
@@ -97,24 +97,26 @@ impl Slug {
         (!slug.is_empty()).then(|| Self(slug.to_owned()))
     }
 
-    /// The slug that equals a text, not only derives from it, so that a near miss never matches silently.
-    /// Equivalent Unicode encodings are equal, and beyond ASCII the letter case does not count.
-    pub fn exact(text: &str) -> Option<Self> {
+    /// Returns a text as a slug if the text already has the form of one, for example `code-reviewer`, but not
+    /// `Code_Reviewer`. So a near miss never matches silently. Beyond ASCII, neither the letter case nor the
+    /// Unicode form counts.
+    pub fn from_exact(text: &str) -> Option<Self> {
         let same = |slug: &Self| match text.is_ascii() {
             true => slug.0 == text,
-            false => folded(text).eq(slug.0.chars()),
+            false => fold_name(text).eq(slug.0.chars()),
         };
-        Self::of(text).filter(same)
+        Self::from_name(text).filter(same)
     }
 
     /// The slug of a name in the spelling of a file or of a person: `Code Reviewer`, `مراجع الكود`. `None` =
-    /// the text may match several names (`*`), is a path (`/`), is truncated, or is longer than a slug.
-    pub fn written(text: &str) -> Option<Self> {
+    /// the text may match several names (`*`), is a path (`/`), begins or ends with a space or `-`, or is
+    /// longer than a slug.
+    pub fn from_written(text: &str) -> Option<Self> {
         let open = |c: char| c.is_whitespace() || c == '-';
         let whole = !text.starts_with(open) && !text.ends_with(open);
         let fits = text.chars().count() <= MAX_SLUG && text.len() <= MAX_SLUG_BYTES;
         let alone = !text.contains(['*', '/', '\\']);
-        Self::of(text).filter(|_| whole && fits && alone).or_else(|| Self::exact(text))
+        Self::from_name(text).filter(|_| whole && fits && alone).or_else(|| Self::from_exact(text))
     }
 
     /// The slug as text.
@@ -125,15 +127,15 @@ impl Slug {
 
 impl AgentId {
     /// An agent of the operator's own directory.
-    pub fn home(slug: Slug) -> Self {
-        Self { scope: Scope::Home, slug }
+    pub fn in_home(slug: Slug) -> Self {
+        Self { scope: AgentScope::Home, slug }
     }
 
     /// The shortest text for this id in grants: home agents by slug alone.
     pub fn grant_key(&self) -> String {
         match self.scope {
-            Scope::Home => self.slug.to_string(),
-            Scope::Library(_) | Scope::Workspace(_) => self.to_string(),
+            AgentScope::Home => self.slug.to_string(),
+            AgentScope::Library(_) | AgentScope::Workspace(_) => self.to_string(),
         }
     }
 }
@@ -147,7 +149,7 @@ impl fmt::Display for Slug {
 impl TryFrom<String> for Slug {
     type Error = AgentIdError;
     fn try_from(text: String) -> Result<Self, AgentIdError> {
-        Self::exact(&text).ok_or_else(|| no_name(&text))
+        Self::from_exact(&text).ok_or_else(|| no_name(&text))
     }
 }
 
@@ -160,9 +162,11 @@ impl From<Slug> for String {
 impl fmt::Display for AgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
-            Scope::Home => write!(f, "home/{}", self.slug),
-            Scope::Library(name) => write!(f, "library/{}/{}", Shown::new(name), self.slug),
-            Scope::Workspace(path) => {
+            AgentScope::Home => write!(f, "home/{}", self.slug),
+            AgentScope::Library(name) => {
+                write!(f, "library/{}/{}", ShownText::new(name), self.slug)
+            }
+            AgentScope::Workspace(path) => {
                 // On Windows the path is displayed unchanged; the last `/` still separates the
                 // slug.
                 write!(f, "workspace:{}/{}", path.display(), self.slug)
@@ -175,7 +179,7 @@ impl FromStr for AgentId {
     type Err = AgentIdError;
 
     fn from_str(text: &str) -> Result<Self, AgentIdError> {
-        let error = |why| AgentIdError { text: Shown::clipped(text, 200).to_string(), why };
+        let error = |why| AgentIdError { text: ShownText::clip_line(text, 200).to_string(), why };
         if let Some(rest) = text.strip_prefix("workspace:") {
             let (path, slug) =
                 rest.rsplit_once('/').ok_or_else(|| error("the agent's name is missing"))?;
@@ -183,14 +187,14 @@ impl FromStr for AgentId {
             if !path.is_absolute() {
                 return Err(error("the workspace's path is not absolute"));
             }
-            return Ok(Self { scope: Scope::Workspace(path), slug: named(slug, text)? });
+            return Ok(Self { scope: AgentScope::Workspace(path), slug: parse_slug(slug, text)? });
         }
         let parts: Vec<&str> = text.split('/').collect();
         match parts.as_slice() {
-            [slug] | ["home", slug] => Ok(Self::home(named(slug, text)?)),
+            [slug] | ["home", slug] => Ok(Self::in_home(parse_slug(slug, text)?)),
             ["library", name, slug] => {
-                let name = named(name, text)?.0;
-                Ok(Self { scope: Scope::Library(name), slug: named(slug, text)? })
+                let name = parse_slug(name, text)?.0;
+                Ok(Self { scope: AgentScope::Library(name), slug: parse_slug(slug, text)? })
             }
             _ => Err(error("no scope is written like that")),
         }
@@ -211,19 +215,19 @@ impl From<AgentId> for String {
 }
 
 /// INV-562: parses an agent's name in the spelling of its file, or as a slug.
-fn named(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
-    Slug::written(text).ok_or_else(|| no_name(whole))
+fn parse_slug(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
+    Slug::from_written(text).ok_or_else(|| no_name(whole))
 }
 
 fn no_name(whole: &str) -> AgentIdError {
     AgentIdError {
-        text: Shown::clipped(whole, 200).to_string(),
+        text: ShownText::clip_line(whole, 200).to_string(),
         why: "names are letters and digits joined by `-`, or as their files write them",
     }
 }
 
 /// The characters of a name in lower case, in the slugs' encoding.
-fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
+fn fold_name(name: &str) -> impl Iterator<Item = char> + '_ {
     let seen = name.chars().filter(|c| !is_selector(*c));
     // Lower-casing may change the number of characters, so the encoding is normalized again.
     seen.nfc().flat_map(char::to_lowercase).nfc()
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn names_become_slugs() {
-        let slug = |name: &str| Slug::of(name).map(String::from);
+        let slug = |name: &str| Slug::from_name(name).map(String::from);
         assert_eq!(slug("Code Reviewer").as_deref(), Some("code-reviewer"));
         assert_eq!(slug("a:b/c__d").as_deref(), Some("a-b-c-d"));
         assert_eq!(slug("--x--").as_deref(), Some("x"));
@@ -272,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_name_of_any_script_is_its_own_slug() {
-        let slug = |name: &str| Slug::of(name).map(String::from);
+        let slug = |name: &str| Slug::from_name(name).map(String::from);
         for (name, expected) in [
             ("代码 审查", "代码-审查"),
             ("Prüfer", "prüfer"),
@@ -293,7 +297,7 @@ mod tests {
     fn different_names_of_a_script_are_different_agents() {
         let names = ["é", "è", "e", "ü", "u", "हिन्दी", "हिनदी", "हिन-दी", "代", "码", "🚀", "🔥"];
         let slugs: std::collections::BTreeSet<_> =
-            names.iter().map(|name| Slug::of(name)).collect();
+            names.iter().map(|name| Slug::from_name(name)).collect();
         assert_eq!(slugs.len(), names.len());
     }
 
@@ -314,7 +318,7 @@ mod tests {
             '\u{ad}',
         ] {
             for name in [format!("ab{c}cd"), format!("代{c}码")] {
-                assert_eq!(Slug::of(&name), None, "{name:?}");
+                assert_eq!(Slug::from_name(&name), None, "{name:?}");
                 assert!(name.parse::<AgentId>().is_err() && Slug::try_from(name).is_err());
             }
         }
@@ -351,8 +355,8 @@ mod tests {
         for c in ('\0'..='\u{2fff}').chain('\u{a000}'..='\u{abff}').chain('\u{f900}'..='\u{11fff}')
         {
             let name = format!("{c}a{c}\u{308}");
-            if let Some(slug) = Slug::of(&name) {
-                assert_eq!(Slug::exact(slug.as_str()).as_ref(), Some(&slug), "{name:?}");
+            if let Some(slug) = Slug::from_name(&name) {
+                assert_eq!(Slug::from_exact(slug.as_str()).as_ref(), Some(&slug), "{name:?}");
             }
         }
     }

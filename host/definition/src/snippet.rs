@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
 use crate::diagnostic::Severity;
@@ -22,7 +22,7 @@ const SECRET_WORDS: &[&str] =
 /// The affected line and the one before, as a miette diagnostic with labels and source, but no text. The
 /// source is escaped and clipped.
 #[derive(Debug)]
-pub struct Snippet {
+pub struct SourceSnippet {
     severity: Severity,
     text: String,
     /// The number of the first line of `text`, from 0.
@@ -32,19 +32,19 @@ pub struct Snippet {
 }
 
 /// A line, escaped and clipped, with the label's position in bytes.
-struct Line {
+struct SnippetLine {
     text: String,
     label: (usize, usize),
 }
 
-impl Snippet {
+impl SourceSnippet {
     /// Makes a snippet. `line` and `column` count from 1; 0 = none.
     pub(crate) fn new(source: &str, severity: Severity, line: u32, column: u32) -> Option<Self> {
         let nth = usize::try_from(line.checked_sub(1)?).ok()?;
         let mut lines = source.lines().skip(nth.saturating_sub(1));
         let before = if nth > 0 { lines.next() } else { None };
-        let here = shown(lines.next()?, usize::try_from(column).ok()?);
-        let mut text = before.map_or(String::new(), |line| shown(line, 0).text + "\n");
+        let here = format_line(lines.next()?, usize::try_from(column).ok()?);
+        let mut text = before.map_or(String::new(), |line| format_line(line, 0).text + "\n");
         let (start, len) = here.label;
         let label = (text.len() + start, len);
         text.push_str(&here.text);
@@ -59,7 +59,7 @@ impl Snippet {
 
 /// The displayed line, with the label on the word at `column` (from 1), or for 0 on all but the white space.
 /// A tab counts as one column, as in findings.
-fn shown(line: &str, column: usize) -> Line {
+fn format_line(line: &str, column: usize) -> SnippetLine {
     let line = without_secret(line);
     let at = match column.checked_sub(1) {
         Some(at) => at,
@@ -77,7 +77,7 @@ fn shown(line: &str, column: usize) -> Line {
 
     let escaped = |part: &[char]| {
         let part: String = part.iter().map(|c| if *c == '\t' { ' ' } else { *c }).collect();
-        Shown::new(&part).to_string()
+        ShownText::new(&part).to_string()
     };
     let mut text = if skipped > 0 { "…" } else { "" }.to_owned();
     text.push_str(&escaped(before));
@@ -86,7 +86,7 @@ fn shown(line: &str, column: usize) -> Line {
     let label = (start, (text.len() - start).max(1));
     text.push_str(&escaped(after));
     text.push_str(if cut { "…" } else { "" });
-    Line { text, label }
+    SnippetLine { text, label }
 }
 
 fn is_word(c: char) -> bool {
@@ -105,15 +105,15 @@ pub(crate) fn without_secret(line: &str) -> Cow<'_, str> {
     }
 }
 
-impl fmt::Display for Snippet {
+impl fmt::Display for SourceSnippet {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 }
 
-impl std::error::Error for Snippet {}
+impl std::error::Error for SourceSnippet {}
 
-impl miette::Diagnostic for Snippet {
+impl miette::Diagnostic for SourceSnippet {
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.severity {
             Severity::Note => miette::Severity::Advice,
@@ -132,7 +132,7 @@ impl miette::Diagnostic for Snippet {
     }
 }
 
-impl SourceCode for Snippet {
+impl SourceCode for SourceSnippet {
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn labelled(source: &str, line: u32, column: u32) -> (String, String) {
-        let snippet = Snippet::new(source, Severity::Error, line, column).unwrap();
+        let snippet = SourceSnippet::new(source, Severity::Error, line, column).unwrap();
         let (start, len) = snippet.label;
         let label = snippet.text[start..start + len].to_owned();
         (snippet.text, label)
@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn a_place_that_is_not_in_the_text_has_no_snippet() {
         for (source, line) in [("a", 0), ("a", 2), ("", 1), ("a\n", u32::MAX)] {
-            assert!(Snippet::new(source, Severity::Error, line, 1).is_none(), "{source} {line}");
+            assert!(
+                SourceSnippet::new(source, Severity::Error, line, 1).is_none(),
+                "{source} {line}"
+            );
         }
     }
 

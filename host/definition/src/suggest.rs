@@ -8,19 +8,25 @@ const ALIKE: f64 = 0.84;
 const MAX_COMPARED: usize = 128;
 
 /// The word of `known` that `text` most likely misspells.
-pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    ranked(text, known).into_iter().next()
+pub(crate) fn find_nearest<'a>(
+    text: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    rank_similar(text, known).into_iter().next()
 }
 
 /// The words of `known` that resemble `text`, best first, at most three.
-pub(crate) fn ranked<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn rank_similar<'a>(
+    text: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Vec<&'a str> {
     if text.len() > MAX_COMPARED {
         return Vec::new();
     }
-    let plain = flat(text);
+    let plain = flatten_spelling(text);
     let mut scored: Vec<(f64, &str)> = known
         .into_iter()
-        .map(|word| (strsim::jaro_winkler(&plain, &flat(word)), word))
+        .map(|word| (strsim::jaro_winkler(&plain, &flatten_spelling(word)), word))
         .filter(|(score, _)| *score >= ALIKE)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
@@ -32,7 +38,7 @@ pub(crate) fn did_you_mean<'a>(
     text: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
-    nearest(text, known).map(|word| format!("did you mean `{word}`?"))
+    find_nearest(text, known).map(|word| format!("did you mean `{word}`?"))
 }
 
 /// Keys of other programs, or keys that belong in another table, with the key for the same setting here.
@@ -47,8 +53,8 @@ const OF_OTHERS: [(&str, &str); 7] = [
 ];
 
 /// Advice about another program's key, if the table has a key for the same setting.
-pub(crate) fn of_others(text: &str, known: &[&str]) -> Option<String> {
-    let plain = flat(text);
+pub(crate) fn foreign_key_hint(text: &str, known: &[&str]) -> Option<String> {
+    let plain = flatten_spelling(text);
     let (_, own) = OF_OTHERS.iter().find(|(word, own)| *word == plain && known.contains(own))?;
     Some(match *own {
         "subagents" => format!("it stands in `{own}`: `{own} = {{ {text} = ... }}`"),
@@ -58,7 +64,7 @@ pub(crate) fn of_others(text: &str, known: &[&str]) -> Option<String> {
 
 /// A text without joining characters, in lower case, so that `maxTurns`, `max_turns` and `max-turns` are
 /// equal.
-fn flat(text: &str) -> String {
+fn flatten_spelling(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
@@ -69,11 +75,11 @@ mod tests {
     #[test]
     fn a_slip_of_the_pen_finds_its_word_and_a_stranger_does_not() {
         let known = ["file_read", "file_write", "web_fetch"];
-        assert_eq!(nearest("file_raed", known), Some("file_read"));
-        assert_eq!(nearest("fileRead", known), Some("file_read"));
-        assert_eq!(nearest("kubernetes", known), None);
-        assert_eq!(of_others("mcpServers", &["mcp"]).as_deref(), Some("here that is `mcp`"));
-        assert_eq!(of_others("mcpServers", &["url"]), None);
-        assert_eq!(nearest(&"file_read".repeat(100), known), None);
+        assert_eq!(find_nearest("file_raed", known), Some("file_read"));
+        assert_eq!(find_nearest("fileRead", known), Some("file_read"));
+        assert_eq!(find_nearest("kubernetes", known), None);
+        assert_eq!(foreign_key_hint("mcpServers", &["mcp"]).as_deref(), Some("here that is `mcp`"));
+        assert_eq!(foreign_key_hint("mcpServers", &["url"]), None);
+        assert_eq!(find_nearest(&"file_read".repeat(100), known), None);
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::Spanned;
 use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 
-use crate::diagnostic::{Position, place_of};
+use crate::diagnostic::{FilePosition, place_of};
 use crate::frontmatter::MAX_FRONTMATTER;
 
 /// Levels of nesting; real frontmatter has at most four.
@@ -25,36 +25,36 @@ const MAX_ALIASES: usize = 32;
 
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) at: Position,
+pub(crate) struct YamlNode {
+    pub(crate) value: YamlValue,
+    pub(crate) at: FilePosition,
     /// The spelling of a scalar that is not a string, for example `007` or `1.10`.
     pub(crate) written: Option<String>,
 }
 
 /// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum YamlValue {
     Null,
     Bool(bool),
     Int(i128),
     Float,
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(YamlKey, YamlNode)>),
 }
 
 /// A key with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct YamlKey {
     pub(crate) text: String,
-    pub(crate) at: Position,
+    pub(crate) at: FilePosition,
 }
 
 /// Why a text cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct YamlError {
-    pub(crate) at: Position,
+    pub(crate) at: FilePosition,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) kind: YamlErrorKind,
@@ -71,71 +71,75 @@ pub(crate) enum YamlErrorKind {
     Hostile,
 }
 
-impl Node {
+impl YamlNode {
     /// A scalar as text; a number or boolean as written.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
-            Value::Bool(_) | Value::Int(_) | Value::Float => self.written.as_deref(),
-            Value::Null | Value::List(_) | Value::Map(_) => None,
+            YamlValue::Text(text) => Some(text),
+            YamlValue::Bool(_) | YamlValue::Int(_) | YamlValue::Float => self.written.as_deref(),
+            YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => None,
         }
     }
 
     /// A whole number, quoted or not.
-    pub(crate) fn integer(&self) -> Option<i128> {
+    pub(crate) fn as_integer(&self) -> Option<i128> {
         match &self.value {
-            Value::Int(n) => Some(*n),
-            Value::Text(text) => text.trim().parse().ok(),
-            Value::Null | Value::Bool(_) | Value::Float | Value::List(_) | Value::Map(_) => None,
+            YamlValue::Int(n) => Some(*n),
+            YamlValue::Text(text) => text.trim().parse().ok(),
+            YamlValue::Null
+            | YamlValue::Bool(_)
+            | YamlValue::Float
+            | YamlValue::List(_)
+            | YamlValue::Map(_) => None,
         }
     }
 
     /// The kind of value, for a message.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub(crate) fn describe_kind(&self) -> &'static str {
         match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a boolean",
-            Value::Int(_) | Value::Float => "a number",
-            Value::Text(_) => "a text",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
+            YamlValue::Null => "nothing",
+            YamlValue::Bool(_) => "a boolean",
+            YamlValue::Int(_) | YamlValue::Float => "a number",
+            YamlValue::Text(_) => "a text",
+            YamlValue::List(_) => "a list",
+            YamlValue::Map(_) => "a map",
         }
     }
 }
 
 /// Parses one YAML document. `first_line` is the line of the file at which `yaml` begins; positions are those
 /// in the file.
-pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
+pub(crate) fn parse_document(yaml: &str, first_line: u32) -> Result<YamlNode, YamlError> {
     if let Some(at) = lone_return(yaml) {
         let line = first_line.saturating_add(at.line).saturating_sub(1);
         let message = "a carriage return that ends no line".to_owned();
         let hint = Some("save the file with ordinary line endings".to_owned());
         let kind = YamlErrorKind::Hostile;
-        return Err(YamlError { at: Position { line, ..at }, message, hint, kind });
+        return Err(YamlError { at: FilePosition { line, ..at }, message, hint, kind });
     }
-    match serde_yaml::from_str_with_options::<Spanned<Raw>>(yaml, options()) {
-        Ok(root) => match tagged(&root, yaml) {
+    match serde_yaml::from_str_with_options::<Spanned<RawYaml>>(yaml, parser_options()) {
+        Ok(root) => match find_tagged(&root, yaml) {
             Some(location) => Err(YamlError {
-                at: place(&location, first_line),
+                at: to_position(&location, first_line),
                 message: "a tag of one's own (`!`) is not read".to_owned(),
                 hint: Some("put what begins with `!` in quotes".to_owned()),
                 kind: YamlErrorKind::Syntax,
             }),
-            None => Ok(node(root, yaml, first_line)),
+            None => Ok(convert_node(root, yaml, first_line)),
         },
-        Err(error) => Err(explain(&error, yaml, first_line)),
+        Err(error) => Err(explain_error(&error, yaml, first_line)),
     }
 }
 
 /// The position of a lone carriage return. This parser ends a line there; other programs do not, and on a
 /// terminal the text after it covers the text before.
-fn lone_return(yaml: &str) -> Option<Position> {
+fn lone_return(yaml: &str) -> Option<FilePosition> {
     let bytes = yaml.as_bytes();
     let alone = |at: &usize| bytes.get(*at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n');
     (0..bytes.len()).find(alone).map(|at| place_of(yaml, at))
 }
 
-fn options() -> serde_yaml::Options {
+fn parser_options() -> serde_yaml::Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
             flow_nesting_limit: MAX_DEPTH,
@@ -165,45 +169,47 @@ fn options() -> serde_yaml::Options {
     }
 }
 
-fn node(raw: Spanned<Raw>, yaml: &str, first_line: u32) -> Node {
-    let at = place(&raw.referenced, first_line);
+fn convert_node(raw: Spanned<RawYaml>, yaml: &str, first_line: u32) -> YamlNode {
+    let at = to_position(&raw.referenced, first_line);
     let written = match raw.value {
-        Raw::Bool(_) | Raw::Int(_) | Raw::Float => written(&raw.defined, yaml),
-        Raw::Null | Raw::Text(_) | Raw::List(_) | Raw::Map(_) => None,
+        RawYaml::Bool(_) | RawYaml::Int(_) | RawYaml::Float => source_text(&raw.defined, yaml),
+        RawYaml::Null | RawYaml::Text(_) | RawYaml::List(_) | RawYaml::Map(_) => None,
     };
     let value = match raw.value {
-        Raw::Null => Value::Null,
-        Raw::Bool(b) => Value::Bool(b),
-        Raw::Int(n) => Value::Int(n),
-        Raw::Float => Value::Float,
-        Raw::Text(text) => Value::Text(text),
-        Raw::List(list) => {
-            Value::List(list.into_iter().map(|item| node(item, yaml, first_line)).collect())
-        }
-        Raw::Map(map) => Value::Map(
+        RawYaml::Null => YamlValue::Null,
+        RawYaml::Bool(b) => YamlValue::Bool(b),
+        RawYaml::Int(n) => YamlValue::Int(n),
+        RawYaml::Float => YamlValue::Float,
+        RawYaml::Text(text) => YamlValue::Text(text),
+        RawYaml::List(list) => YamlValue::List(
+            list.into_iter().map(|item| convert_node(item, yaml, first_line)).collect(),
+        ),
+        RawYaml::Map(map) => YamlValue::Map(
             map.into_iter()
                 .map(|(key, value)| {
-                    let at = place(&key.referenced, first_line);
-                    (Key { text: key.value, at }, node(value, yaml, first_line))
+                    let at = to_position(&key.referenced, first_line);
+                    (YamlKey { text: key.value, at }, convert_node(value, yaml, first_line))
                 })
                 .collect(),
         ),
     };
-    Node { value, at, written }
+    YamlNode { value, at, written }
 }
 
 /// The first value with an author's own tag. The parser drops tags, so `!Write` would be nothing, and
 /// `!except [Bash]` only the list.
-fn tagged(raw: &Spanned<Raw>, yaml: &str) -> Option<serde_yaml::Location> {
+fn find_tagged(raw: &Spanned<RawYaml>, yaml: &str) -> Option<serde_yaml::Location> {
     if has_tag(&raw.defined, yaml) {
         return Some(raw.defined);
     }
     match &raw.value {
-        Raw::List(items) => items.iter().find_map(|item| tagged(item, yaml)),
-        Raw::Map(entries) => entries.iter().find_map(|(key, value)| {
-            has_tag(&key.defined, yaml).then_some(key.defined).or_else(|| tagged(value, yaml))
+        RawYaml::List(items) => items.iter().find_map(|item| find_tagged(item, yaml)),
+        RawYaml::Map(entries) => entries.iter().find_map(|(key, value)| {
+            has_tag(&key.defined, yaml).then_some(key.defined).or_else(|| find_tagged(value, yaml))
         }),
-        Raw::Null | Raw::Bool(_) | Raw::Int(_) | Raw::Float | Raw::Text(_) => None,
+        RawYaml::Null | RawYaml::Bool(_) | RawYaml::Int(_) | RawYaml::Float | RawYaml::Text(_) => {
+            None
+        }
     }
 }
 
@@ -220,29 +226,30 @@ fn has_tag(location: &serde_yaml::Location, yaml: &str) -> bool {
     own(after) || own(last)
 }
 
-fn written(location: &serde_yaml::Location, yaml: &str) -> Option<String> {
+fn source_text(location: &serde_yaml::Location, yaml: &str) -> Option<String> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset()?).ok()?;
     let end = start.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
     Some(yaml.get(start..end)?.trim().to_owned())
 }
 
-fn place(location: &serde_yaml::Location, first_line: u32) -> Position {
+fn to_position(location: &serde_yaml::Location, first_line: u32) -> FilePosition {
     let clip = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match clip(location.line()) {
-        0 => Position { line: first_line, column: 0 },
-        line => {
-            Position { line: first_line.saturating_add(line - 1), column: clip(location.column()) }
-        }
+        0 => FilePosition { line: first_line, column: 0 },
+        line => FilePosition {
+            line: first_line.saturating_add(line - 1),
+            column: clip(location.column()),
+        },
     }
 }
 
-fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError {
-    let at = error
-        .location()
-        .map_or(Position { line: first_line, column: 0 }, |found| place(&found, first_line));
+fn explain_error(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError {
+    let at = error.location().map_or(FilePosition { line: first_line, column: 0 }, |found| {
+        to_position(&found, first_line)
+    });
     let error = error.without_snippet();
-    if let Some((message, hint)) = costly(error) {
+    if let Some((message, hint)) = explain_cost_error(error) {
         let kind = YamlErrorKind::Hostile;
         return YamlError { at, message, hint: Some(hint.to_owned()), kind };
     }
@@ -257,23 +264,24 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or(message);
     let message = message.strip_prefix("error: ").unwrap_or(message);
-    let message = belljar_policy::Shown::clipped(message.trim_end_matches('.'), 300).to_string();
+    let message =
+        belljar_policy::ShownText::clip_line(message.trim_end_matches('.'), 300).to_string();
     let nth = usize::try_from(at.line.saturating_sub(first_line)).unwrap_or(usize::MAX);
-    let hint = hint::of(&message, yaml, nth, first_line);
+    let hint = hint::find_hint(&message, yaml, nth, first_line);
     let hidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
     let kind = if yaml.contains(hidden) { YamlErrorKind::Hostile } else { YamlErrorKind::Syntax };
     YamlError { at, message, hint, kind }
 }
 
 /// An own message for valid YAML that would cost too much.
-fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
+fn explain_cost_error(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
     use serde_yaml::Error as E;
     use serde_yaml::budget::BudgetBreach as Breach;
     const ALIASES: &str = "write the values out instead of anchors and aliases";
     let aliases =
         || Some((format!("more than {MAX_ALIASES} aliases, or aliases of aliases"), ALIASES));
     match error {
-        E::Budget { breach: Breach::Depth { .. }, .. } => deep(),
+        E::Budget { breach: Breach::Depth { .. }, .. } => depth_error(),
         E::Budget { breach: Breach::Nodes { .. } | Breach::Events { .. }, .. } => {
             Some((format!("more than {MAX_NODES} values"), "move data below the closing `---`"))
         }
@@ -290,29 +298,29 @@ fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
         | E::AliasReplayStackDepthExceeded { .. }
         | E::RecursiveReferencesRequireWeakTypes { .. } => aliases(),
         // The scanner's own limit on nesting is only visible in its message.
-        error if error.render().contains("recursion limit exceeded") => deep(),
+        error if error.render().contains("recursion limit exceeded") => depth_error(),
         // The parser reports this breach only as text.
         error if error.render().contains("budget breached") => aliases(),
         _ => None,
     }
 }
 
-fn deep() -> Option<(String, &'static str)> {
+fn depth_error() -> Option<(String, &'static str)> {
     Some((format!("nested deeper than {MAX_DEPTH} levels"), "flatten it"))
 }
 
 /// The tree of the parser.
-enum Raw {
+enum RawYaml {
     Null,
     Bool(bool),
     Int(i128),
     Float,
     Text(String),
-    List(Vec<Spanned<Raw>>),
-    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+    List(Vec<Spanned<RawYaml>>),
+    Map(Vec<(Spanned<String>, Spanned<RawYaml>)>),
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for RawYaml {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(RawVisitor)
     }
@@ -321,69 +329,69 @@ impl<'de> Deserialize<'de> for Raw {
 struct RawVisitor;
 
 impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw;
+    type Value = RawYaml;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a YAML value")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
+    fn visit_unit<E: de::Error>(self) -> Result<RawYaml, E> {
+        Ok(RawYaml::Null)
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
+    fn visit_none<E: de::Error>(self) -> Result<RawYaml, E> {
+        Ok(RawYaml::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
-        Raw::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawYaml, D::Error> {
+        RawYaml::deserialize(deserializer)
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Bool(value))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<RawYaml, E> {
+        Ok(RawYaml::Bool(value))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Int(value.into()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<RawYaml, E> {
+        Ok(RawYaml::Int(value.into()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Raw, E> {
-        Ok(Raw::Int(value.into()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<RawYaml, E> {
+        Ok(RawYaml::Int(value.into()))
     }
 
-    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Raw, E> {
-        Ok(Raw::Int(value))
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<RawYaml, E> {
+        Ok(RawYaml::Int(value))
     }
 
-    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Raw, E> {
-        Ok(i128::try_from(value).map_or(Raw::Float, Raw::Int))
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<RawYaml, E> {
+        Ok(i128::try_from(value).map_or(RawYaml::Float, RawYaml::Int))
     }
 
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Raw, E> {
-        Ok(Raw::Float)
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<RawYaml, E> {
+        Ok(RawYaml::Float)
     }
 
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Raw, E> {
-        Ok(Raw::Text(value.to_owned()))
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<RawYaml, E> {
+        Ok(RawYaml::Text(value.to_owned()))
     }
 
-    fn visit_string<E: de::Error>(self, value: String) -> Result<Raw, E> {
-        Ok(Raw::Text(value))
+    fn visit_string<E: de::Error>(self, value: String) -> Result<RawYaml, E> {
+        Ok(RawYaml::Text(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<RawYaml, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = access.next_element()? {
             list.push(item);
         }
-        Ok(Raw::List(list))
+        Ok(RawYaml::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<RawYaml, A::Error> {
         let mut map = Vec::new();
         while let Some(entry) = access.next_entry()? {
             map.push(entry);
         }
-        Ok(Raw::Map(map))
+        Ok(RawYaml::Map(map))
     }
 }

@@ -7,7 +7,7 @@ mod packed;
 
 use wasmtime::{Config, Engine, WasmFeatures};
 
-pub use packed::{pack, unpack};
+pub use packed::{pack_code, unpack_code};
 
 /// The size in bytes of WebAssembly from which compiler threads save more time than their start costs.
 const PARALLEL_FROM: usize = 512 << 10;
@@ -22,7 +22,7 @@ const FIBER_STACK: usize = 2 << 20;
 /// The settings of every engine, and of the compiler, for the processor of this machine. Every setting that
 /// affects machine code is fixed here. WebAssembly proposals that no supported toolchain needs are off,
 /// because they would be attack surface.
-pub fn config() -> Config {
+pub fn engine_config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
@@ -64,8 +64,8 @@ pub fn config() -> Config {
 /// # Errors
 ///
 /// The bytes are not a component, or use a proposal that is off.
-pub fn compile(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    compile_with(config(), wasm)
+pub fn compile_component(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    compile_with(engine_config(), wasm)
 }
 
 /// Compiles for any processor of a target, by Rust's name of the target: the code only uses instructions that
@@ -73,9 +73,9 @@ pub fn compile(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of [`compile`], and an error for an unknown target.
+/// Those of [`compile_component`], and an error for an unknown target.
 pub fn compile_for(target: &str, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    let mut config = config();
+    let mut config = engine_config();
     config.target(target)?;
     compile_with(config, wasm)
 }
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn what_was_packed_is_unpacked_and_nothing_else_is() {
-        let code = compile(b"\0asm\x0d\0\x01\0").unwrap();
+        let code = compile_component(b"\0asm\x0d\0\x01\0").unwrap();
         assert!(Engine::detect_precompiled(&code).is_some());
-        let packed = pack(&code);
-        assert_eq!(unpack(&packed).unwrap(), code);
-        assert_eq!(unpack(&packed[..packed.len() - 1]), None);
-        assert_eq!(unpack(b""), None);
+        let packed = pack_code(&code);
+        assert_eq!(unpack_code(&packed).unwrap(), code);
+        assert_eq!(unpack_code(&packed[..packed.len() - 1]), None);
+        assert_eq!(unpack_code(b""), None);
     }
 }

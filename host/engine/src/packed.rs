@@ -2,11 +2,11 @@
 //! use, in a few milliseconds.
 
 /// Compresses machine code.
-pub fn pack(code: &[u8]) -> Vec<u8> {
+pub fn pack_code(code: &[u8]) -> Vec<u8> {
     lz4_flex::block::compress_prepend_size(code)
 }
 
-/// Decompresses the output of [`pack`]; `None` = other bytes.
-pub fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+/// Decompresses the output of [`pack_code`]; `None` = other bytes.
+pub fn unpack_code(packed: &[u8]) -> Option<Vec<u8>> {
     lz4_flex::block::decompress_size_prepended(packed).ok()
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::found::{Program, places, run};
-use crate::javascript::copy;
-use crate::project::Project;
+use crate::found::{VersionedProgram, candidate_paths, run_command};
+use crate::javascript::copy_folder;
+use crate::project::ToolProject;
 
 /// The version that the SDK was tried with.
 const INSTALL: &str = "npm install";
@@ -28,9 +28,9 @@ const EXPORTS: &[(&str, &str)] = &[
 const HEADER: usize = 8;
 const EXPORT_SECTION: u8 = 7;
 
-pub(crate) fn toolchain(project: Option<&Path>) -> Result<Program> {
-    let found = places(project, "node_modules/.bin", "asc");
-    match Program::first("asc", found, &["--version"]) {
+pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram> {
+    let found = candidate_paths(project, "node_modules/.bin", "asc");
+    match VersionedProgram::find_first("asc", found, &["--version"]) {
         Some(program) => Ok(program),
         None => bail!(
             "asc was not found, which builds AssemblyScript tools\n\
@@ -39,64 +39,64 @@ pub(crate) fn toolchain(project: Option<&Path>) -> Result<Program> {
     }
 }
 
-pub(crate) fn build(project: &Project<'_>) -> Result<()> {
-    let asc = toolchain(Some(project.root))?;
+pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
+    let asc = find_toolchain(Some(project.root))?;
     let package = project.root.join("node_modules").join(PACKAGE);
     if !package.exists() {
         // Without `npm install`, where asc is on the path.
-        copy(&project.sdk(), &package)?;
+        copy_folder(&project.sdk_path(), &package)?;
     }
     let core = project.out.join("core.wasm");
-    let mut command = asc.command();
+    let mut command = asc.to_command();
     command.arg("assembly/tool.ts").arg("--outFile").arg(&core);
     // The SDK collects between calls, when nothing is on the stack.
     command.args(["--runtime", "minimal", "--exportStart", "_initialize", "-Osize", "--use"]);
     command.arg(format!("abort=~lib/{PACKAGE}/assembly/host/ended")).current_dir(project.root);
-    run(command)?;
+    run_command(command)?;
     let module = fs::read(&core).with_context(|| format!("failed to read `{}`", core.display()))?;
-    let module = renamed(&module).ok_or_else(|| anyhow!("asc made no module"))?;
+    let module = rename_contract(&module).ok_or_else(|| anyhow!("asc made no module"))?;
     fs::write(&core, module).with_context(|| format!("failed to write `{}`", core.display()))?;
-    project.finish(&core)
+    project.finish_component(&core)
 }
 
 /// The module with the contract's names; `None` = it is no module.
-fn renamed(module: &[u8]) -> Option<Vec<u8>> {
+fn rename_contract(module: &[u8]) -> Option<Vec<u8>> {
     let (header, mut rest) = module.split_at_checked(HEADER)?;
     let mut made = header.to_vec();
     while let Some((id, after)) = rest.split_first() {
         rest = after;
-        let size = number(&mut rest)?;
+        let size = read_leb128(&mut rest)?;
         let (mut section, after) = rest.split_at_checked(size)?;
         rest = after;
         let mut body = Vec::with_capacity(size);
         if *id == EXPORT_SECTION {
-            let count = number(&mut section)?;
-            put(&mut body, count);
+            let count = read_leb128(&mut section)?;
+            push_leb128(&mut body, count);
             for _ in 0..count {
-                let length = number(&mut section)?;
+                let length = read_leb128(&mut section)?;
                 let (name, after) = section.split_at_checked(length)?;
                 let known = EXPORTS.iter().find(|(own, _)| own.as_bytes() == name);
                 let name = known.map_or(name, |(_, contract)| contract.as_bytes());
-                put(&mut body, name.len());
+                push_leb128(&mut body, name.len());
                 body.extend(name);
                 // What it is, and which one.
                 let (kind, after) = after.split_first()?;
                 section = after;
                 body.push(*kind);
-                put(&mut body, number(&mut section)?);
+                push_leb128(&mut body, read_leb128(&mut section)?);
             }
         } else {
             body.extend(section);
         }
         made.push(*id);
-        put(&mut made, body.len());
+        push_leb128(&mut made, body.len());
         made.extend(body);
     }
     Some(made)
 }
 
 /// A number of up to 32 bits in LEB128.
-fn number(bytes: &mut &[u8]) -> Option<usize> {
+fn read_leb128(bytes: &mut &[u8]) -> Option<usize> {
     let mut value = 0_usize;
     for shift in [0, 7, 14, 21, 28] {
         let (byte, rest) = bytes.split_first()?;
@@ -109,7 +109,7 @@ fn number(bytes: &mut &[u8]) -> Option<usize> {
     None
 }
 
-fn put(bytes: &mut Vec<u8>, mut value: usize) {
+fn push_leb128(bytes: &mut Vec<u8>, mut value: usize) {
     loop {
         let low = u8::try_from(value & 0x7f).unwrap_or_default();
         value >>= 7;
@@ -130,29 +130,29 @@ mod tests {
         let exports = |names: [&str; 2]| {
             let mut body = vec![2];
             for (at, name) in names.iter().enumerate() {
-                put(&mut body, name.len());
+                push_leb128(&mut body, name.len());
                 body.extend(name.as_bytes());
                 body.extend([0, u8::try_from(at).unwrap()]);
             }
             let mut section = start.clone();
             section.push(EXPORT_SECTION);
-            put(&mut section, body.len());
+            push_leb128(&mut section, body.len());
             section.extend(body);
             section.extend(b"\x0a\x02\x01\x0b");
             section
         };
-        let made = renamed(&exports(["invoke", "memory"])).unwrap();
+        let made = rename_contract(&exports(["invoke", "memory"])).unwrap();
         assert_eq!(made, exports(["belljar:tool/tools@0.2.0#invoke", "memory"]));
-        assert_eq!(renamed(b"\0asm\x01\0\0\0\x07\x7f"), None);
+        assert_eq!(rename_contract(b"\0asm\x01\0\0\0\x07\x7f"), None);
     }
 
     #[test]
     fn numbers_are_read_as_they_are_written() {
         for value in [0, 1, 127, 128, 300, 70_000, 0xffff_ffff] {
             let mut bytes = Vec::new();
-            put(&mut bytes, value);
-            assert_eq!(number(&mut bytes.as_slice()), Some(value));
+            push_leb128(&mut bytes, value);
+            assert_eq!(read_leb128(&mut bytes.as_slice()), Some(value));
         }
-        assert_eq!(number(&mut [0x80; 6].as_slice()), None);
+        assert_eq!(read_leb128(&mut [0x80; 6].as_slice()), None);
     }
 }

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::found::{Program, run};
-use crate::project::Project;
+use crate::found::{VersionedProgram, run_command};
+use crate::project::ToolProject;
 
 /// Where Debian's `wasi-libc` and `libc++-19-dev-wasm32` put their headers.
 const DEBIAN_HEADERS: &str = "/usr/include/wasm32-wasi";
@@ -17,98 +17,99 @@ const VERSIONS: &[&str] = &["-21", "-20", "-19", ""];
 
 /// Which of the two languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ClangDialect {
     C,
     Cpp,
 }
 
-impl Dialect {
-    fn program(self) -> &'static str {
+impl ClangDialect {
+    fn program_name(self) -> &'static str {
         match self {
-            Dialect::C => "clang",
-            Dialect::Cpp => "clang++",
+            ClangDialect::C => "clang",
+            ClangDialect::Cpp => "clang++",
         }
     }
 
-    fn extension(self) -> &'static str {
+    fn source_extension(self) -> &'static str {
         match self {
-            Dialect::C => "c",
-            Dialect::Cpp => "cpp",
+            ClangDialect::C => "c",
+            ClangDialect::Cpp => "cpp",
         }
     }
 
-    fn flags(self) -> &'static [&'static str] {
+    fn compiler_flags(self) -> &'static [&'static str] {
         match self {
-            Dialect::C => &["-std=gnu17"],
-            Dialect::Cpp => &["-std=c++23", "-fno-exceptions"],
+            ClangDialect::C => &["-std=gnu17"],
+            ClangDialect::Cpp => &["-std=c++23", "-fno-exceptions"],
         }
     }
 
-    fn headers(self) -> &'static str {
+    fn header_folder(self) -> &'static str {
         match self {
-            Dialect::C => DEBIAN_HEADERS,
-            Dialect::Cpp => DEBIAN_CPP_HEADERS,
+            ClangDialect::C => DEBIAN_HEADERS,
+            ClangDialect::Cpp => DEBIAN_CPP_HEADERS,
         }
     }
 
-    fn packages(self) -> &'static str {
+    fn debian_packages(self) -> &'static str {
         match self {
-            Dialect::C => "clang-19 lld-19 libclang-rt-19-dev-wasm32 wasi-libc",
-            Dialect::Cpp => {
+            ClangDialect::C => "clang-19 lld-19 libclang-rt-19-dev-wasm32 wasi-libc",
+            ClangDialect::Cpp => {
                 "clang-19 lld-19 libclang-rt-19-dev-wasm32 wasi-libc libc++-19-dev-wasm32 libc++abi-19-dev-wasm32"
             }
         }
     }
 }
 
-pub(crate) fn toolchain(dialect: Dialect) -> Result<Program> {
-    let sdk = wasi_sdk().map(|sdk| sdk.join("bin").join(dialect.program()));
-    let debian = Path::new(dialect.headers()).is_dir();
-    let named = VERSIONS.iter().map(|version| format!("{}{version}", dialect.program()).into());
+pub(crate) fn find_toolchain(dialect: ClangDialect) -> Result<VersionedProgram> {
+    let sdk = wasi_sdk().map(|sdk| sdk.join("bin").join(dialect.program_name()));
+    let debian = Path::new(dialect.header_folder()).is_dir();
+    let named =
+        VERSIONS.iter().map(|version| format!("{}{version}", dialect.program_name()).into());
     let candidates = sdk.into_iter().chain(named.filter(|_| debian)).map(|path| vec![path]);
-    match Program::first("clang", candidates, &["--version"]) {
+    match VersionedProgram::find_first("clang", candidates, &["--version"]) {
         Some(program) => Ok(program),
         None => bail!(
             "no {} for WebAssembly was found\n\
              hint: on Debian run `apt-get install --no-install-recommends {}`; elsewhere unpack the \
              WASI SDK and set `WASI_SDK_PATH`",
-            dialect.program(),
-            dialect.packages()
+            dialect.program_name(),
+            dialect.debian_packages()
         ),
     }
 }
 
 /// Compiles every source file of the project's own folder, and of `src` below it.
-pub(crate) fn build(project: &Project<'_>, dialect: Dialect) -> Result<()> {
-    let clang = toolchain(dialect)?;
+pub(crate) fn build_project(project: &ToolProject<'_>, dialect: ClangDialect) -> Result<()> {
+    let clang = find_toolchain(dialect)?;
     let mut objects = Vec::new();
-    for source in sources(project.root, dialect)? {
+    for source in find_sources(project.root, dialect)? {
         let object = project.out.join(format!("{}.o", objects.len()));
-        let mut command = command(&clang, dialect);
-        command.args(dialect.flags()).args(["-Os", "-Wall", "-c"]).arg(&source);
-        command.arg("-I").arg(project.sdk());
+        let mut command = clang_command(&clang, dialect);
+        command.args(dialect.compiler_flags()).args(["-Os", "-Wall", "-c"]).arg(&source);
+        command.arg("-I").arg(project.sdk_path());
         // C++'s header is written on C's.
         command.arg("-I").arg(project.root.join("sdk/c"));
         command.arg(format!("-ffile-prefix-map={}=/src", project.root.display()));
         command.arg("-o").arg(&object);
-        run(command)?;
+        run_command(command)?;
         objects.push(object);
     }
     let module = project.out.join("core.wasm");
     // No `-O` here: clang would run whichever wasm-opt it finds.
-    let mut link = command(&clang, dialect);
+    let mut link = clang_command(&clang, dialect);
     link.arg("-mexec-model=reactor").args(&objects);
     // 64 KiB of stack, the default, run over silently.
     link.arg("-Wl,-s,-z,stack-size=1048576,--stack-first").arg("-o").arg(&module);
-    run(link)?;
-    project.finish(&module)
+    run_command(link)?;
+    project.finish_component(&module)
 }
 
-fn command(clang: &Program, dialect: Dialect) -> Command {
-    let mut command = clang.command();
+fn clang_command(clang: &VersionedProgram, dialect: ClangDialect) -> Command {
+    let mut command = clang.to_command();
     command.arg("--target=wasm32-wasi");
     if wasi_sdk().is_none() {
-        if dialect == Dialect::Cpp {
+        if dialect == ClangDialect::Cpp {
             command.args(["-isystem", DEBIAN_CPP_HEADERS]);
         }
         command.args(["-isystem", DEBIAN_HEADERS]);
@@ -116,7 +117,7 @@ fn command(clang: &Program, dialect: Dialect) -> Command {
     command
 }
 
-fn sources(root: &Path, dialect: Dialect) -> Result<Vec<PathBuf>> {
+fn find_sources(root: &Path, dialect: ClangDialect) -> Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for folder in [root.to_path_buf(), root.join("src")] {
         if !folder.is_dir() {
@@ -126,7 +127,7 @@ fn sources(root: &Path, dialect: Dialect) -> Result<Vec<PathBuf>> {
             .with_context(|| format!("failed to list `{}`", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == dialect.extension()) {
+            if path.extension().is_some_and(|extension| extension == dialect.source_extension()) {
                 sources.push(path);
             }
         }

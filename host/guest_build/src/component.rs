@@ -18,7 +18,7 @@ const WORLD: &str = "tool";
 /// # Errors
 ///
 /// When the folder holds no such world, or the module does not fit it.
-pub(crate) fn of_module(mut module: Vec<u8>, wit: &Path) -> Result<Vec<u8>> {
+pub(crate) fn from_module(mut module: Vec<u8>, wit: &Path) -> Result<Vec<u8>> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve
         .push_dir(wit)

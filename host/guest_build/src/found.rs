@@ -11,20 +11,20 @@ const MAX_LINES: usize = 60;
 
 /// A program that answers with its version.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct VersionedProgram {
     /// The program and the arguments that come before all others.
     command: Vec<PathBuf>,
     /// Name and version, for example `clang 19`.
     pub(crate) description: String,
 }
 
-impl Program {
+impl VersionedProgram {
     /// The first of these commands that runs, asked for its version.
-    pub(crate) fn first(
+    pub(crate) fn find_first(
         name: &str,
         candidates: impl IntoIterator<Item = Vec<PathBuf>>,
         version: &[&str],
-    ) -> Option<Program> {
+    ) -> Option<VersionedProgram> {
         candidates.into_iter().find_map(|command| {
             let (program, before) = command.split_first()?;
             let done = Command::new(program)
@@ -37,12 +37,12 @@ impl Program {
             let text = String::from_utf8_lossy(&done.stdout).into_owned();
             let line = text.lines().next().unwrap_or_default().trim().to_owned();
             let line = if line.contains(name) { line } else { format!("{name} {line}") };
-            done.status.success().then_some(Program { command, description: line })
+            done.status.success().then_some(VersionedProgram { command, description: line })
         })
     }
 
     /// The command, to be given arguments.
-    pub(crate) fn command(&self) -> Command {
+    pub(crate) fn to_command(&self) -> Command {
         let mut command =
             Command::new(self.command.first().map_or(OsStr::new(""), |one| one.as_os_str()));
         command.args(self.command.iter().skip(1)).stdin(Stdio::null());
@@ -51,13 +51,17 @@ impl Program {
 }
 
 /// `NAME` below a project's folder and on the path, in this order.
-pub(crate) fn places(project: Option<&Path>, below: &str, name: &str) -> Vec<Vec<PathBuf>> {
+pub(crate) fn candidate_paths(
+    project: Option<&Path>,
+    below: &str,
+    name: &str,
+) -> Vec<Vec<PathBuf>> {
     let own = project.map(|root| root.join(below).join(name));
     own.into_iter().chain([PathBuf::from(name)]).map(|path| vec![path]).collect()
 }
 
 /// Runs a command; its output is shown only where it fails, the end of it.
-pub(crate) fn run(mut command: Command) -> Result<()> {
+pub(crate) fn run_command(mut command: Command) -> Result<()> {
     let shown = command.get_program().to_string_lossy().into_owned();
     let done = command.output().with_context(|| format!("failed to start `{shown}`"))?;
     if done.status.success() {

@@ -4,11 +4,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::found::{Program, places, run};
-use crate::project::Project;
+use crate::found::{VersionedProgram, candidate_paths, run_command};
+use crate::project::ToolProject;
 
-pub(crate) fn toolchain(project: Option<&Path>) -> Result<Program> {
-    match Program::first("go", places(project, ".venv/bin", "go"), &["version"]) {
+pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram> {
+    match VersionedProgram::find_first(
+        "go",
+        candidate_paths(project, ".venv/bin", "go"),
+        &["version"],
+    ) {
         Some(program) => Ok(program),
         None => bail!(
             "Go was not found, which builds Go tools\n\
@@ -17,13 +21,13 @@ pub(crate) fn toolchain(project: Option<&Path>) -> Result<Program> {
     }
 }
 
-pub(crate) fn build(project: &Project<'_>) -> Result<()> {
+pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     let module = project.out.join("core.wasm");
-    let mut command = toolchain(Some(project.root))?.command();
+    let mut command = find_toolchain(Some(project.root))?.to_command();
     command.args(["build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared"]);
     command.args(["-ldflags=-s -w -buildid= -checklinkname=0", "-o"]).arg(&module).arg(".");
     command.env("GOOS", "wasip1").env("GOARCH", "wasm").env_remove("GOFLAGS");
     command.current_dir(project.root);
-    run(command)?;
-    project.finish(&module)
+    run_command(command)?;
+    project.finish_component(&module)
 }

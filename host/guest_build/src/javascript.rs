@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::found::{Program, places, run};
-use crate::project::Project;
+use crate::found::{VersionedProgram, candidate_paths, run_command};
+use crate::project::ToolProject;
 
 /// The versions that the SDK was tried with.
 const INSTALL: &str = "npm install";
@@ -23,9 +23,9 @@ const IN_COMPONENT: &str = "@0.2.8";
 /// The version of WASI's files in the SDK.
 const OF_FILES: &str = "@0.2.12";
 
-pub(crate) fn toolchain(project: Option<&Path>) -> Result<Program> {
-    let found = places(project, "node_modules/.bin", "jco");
-    match Program::first("jco", found, &["--version"]) {
+pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram> {
+    let found = candidate_paths(project, "node_modules/.bin", "jco");
+    match VersionedProgram::find_first("jco", found, &["--version"]) {
         Some(program) => Ok(program),
         None => bail!(
             "jco was not found, which builds JavaScript tools\n\
@@ -34,62 +34,62 @@ pub(crate) fn toolchain(project: Option<&Path>) -> Result<Program> {
     }
 }
 
-pub(crate) fn build(project: &Project<'_>) -> Result<()> {
-    let jco = toolchain(Some(project.root))?;
+pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
+    let jco = find_toolchain(Some(project.root))?;
     let modules = project.root.join("node_modules");
     if !modules.join("belljar-tool").exists() {
         // Without `npm install`, where jco is on the path.
-        copy(&project.sdk(), &modules.join("belljar-tool"))?;
+        copy_folder(&project.sdk_path(), &modules.join("belljar-tool"))?;
     }
     let wit = project.out.join("wit");
-    interfaces(&project.wit(), &wit)?;
+    write_interfaces(&project.wit_path(), &wit)?;
     let entry = ["tool.ts", "tool.js"].map(|name| project.root.join(name));
     let Some(entry) = entry.iter().find(|entry| entry.is_file()) else {
         bail!("the project has no `tool.ts`")
     };
     let raw = project.out.join("made.wasm");
-    let mut command = jco.command();
+    let mut command = jco.to_command();
     command.arg("componentize").arg(entry).arg("--wit").arg(wit).args(["--world-name", "tool"]);
     command.args(["--bundle", "--backend", "qjs", "--backend-qjs-disable-async", "-o"]).arg(&raw);
     command.current_dir(project.root);
-    run(command)?;
+    run_command(command)?;
     let mut bytes =
         fs::read(&raw).with_context(|| format!("failed to read `{}`", raw.display()))?;
-    replace(&mut bytes, WHILE_MADE.as_bytes(), IN_COMPONENT.as_bytes());
-    project.write(&bytes)
+    replace_bytes(&mut bytes, WHILE_MADE.as_bytes(), IN_COMPONENT.as_bytes());
+    project.write_component(&bytes)
 }
 
 /// The interfaces twice: as they are, and all of WASI under the other version, of which the world
 /// takes HTTP.
-fn interfaces(from: &Path, to: &Path) -> Result<()> {
+fn write_interfaces(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("failed to empty `{}`", to.display()))?;
     }
-    copy(from, to)?;
+    copy_folder(from, to)?;
     let world = to.join("world.wit");
-    let text = read(&world)?;
+    let text = read_text(&world)?;
     let lines = text.lines().map(|line| match line.contains("import wasi:http/") {
         true => line.replace(OF_FILES, WHILE_MADE),
         false => line.to_owned(),
     });
-    write(&world, &lines.collect::<Vec<_>>().join("\n"))?;
+    write_text(&world, &lines.collect::<Vec<_>>().join("\n"))?;
     let deps = to.join("deps");
     for entry in
         fs::read_dir(&deps).with_context(|| format!("failed to list `{}`", deps.display()))?
     {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "wit") {
-            let text = read(&path)?;
+            let text = read_text(&path)?;
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let twin = deps.join(format!("{stem}-while-made")).join("package.wit");
             let version = |version: &str| version.trim_start_matches('@').to_owned();
-            write(&twin, &text.replace(&version(OF_FILES), &version(WHILE_MADE)))?;
+            write_text(&twin, &text.replace(&version(OF_FILES), &version(WHILE_MADE)))?;
         }
     }
     Ok(())
 }
 
-fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+fn replace_bytes(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     let mut at = 0;
     while let Some(rest) = bytes.get_mut(at..).filter(|rest| rest.len() >= from.len()) {
         if rest.starts_with(from)
@@ -102,7 +102,7 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 }
 
 /// Copies a folder.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("failed to create `{}`", to.display()))?;
     for entry in
         fs::read_dir(from).with_context(|| format!("failed to list `{}`", from.display()))?
@@ -110,7 +110,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
         let entry = entry?;
         let (path, to) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type()?.is_dir() {
-            copy(&path, &to)?;
+            copy_folder(&path, &to)?;
         } else {
             fs::copy(&path, &to).with_context(|| format!("failed to copy `{}`", path.display()))?;
         }
@@ -118,11 +118,11 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<String> {
+fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("failed to read `{}`", path.display()))
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write_text(path: &Path, text: &str) -> Result<()> {
     path.parent()
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(path, text))
@@ -137,7 +137,7 @@ mod tests {
     fn a_version_takes_the_place_of_the_other_wherever_it_stands() {
         assert_eq!(WHILE_MADE.len(), IN_COMPONENT.len());
         let mut bytes = b"a@0.9.8b@0.9.8@0.9.".to_vec();
-        replace(&mut bytes, WHILE_MADE.as_bytes(), IN_COMPONENT.as_bytes());
+        replace_bytes(&mut bytes, WHILE_MADE.as_bytes(), IN_COMPONENT.as_bytes());
         assert_eq!(bytes, b"a@0.2.8b@0.2.8@0.9.");
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::found::Program;
-use crate::project::Project;
-use crate::{Build, Toolchain, assemblyscript, clang, go, javascript, python, zig};
+use crate::found::VersionedProgram;
+use crate::project::ToolProject;
+use crate::{PackageBuild, RustToolchain, assemblyscript, clang, go, javascript, python, zig};
 
 /// A language that `belljar tools new` has a template and an SDK for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ pub enum Language {
 
 /// A toolchain that is there.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundToolchain {
     /// One line for people with name and version, for example `Python 3.12`.
     pub description: String,
     /// Whether the same sources and toolchain give the same bytes in any directory; if not, why.
@@ -68,7 +68,7 @@ impl Language {
 
     /// The language of this word; also of `typescript`, `js`, `ts`, `py`, `c++` and `golang`.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Language> {
+    pub fn from_word(word: &str) -> Option<Language> {
         let word = match word {
             "typescript" | "js" | "ts" => "javascript",
             "py" => "python",
@@ -80,7 +80,7 @@ impl Language {
     }
 
     /// The files by any of which a project of this language is known.
-    fn markers(self) -> &'static [&'static str] {
+    fn marker_files(self) -> &'static [&'static str] {
         match self {
             Language::Rust => &["Cargo.toml"],
             Language::Python => &["tool.py"],
@@ -95,9 +95,9 @@ impl Language {
 
     /// The language of a project, by its files; `None` = it is no project that can be built.
     #[must_use]
-    pub fn of_project(root: &Path) -> Option<Language> {
+    pub fn from_project(root: &Path) -> Option<Language> {
         let has = |language: &Language| {
-            language.markers().iter().any(|marker| root.join(marker).is_file())
+            language.marker_files().iter().any(|marker| root.join(marker).is_file())
         };
         Language::ALL.iter().copied().find(has)
     }
@@ -107,28 +107,29 @@ impl Language {
     /// # Errors
     ///
     /// When it is not there; the message has a hint with the command that installs it.
-    pub fn toolchain(self, project: Option<&Path>) -> Result<Found> {
-        let of = |program: Program, reproducible| Found {
+    pub fn find_toolchain(self, project: Option<&Path>) -> Result<FoundToolchain> {
+        let of = |program: VersionedProgram, reproducible| FoundToolchain {
             description: program.description,
             reproducible,
         };
         Ok(match self {
-            Language::Rust => {
-                Found { description: Toolchain::detect()?.describe(), reproducible: Ok(()) }
-            }
+            Language::Rust => FoundToolchain {
+                description: RustToolchain::find_installed()?.describe(),
+                reproducible: Ok(()),
+            },
             Language::Python => of(
-                python::toolchain(project)?,
+                python::find_toolchain(project)?,
                 Err("the component is an image of an interpreter's memory, which differs"),
             ),
             Language::Javascript => of(
-                javascript::toolchain(project)?,
+                javascript::find_toolchain(project)?,
                 Err("the component is an image of an engine's memory, which differs"),
             ),
-            Language::C => of(clang::toolchain(clang::Dialect::C)?, Ok(())),
-            Language::Cpp => of(clang::toolchain(clang::Dialect::Cpp)?, Ok(())),
-            Language::Go => of(go::toolchain(project)?, Ok(())),
-            Language::Zig => of(zig::toolchain(project)?, Ok(())),
-            Language::AssemblyScript => of(assemblyscript::toolchain(project)?, Ok(())),
+            Language::C => of(clang::find_toolchain(clang::ClangDialect::C)?, Ok(())),
+            Language::Cpp => of(clang::find_toolchain(clang::ClangDialect::Cpp)?, Ok(())),
+            Language::Go => of(go::find_toolchain(project)?, Ok(())),
+            Language::Zig => of(zig::find_toolchain(project)?, Ok(())),
+            Language::AssemblyScript => of(assemblyscript::find_toolchain(project)?, Ok(())),
         })
     }
 
@@ -138,12 +139,12 @@ impl Language {
     /// # Errors
     ///
     /// When the toolchain is not there or fails.
-    pub fn build(self, root: &Path) -> Result<PathBuf> {
+    pub fn build_project(self, root: &Path) -> Result<PathBuf> {
         let root =
             root.canonicalize().with_context(|| format!("failed to open `{}`", root.display()))?;
         let out = root.join("target");
         if self == Language::Rust {
-            let build = Build {
+            let build = PackageBuild {
                 root: &root,
                 package: None,
                 profile: "release",
@@ -151,20 +152,20 @@ impl Language {
                 locked: false,
                 c: None,
             };
-            return build.run(&Toolchain::detect()?);
+            return build.build_component(&RustToolchain::find_installed()?);
         }
-        let project = Project::new(&root, &out, self.word())?;
+        let project = ToolProject::new(&root, &out, self.word())?;
         match self {
             Language::Rust => bail!("Rust is built by cargo"),
-            Language::Python => python::build(&project)?,
-            Language::Javascript => javascript::build(&project)?,
-            Language::C => clang::build(&project, clang::Dialect::C)?,
-            Language::Cpp => clang::build(&project, clang::Dialect::Cpp)?,
-            Language::Go => go::build(&project)?,
-            Language::Zig => zig::build(&project)?,
-            Language::AssemblyScript => assemblyscript::build(&project)?,
+            Language::Python => python::build_project(&project)?,
+            Language::Javascript => javascript::build_project(&project)?,
+            Language::C => clang::build_project(&project, clang::ClangDialect::C)?,
+            Language::Cpp => clang::build_project(&project, clang::ClangDialect::Cpp)?,
+            Language::Go => go::build_project(&project)?,
+            Language::Zig => zig::build_project(&project)?,
+            Language::AssemblyScript => assemblyscript::build_project(&project)?,
         }
-        Ok(project.component())
+        Ok(project.component_path())
     }
 }
 
@@ -175,25 +176,25 @@ mod tests {
     #[test]
     fn every_language_is_found_by_its_word_and_by_its_files() {
         for language in Language::ALL {
-            assert_eq!(Language::of_word(language.word()), Some(*language));
-            for marker in language.markers() {
+            assert_eq!(Language::from_word(language.word()), Some(*language));
+            for marker in language.marker_files() {
                 let root = tempfile::tempdir().unwrap();
                 let file = root.path().join(marker);
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
                 std::fs::write(file, "").unwrap();
-                assert_eq!(Language::of_project(root.path()), Some(*language), "{marker}");
+                assert_eq!(Language::from_project(root.path()), Some(*language), "{marker}");
             }
         }
-        assert_eq!(Language::of_word("c++"), Some(Language::Cpp));
-        assert_eq!(Language::of_word("cobol"), None);
-        assert_eq!(Language::of_project(tempfile::tempdir().unwrap().path()), None);
+        assert_eq!(Language::from_word("c++"), Some(Language::Cpp));
+        assert_eq!(Language::from_word("cobol"), None);
+        assert_eq!(Language::from_project(tempfile::tempdir().unwrap().path()), None);
     }
 
     #[test]
     fn a_project_without_its_sdk_is_told_where_to_get_it() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("tool.c"), "").unwrap();
-        let error = Language::C.build(root.path()).unwrap_err().to_string();
+        let error = Language::C.build_project(root.path()).unwrap_err().to_string();
         assert!(error.contains("belljar tools new NAME --lang c"), "{error}");
         assert!(!root.path().join("target").exists());
     }

@@ -18,7 +18,7 @@ mod project;
 mod python;
 mod zig;
 
-pub use language::{Found, Language};
+pub use language::{FoundToolchain, Language};
 pub use layout::{sdk_path, template_path};
 
 use anyhow::{Context, Result, bail};
@@ -40,7 +40,7 @@ const C_COMPILER: &str = "clang-19";
 
 /// A compiler that can build for [`TARGET`].
 #[derive(Debug)]
-pub enum Toolchain {
+pub enum RustToolchain {
     /// `rustc` on the path has the target installed.
     Installed {
         /// The answer of `rustc --version`, for example `rustc 1.90.0`.
@@ -56,20 +56,21 @@ pub enum Toolchain {
     },
 }
 
-impl Toolchain {
+impl RustToolchain {
     /// Finds a toolchain: the installed target first, then Debian's packages.
     ///
     /// # Errors
     ///
     /// When there is neither; the message says what to install.
-    pub fn detect() -> Result<Toolchain> {
-        if let Some(libraries) = output("rustc", &["--print", "target-libdir", "--target", TARGET])
+    pub fn find_installed() -> Result<RustToolchain> {
+        if let Some(libraries) =
+            program_output("rustc", &["--print", "target-libdir", "--target", TARGET])
             && holds_std(Path::new(&libraries))
-            && let Some(version) = output("rustc", &["--version"])
+            && let Some(version) = program_output("rustc", &["--version"])
         {
-            return Ok(Toolchain::Installed { version });
+            return Ok(RustToolchain::Installed { version });
         }
-        match debian() {
+        match find_debian() {
             Some(toolchain) => Ok(toolchain),
             None => bail!(
                 "no Rust toolchain for `{TARGET}` was found\n\
@@ -83,17 +84,17 @@ impl Toolchain {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Toolchain::Installed { version } => format!("{version}, installed target"),
-            Toolchain::Debian { version, .. } => {
+            RustToolchain::Installed { version } => format!("{version}, installed target"),
+            RustToolchain::Debian { version, .. } => {
                 format!("{version}, Debian, standard library from source")
             }
         }
     }
 
-    fn configure(&self, cargo: &mut Command, flags: &mut Vec<OsString>) -> Result<()> {
+    fn configure_cargo(&self, cargo: &mut Command, flags: &mut Vec<OsString>) -> Result<()> {
         match self {
-            Toolchain::Installed { .. } => {}
-            Toolchain::Debian { linkers, .. } => {
+            RustToolchain::Installed { .. } => {}
+            RustToolchain::Debian { linkers, .. } => {
                 let mut path = vec![linkers.join("gcc-ld")];
                 path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
                 cargo.env("PATH", std::env::join_paths(path)?);
@@ -113,7 +114,7 @@ impl Toolchain {
 
 /// One package to build.
 #[derive(Debug)]
-pub struct Build<'a> {
+pub struct PackageBuild<'a> {
     /// The directory with the manifest: of a workspace, or of the one package.
     pub root: &'a Path,
     /// The package, when the directory holds more than one.
@@ -125,19 +126,19 @@ pub struct Build<'a> {
     /// Fails instead of changing `Cargo.lock`.
     pub locked: bool,
     /// For a package with C in it: a file that is included before each source of it, if any.
-    pub c: Option<C<'a>>,
+    pub c: Option<CSources<'a>>,
 }
 
 /// How the C sources of a package are compiled.
 #[derive(Debug, Clone, Copy)]
-pub struct C<'a> {
+pub struct CSources<'a> {
     /// Included before every source file.
     pub header: &'a Path,
 }
 
-impl C<'_> {
+impl CSources<'_> {
     /// Debian's compiler with its libc for WASI, for `cc` in build scripts.
-    fn configure(self, cargo: &mut Command) {
+    fn configure_compiler(self, cargo: &mut Command) {
         let mut flags = OsString::from("-isystem /usr/include/wasm32-wasi -include ");
         flags.push(self.header);
         cargo.env("CC_wasm32_wasip2", C_COMPILER).env("AR_wasm32_wasip2", "ar");
@@ -147,7 +148,7 @@ impl C<'_> {
     }
 }
 
-impl Build<'_> {
+impl PackageBuild<'_> {
     /// Builds and returns the path of the component. Cargo's own messages go to stderr.
     ///
     /// Paths of this machine are replaced in the output, so that the same sources and
@@ -156,20 +157,20 @@ impl Build<'_> {
     /// # Errors
     ///
     /// When cargo cannot be run or fails, or the package is not a `cdylib`.
-    pub fn run(&self, toolchain: &Toolchain) -> Result<PathBuf> {
+    pub fn build_component(&self, toolchain: &RustToolchain) -> Result<PathBuf> {
         // The sources must be there before their directories can be listed for remapping.
-        self.fetch()?;
-        let mut cargo = self.cargo("build");
+        self.fetch_sources()?;
+        let mut cargo = self.cargo_command("build");
         cargo.args(["--target", TARGET, "--profile", self.profile, "--lib"]);
         cargo.arg("--message-format=json-render-diagnostics");
         cargo.arg("--target-dir").arg(self.target_dir);
         if let Some(package) = self.package {
             cargo.args(["--package", package]);
         }
-        let mut flags = self.remap()?;
-        toolchain.configure(&mut cargo, &mut flags)?;
+        let mut flags = self.remap_flags()?;
+        toolchain.configure_cargo(&mut cargo, &mut flags)?;
         if let Some(c) = self.c {
-            c.configure(&mut cargo);
+            c.configure_compiler(&mut cargo);
         }
         // Flags and wrappers from the caller's environment would change the output.
         cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_WORKSPACE_WRAPPER");
@@ -179,7 +180,7 @@ impl Build<'_> {
         if !done.status.success() {
             bail!("`cargo build` failed for `{}`", self.package.unwrap_or("the tool"));
         }
-        component(&String::from_utf8_lossy(&done.stdout)).with_context(|| {
+        last_component(&String::from_utf8_lossy(&done.stdout)).with_context(|| {
             format!(
                 "`{}` built no component\nhint: set `crate-type = [\"cdylib\"]` under `[lib]`",
                 self.package.unwrap_or("the package")
@@ -187,15 +188,15 @@ impl Build<'_> {
         })
     }
 
-    fn fetch(&self) -> Result<()> {
-        let status = self.cargo("fetch").arg("--quiet").status();
+    fn fetch_sources(&self) -> Result<()> {
+        let status = self.cargo_command("fetch").arg("--quiet").status();
         if !status.context("failed to run `cargo fetch`")?.success() {
             bail!("`cargo fetch` failed in `{}`", self.root.display());
         }
         Ok(())
     }
 
-    fn cargo(&self, subcommand: &str) -> Command {
+    fn cargo_command(&self, subcommand: &str) -> Command {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.arg(subcommand).current_dir(self.root);
         if self.locked {
@@ -204,7 +205,7 @@ impl Build<'_> {
         cargo
     }
 
-    fn remap(&self) -> Result<Vec<OsString>> {
+    fn remap_flags(&self) -> Result<Vec<OsString>> {
         let mut flags = Vec::new();
         let mut remap = |from: &Path, to: &str| {
             let mut flag = OsString::from("--remap-path-prefix=");
@@ -226,17 +227,17 @@ impl Build<'_> {
     }
 }
 
-fn debian() -> Option<Toolchain> {
+fn find_debian() -> Option<RustToolchain> {
     let there = |path: &str| Path::new(path).exists();
     if !there(DEBIAN_STD) || !Path::new(DEBIAN_LIBC).join("libc.a").exists() {
         return None;
     }
-    let version = output(DEBIAN_RUSTC, &["--version"])?;
-    let sysroot = output("rustc", &["--print", "sysroot"])?;
-    let host = output("rustc", &["-vV"])?;
+    let version = program_output(DEBIAN_RUSTC, &["--version"])?;
+    let sysroot = program_output("rustc", &["--print", "sysroot"])?;
+    let host = program_output("rustc", &["-vV"])?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: "))?;
     let linkers = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin");
-    linkers.join("wasm-component-ld").exists().then_some(Toolchain::Debian { version, linkers })
+    linkers.join("wasm-component-ld").exists().then_some(RustToolchain::Debian { version, linkers })
 }
 
 fn holds_std(directory: &Path) -> bool {
@@ -244,7 +245,7 @@ fn holds_std(directory: &Path) -> bool {
     files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
+fn program_output(program: &str, arguments: &[&str]) -> Option<String> {
     let done = Command::new(program).args(arguments).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(done.stdout).ok()?;
     done.status.success().then(|| text.trim().to_owned())
@@ -258,7 +259,7 @@ fn cargo_home() -> Option<PathBuf> {
 }
 
 /// The last `.wasm` file that cargo's messages name: dependencies come before the package.
-fn component(messages: &str) -> Option<PathBuf> {
+fn last_component(messages: &str) -> Option<PathBuf> {
     let artifact = |line: &str| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         let files = message.get("filenames")?.as_array()?.clone();
@@ -273,7 +274,7 @@ fn component(messages: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::component;
+    use super::last_component;
     use std::path::PathBuf;
 
     #[test]
@@ -282,7 +283,7 @@ mod tests {
             not json\n\
             {\"reason\":\"compiler-artifact\",\"filenames\":[\"/t/tool.wasm\"]}\n\
             {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(component(messages), Some(PathBuf::from("/t/tool.wasm")));
-        assert_eq!(component(""), None);
+        assert_eq!(last_component(messages), Some(PathBuf::from("/t/tool.wasm")));
+        assert_eq!(last_component(""), None);
     }
 }

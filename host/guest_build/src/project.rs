@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// A project, laid out as `belljar tools new` does it.
-pub(crate) struct Project<'a> {
+pub(crate) struct ToolProject<'a> {
     /// Its folder, absolute.
     pub(crate) root: &'a Path,
     /// Where everything goes that can be made again.
@@ -14,10 +14,10 @@ pub(crate) struct Project<'a> {
     language: &'static str,
 }
 
-impl<'a> Project<'a> {
+impl<'a> ToolProject<'a> {
     pub(crate) fn new(root: &'a Path, out: &'a Path, language: &'static str) -> Result<Self> {
         let project = Self { root, out, language };
-        for needed in [project.sdk(), project.wit()] {
+        for needed in [project.sdk_path(), project.wit_path()] {
             if !needed.is_dir() {
                 bail!(
                     "`{}` is missing: the project has no SDK\n\
@@ -33,30 +33,30 @@ impl<'a> Project<'a> {
     }
 
     /// The language's SDK.
-    pub(crate) fn sdk(&self) -> PathBuf {
+    pub(crate) fn sdk_path(&self) -> PathBuf {
         self.root.join("sdk").join(self.language)
     }
 
     /// The contract, and what the SDK uses of WASI.
-    pub(crate) fn wit(&self) -> PathBuf {
+    pub(crate) fn wit_path(&self) -> PathBuf {
         self.root.join("sdk/wit")
     }
 
     /// The built component.
-    pub(crate) fn component(&self) -> PathBuf {
+    pub(crate) fn component_path(&self) -> PathBuf {
         self.out.join("tool.wasm")
     }
 
     /// Makes the component of a core module.
-    pub(crate) fn finish(&self, module: &Path) -> Result<()> {
+    pub(crate) fn finish_component(&self, module: &Path) -> Result<()> {
         let bytes = std::fs::read(module)
             .with_context(|| format!("failed to read `{}`", module.display()))?;
-        self.write(&crate::component::of_module(bytes, &self.wit())?)
+        self.write_component(&crate::component::from_module(bytes, &self.wit_path())?)
     }
 
     /// Writes the component.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
-        let path = self.component();
+    pub(crate) fn write_component(&self, bytes: &[u8]) -> Result<()> {
+        let path = self.component_path();
         std::fs::write(&path, bytes)
             .with_context(|| format!("failed to write `{}`", path.display()))
     }

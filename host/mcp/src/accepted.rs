@@ -4,21 +4,21 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_TOOLS;
-use crate::listing::{ListedTool, check};
-use crate::revision::Revision;
+use crate::listing::{ListedTool, check_tool};
+use crate::revision::ProtocolRevision;
 
 const VERSION: u32 = 1;
 
 /// The accepted tools of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accepted {
+pub struct AcceptedTools {
     version: u32,
     /// The server's address, for example `https://mcp.example.com/`: another address is another server.
     pub url: String,
     /// The protocol revision at the acceptance.
     #[serde(default)]
-    pub revision: Revision,
+    pub revision: ProtocolRevision,
     /// The tools.
     pub tools: Vec<ListedTool>,
 }
@@ -28,23 +28,23 @@ pub struct Accepted {
 #[error("it is not as belljar writes it: {0}")]
 pub struct AcceptedError(String);
 
-impl Accepted {
+impl AcceptedTools {
     /// The most bytes of a file that is read.
     pub const MAX_BYTES: u64 = 16 << 20;
 
     /// Tools of the server at `url`.
-    pub fn of(url: &str, tools: Vec<ListedTool>) -> Self {
-        Self { version: VERSION, url: url.to_owned(), revision: Revision::default(), tools }
+    pub fn from_tools(url: &str, tools: Vec<ListedTool>) -> Self {
+        Self { version: VERSION, url: url.to_owned(), revision: ProtocolRevision::default(), tools }
     }
 
     /// Sets the protocol revision of the server.
     #[must_use]
-    pub fn spoken_to(self, revision: Revision) -> Self {
+    pub fn spoken_to(self, revision: ProtocolRevision) -> Self {
         Self { revision, ..self }
     }
 
     /// The name of the file of a server of this name.
-    pub fn file(server: &str) -> String {
+    pub fn file_name(server: &str) -> String {
         format!("{server}.json")
     }
 
@@ -63,7 +63,7 @@ impl Accepted {
             return Err(AcceptedError(format!("more than {MAX_TOOLS} tools")));
         }
         for tool in &accepted.tools {
-            check(tool, server).map_err(AcceptedError)?;
+            check_tool(tool, server).map_err(AcceptedError)?;
         }
         Ok(accepted)
     }
@@ -73,7 +73,7 @@ impl Accepted {
     /// # Errors
     ///
     /// Never for checked values.
-    pub fn text(&self) -> Result<String, AcceptedError> {
+    pub fn to_text(&self) -> Result<String, AcceptedError> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|error| AcceptedError(error.to_string()))
     }
@@ -91,22 +91,23 @@ mod tests {
             description: description.to_owned(),
             schema: json!({"type": "object"}),
         };
-        let accepted = Accepted::of("https://m.test/mcp", vec![tool("a", "d")]);
-        let text = accepted.text().unwrap();
-        let newer = accepted.clone().spoken_to(Revision::Stateless);
-        assert_eq!(Accepted::parse("s", newer.text().unwrap().as_bytes()), Ok(newer));
+        let accepted = AcceptedTools::from_tools("https://m.test/mcp", vec![tool("a", "d")]);
+        let text = accepted.to_text().unwrap();
+        let newer = accepted.clone().spoken_to(ProtocolRevision::Stateless);
+        assert_eq!(AcceptedTools::parse("s", newer.to_text().unwrap().as_bytes()), Ok(newer));
         let older = text.replace("  \"revision\": \"2025-11-25\",\n", "");
         assert_ne!(older, text, "an older program wrote no revision");
-        assert_eq!(Accepted::parse("s", older.as_bytes()).as_ref(), Ok(&accepted));
-        assert_eq!(Accepted::parse("s", text.as_bytes()), Ok(accepted));
-        let forged = |tool| Accepted::of("https://m.test/mcp", vec![tool]).text().unwrap();
+        assert_eq!(AcceptedTools::parse("s", older.as_bytes()).as_ref(), Ok(&accepted));
+        assert_eq!(AcceptedTools::parse("s", text.as_bytes()), Ok(accepted));
+        let forged =
+            |tool| AcceptedTools::from_tools("https://m.test/mcp", vec![tool]).to_text().unwrap();
         for bad in [
             "{}".to_owned(),
             text.replace("\"version\": 1", "\"version\": 2"),
             forged(tool("a b", "d")),
             forged(tool("a", "d\u{202e}")),
         ] {
-            assert!(Accepted::parse("s", bad.as_bytes()).is_err(), "{bad}");
+            assert!(AcceptedTools::parse("s", bad.as_bytes()).is_err(), "{bad}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The means of one call, its duration, and its ending.
 
 use belljar_policy::{Budget, Limits};
-use belljar_sandbox::{CallError, Ending, Output, ProgressSink, Sandbox, SecretStore};
+use belljar_sandbox::{CallEnding, CallError, ProgressSink, Sandbox, SecretStore, ToolOutput};
 use tokio_util::sync::CancellationToken;
 
-use crate::demands::{Answers, Clock};
+use crate::demands::{ServerCallClock, ServerResponder};
 
 /// The means of a call.
 pub struct CallSpec<'a> {
@@ -21,12 +21,12 @@ pub struct CallSpec<'a> {
     /// The receiver of progress reports.
     pub progress: Option<ProgressSink>,
     /// The respondent for the server's own requests meanwhile; `None` = no one.
-    pub answers: Option<&'a dyn Answers>,
+    pub answers: Option<&'a dyn ServerResponder>,
 }
 
 impl<'a> CallSpec<'a> {
     /// Means without a respondent or a reader of progress.
-    pub fn of(
+    pub fn from_parts(
         sandbox: &'a Sandbox,
         secrets: &'a SecretStore,
         budget: &'a Budget,
@@ -37,38 +37,38 @@ impl<'a> CallSpec<'a> {
     }
 
     /// Runs a part of the call until its deadline or its cancellation.
-    pub(crate) async fn within<T>(
+    pub(crate) async fn run_within<T>(
         &self,
-        clock: &Clock<'_>,
+        clock: &ServerCallClock<'_>,
         doing: impl Future<Output = T>,
     ) -> Result<T, CallError> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(CallError::Cancelled),
-            () = self.budget.cancelled() => Err(CallError::Cancelled),
-            done = clock.within(doing) => {
-                done.map_err(|_| CallError::TimedOut(clock.most().as_secs()))
+            () = self.budget.wait_cancelled() => Err(CallError::Cancelled),
+            done = clock.run_within(doing) => {
+                done.map_err(|_| CallError::TimedOut(clock.call_limit().as_secs()))
             }
         }
     }
 }
 
 /// Returns whether a call was cancelled or timed out: the server may still be working on it.
-pub(crate) fn is_given_up(outcome: &Result<Output, CallError>) -> bool {
+pub(crate) fn is_given_up(outcome: &Result<ToolOutput, CallError>) -> bool {
     matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
 }
 
-pub(crate) fn ending(outcome: &Result<Output, CallError>) -> Ending {
+pub(crate) fn call_ending(outcome: &Result<ToolOutput, CallError>) -> CallEnding {
     match outcome {
-        Ok(_) => Ending::Completed,
-        Err(CallError::Tool { kind, .. }) => Ending::ToolError(kind.as_str().to_owned()),
-        Err(CallError::Refused(code)) => Ending::Refused(code.to_string()),
-        Err(CallError::Exhausted(which)) => Ending::Exhausted(which.to_string()),
-        Err(CallError::TimedOut(_)) => Ending::TimedOut,
-        Err(CallError::Cancelled) => Ending::Cancelled,
-        Err(CallError::BadOutput(why)) => Ending::BadOutput(why.clone()),
+        Ok(_) => CallEnding::Completed,
+        Err(CallError::Tool { kind, .. }) => CallEnding::ToolError(kind.as_str().to_owned()),
+        Err(CallError::Refused(code)) => CallEnding::Refused(code.to_string()),
+        Err(CallError::Exhausted(which)) => CallEnding::Exhausted(which.to_string()),
+        Err(CallError::TimedOut(_)) => CallEnding::TimedOut,
+        Err(CallError::Cancelled) => CallEnding::Cancelled,
+        Err(CallError::BadOutput(why)) => CallEnding::BadOutput(why.clone()),
         Err(CallError::Trapped(_) | CallError::NotLoaded(_) | CallError::HostFault) => {
-            Ending::HostFault("the call did not come to its end".to_owned())
+            CallEnding::HostFault("the call did not come to its end".to_owned())
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::limits::MAX_CHALLENGE;
 
 /// A demand for a token, or for one with more rights. Every field is the server's claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Challenge {
+pub(crate) struct TokenChallenge {
     /// The address of the document in which the server names its issuer.
     pub(crate) metadata: Option<String>,
     /// The scopes that a token must have, separated by blanks.
@@ -15,9 +15,9 @@ pub(crate) struct Challenge {
     pub(crate) insufficient: bool,
 }
 
-impl Challenge {
+impl TokenChallenge {
     /// Parses the headers of a reply. An unreadable header counts as absent.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let mut challenge = Self::default();
         for value in headers.get_all(WWW_AUTHENTICATE) {
             let text = value.to_str().ok().filter(|text| text.len() <= MAX_CHALLENGE);
@@ -26,7 +26,7 @@ impl Challenge {
             else {
                 continue;
             };
-            for (name, value) in fields(rest) {
+            for (name, value) in parse_fields(rest) {
                 match name.to_ascii_lowercase().as_str() {
                     "resource_metadata" => challenge.metadata = Some(value),
                     "scope" => challenge.scope = Some(value).filter(|scope| is_scope(scope)),
@@ -50,12 +50,12 @@ pub(crate) fn is_scope(scope: &str) -> bool {
 }
 
 /// `name=value, name="value"`.
-fn fields(mut rest: &str) -> Vec<(String, String)> {
+fn parse_fields(mut rest: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     while let Some((name, after)) = rest.split_once('=') {
         let name = name.trim_matches([' ', ',', '\t']).to_owned();
         let (value, left) = match after.strip_prefix('"') {
-            Some(quoted) => match unquoted(quoted) {
+            Some(quoted) => match parse_quoted(quoted) {
                 Some(both) => both,
                 None => break,
             },
@@ -71,7 +71,7 @@ fn fields(mut rest: &str) -> Vec<(String, String)> {
     found
 }
 
-fn unquoted(text: &str) -> Option<(String, &str)> {
+fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -89,10 +89,10 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn read(text: &str) -> Challenge {
+    fn read(text: &str) -> TokenChallenge {
         let mut headers = HeaderMap::new();
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_str(text).unwrap());
-        Challenge::of(&headers)
+        TokenChallenge::from_headers(&headers)
     }
 
     #[test]

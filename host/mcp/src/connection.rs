@@ -5,52 +5,53 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_policy::{
-    Budget, Caps, DenyCode, HostScope, Level, Limits, SecretName, Source, ToolName,
+    Budget, BudgetCaps, BudgetLevel, DecisionSource, DenyCode, HostScope, Limits, SecretName,
+    ToolName,
 };
 use belljar_sandbox::{
-    CallError, CallResult, Digest, Outgoing, OutgoingSpec, Output, Receipt, SecretStore,
-    ToolErrorKind,
+    CallError, CallResult, Digest, OutgoingGate, OutgoingSpec, Receipt, SecretStore, ToolErrorKind,
+    ToolOutput,
 };
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::answer::{Answer, cut, frame, shown};
-use crate::auth::{Asking, AuthError, Tokens, renew};
-use crate::call::{CallSpec, ending, is_given_up};
-use crate::challenge::Challenge;
-use crate::demands::{Clock, Talk, Waits};
-use crate::exchange::{Aside, Fault};
+use crate::answer::{ToolAnswer, cut_error, escape_text, frame_line};
+use crate::auth::{AuthError, AuthRequester, ServerTokens, renew_tokens};
+use crate::call::{CallSpec, call_ending, is_given_up};
+use crate::challenge::TokenChallenge;
+use crate::demands::{CallTalk, PersonWaits, ServerCallClock};
+use crate::exchange::{ExchangeContext, ExchangeFault};
 use crate::limits::{FAREWELL, MAX_ROUNDS};
-use crate::line::Line;
-use crate::listing::{ListedTool, Listing, changed};
-use crate::message::Ids;
-use crate::opening::Opening;
+use crate::line::SessionQueue;
+use crate::listing::{ListedTool, ToolListing, tool_change};
+use crate::message::RequestIds;
+use crate::opening::ServerOpening;
 use crate::parameters;
 use crate::program::ServerProgram;
-use crate::revision::Revision;
-use crate::rounds::{Demand, Wanted};
+use crate::revision::ProtocolRevision;
+use crate::rounds::{InputDemand, RequiredInput};
 use crate::server::Server;
 use crate::transport::Transport;
 
 /// A code of JSON-RPC: the arguments do not fit.
 const INVALID_PARAMS: i64 = -32602;
 
-/// A session with a server, of one agent. Calls wait for each other, in the order asked.
+/// One agent's session with an MCP server. Calls are sent one after another, in the order of their requests.
 #[derive(Debug)]
 pub struct Connection {
     server: Arc<Server>,
-    open: Line<Open>,
-    ids: Arc<Ids>,
-    /// The time spent waiting for a person here, in any call.
-    waits: Waits,
+    open: SessionQueue<LiveSession>,
+    ids: Arc<RequestIds>,
+    /// The time that this connection's calls spent waiting for a person.
+    waits: PersonWaits,
 }
 
 /// A session that has begun.
 #[derive(Debug)]
-struct Open {
+struct LiveSession {
     transport: Transport,
-    /// The tools as the server describes them now.
+    /// The tools that the server lists now, each with the digest of its description.
     now: BTreeMap<String, Digest>,
     /// True after the server has announced that its tools changed.
     stale: bool,
@@ -59,8 +60,8 @@ struct Open {
 }
 
 /// The reason why a call has no output.
-enum Failed {
-    Fault(Fault),
+enum AttemptFailure {
+    Fault(ExchangeFault),
     /// The tool differs from the accepted one.
     Changed(&'static str),
     Output(CallError),
@@ -68,15 +69,15 @@ enum Failed {
     NoToken(AuthError),
 }
 
-/// A gate with the token joined to its requests.
-struct Gated {
-    gate: Outgoing,
-    tokens: Option<Arc<Tokens>>,
+/// A gate, with the server's tokens that the gate adds to its requests.
+struct AuthorizedGate {
+    gate: OutgoingGate,
+    tokens: Option<Arc<ServerTokens>>,
 }
 
-impl Failed {
+impl AttemptFailure {
     /// The reason, for the operator.
-    fn why(&self) -> String {
+    fn operator_reason(&self) -> String {
         match self {
             Self::Fault(fault) => fault.to_string(),
             Self::Changed(how) => (*how).to_owned(),
@@ -86,26 +87,31 @@ impl Failed {
     }
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
+impl From<ExchangeFault> for AttemptFailure {
+    fn from(fault: ExchangeFault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl Open {
+impl LiveSession {
     fn is_stale(&self) -> bool {
         self.stale || self.until.is_some_and(|until| until <= Instant::now())
     }
 }
 
 impl Connection {
-    /// A session that begins with the first call.
+    /// Creates a connection. The session begins with the first call.
     pub fn new(server: Arc<Server>) -> Self {
-        Self { server, open: Line::default(), ids: Arc::default(), waits: Waits::default() }
+        Self {
+            server,
+            open: SessionQueue::default(),
+            ids: Arc::default(),
+            waits: PersonWaits::default(),
+        }
     }
 
-    /// The longest time of one call, or of one look at the list of tools.
-    fn longest(&self, limits: &Limits) -> Duration {
+    /// The time limit of one call, or of one listing of the tools.
+    fn max_duration(&self, limits: &Limits) -> Duration {
         let most = Duration::from_secs(limits.call_timeout_seconds);
         self.server.timeout.map_or(most, |own| own.min(most))
     }
@@ -117,37 +123,45 @@ impl Connection {
 
     /// Calls an accepted tool. INV-311: a tool whose present description differs from the accepted one is
     /// refused.
-    pub async fn call(&self, tool: &ToolName, arguments: &str, spec: CallSpec<'_>) -> CallResult {
+    pub async fn call_tool(
+        &self,
+        tool: &ToolName,
+        arguments: &str,
+        spec: CallSpec<'_>,
+    ) -> CallResult {
         let asked = Instant::now();
         let Some(accepted) = self.server.tools().get(tool) else {
-            let receipt = Receipt::empty(tool.as_str(), "", arguments);
+            let receipt = Receipt::for_call(tool.as_str(), "", arguments);
             return CallResult {
                 outcome: Err(CallError::Refused(DenyCode::ToolNotAllowed)),
                 receipt,
             };
         };
-        let mut receipt = Receipt::empty(tool.as_str(), &accepted.digest().to_string(), arguments);
-        let budget = spec.budget.child(Level::Call, Caps::of_call(spec.limits));
+        let mut receipt =
+            Receipt::for_call(tool.as_str(), &accepted.digest().to_string(), arguments);
+        let budget = spec.budget.new_child(BudgetLevel::Call, BudgetCaps::for_call(spec.limits));
         let mut gate = self.gate_of_now(&spec, &budget);
-        let most = self.longest(spec.limits);
-        let progress = spec.progress.clone().map(|sink| gate.gate.progress(sink));
-        let talk = Talk::of(&self.server, spec.answers, progress, &self.waits);
-        let clock = Clock::begin(most, &self.waits);
-        let outcome = match spec.within(&clock, self.open.front()).await {
+        let most = self.max_duration(spec.limits);
+        let progress = spec.progress.clone().map(|sink| gate.gate.filter_progress(sink));
+        let talk = CallTalk::for_call(&self.server, spec.answers, progress, &self.waits);
+        let clock = ServerCallClock::with_limit(most, &self.waits);
+        let outcome = match spec.run_within(&clock, self.open.wait_for_front()).await {
             Ok(mut front) => {
                 let doing = async {
-                    let called = self.called(&mut front, &gate.gate, accepted, arguments, &talk);
+                    let called =
+                        self.attempt_call(&mut front, &gate.gate, accepted, arguments, &talk);
                     let called = called.await;
-                    let Err(Failed::Fault(Fault::Unauthorized(challenge))) = called else {
+                    let Err(AttemptFailure::Fault(ExchangeFault::Unauthorized(challenge))) = called
+                    else {
                         return called;
                     };
-                    // The call was not made: once more, with another token.
-                    gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
-                    self.called(&mut front, &gate.gate, accepted, arguments, &talk).await
+                    // The server refused the token and did not execute the call: repeated with a new token.
+                    gate = self.renew_gate(&gate, &spec, &budget, &challenge).await?;
+                    self.attempt_call(&mut front, &gate.gate, accepted, arguments, &talk).await
                 };
-                let done = spec.within(&clock, Box::pin(doing)).await;
-                let outcome =
-                    done.and_then(|done| done.map_err(|failed| self.told(failed, &gate.gate)));
+                let done = spec.run_within(&clock, Box::pin(doing)).await;
+                let outcome = done
+                    .and_then(|done| done.map_err(|failed| self.to_call_error(failed, &gate.gate)));
                 if is_given_up(&outcome)
                     && let Some(open) = front.take()
                 {
@@ -158,34 +172,35 @@ impl Connection {
             }
             Err(early) => Err(early),
         };
-        receipt.ending = ending(&outcome);
-        let outcome = gate.gate.conclude(outcome, &mut receipt, asked.elapsed());
+        receipt.ending = call_ending(&outcome);
+        let outcome = gate.gate.finish_call(outcome, &mut receipt, asked.elapsed());
         CallResult { outcome, receipt }
     }
 
-    /// The tools that the server lists now.
+    /// Returns the tools that the server lists now.
     ///
     /// # Errors
     ///
-    /// When the server cannot be asked: the text is for the operator, with the server's words escaped.
-    pub async fn list(&self, spec: CallSpec<'_>) -> Result<Listing, String> {
+    /// When the server returns no list. The error is for the operator, and the server's text in it is escaped.
+    pub async fn list_tools(&self, spec: CallSpec<'_>) -> Result<ToolListing, String> {
         let facts = |receipt: &Receipt| {
             let first = receipt.denials.first().map(|denial| format!(" ({})", denial.facts));
             first.unwrap_or_default()
         };
-        self.list_tools(None, &spec, facts).await
+        self.list_in_session(None, &spec, facts).await
     }
 
-    /// The tools that the server's program lists now, if the digest matches.
+    /// Starts the program of a local MCP server and returns the tools that the program lists. A program with
+    /// another digest than `digest` is not started.
     ///
     /// # Errors
     ///
-    /// When the server cannot be asked: the text is for the operator, with the server's words escaped.
+    /// When the server returns no list. The error is for the operator, and the server's text in it is escaped.
     pub async fn list_of_program(
         &self,
         digest: &str,
         spec: &CallSpec<'_>,
-    ) -> Result<Listing, String> {
+    ) -> Result<ToolListing, String> {
         let Some(program) = self.server.program() else {
             return Err("it is no command".to_owned());
         };
@@ -194,26 +209,26 @@ impl Connection {
             let logged = receipt.logs.iter().map(|line| &line.message);
             denied.chain(logged).map(|facts| format!("\n  {facts}")).collect::<String>()
         };
-        self.list_tools(Some((program, digest)), spec, facts).await
+        self.list_in_session(Some((program, digest)), spec, facts).await
     }
 
-    /// Lists the tools in a session of their own. `facts`: what of the receipt stands behind a failure.
-    async fn list_tools(
+    /// Lists the tools in a separate session. `facts` chooses the part of the receipt that an error ends with.
+    async fn list_in_session(
         &self,
         program: Option<(&ServerProgram, &str)>,
         spec: &CallSpec<'_>,
         facts: impl FnOnce(&Receipt) -> String,
-    ) -> Result<Listing, String> {
-        let budget = spec.budget.child(Level::Call, Caps::unlimited());
+    ) -> Result<ToolListing, String> {
+        let budget = spec.budget.new_child(BudgetLevel::Call, BudgetCaps::unlimited());
         let mut gate = self.gate_of_now(spec, &budget);
-        let most = self.longest(spec.limits);
+        let most = self.max_duration(spec.limits);
         let listing = async {
             match self.list_once(&gate.gate, program).await {
-                Err(Fault::Unauthorized(challenge)) => {
-                    gate = self.renewed(&gate, spec, &budget, &challenge).await?;
+                Err(ExchangeFault::Unauthorized(challenge)) => {
+                    gate = self.renew_gate(&gate, spec, &budget, &challenge).await?;
                     Ok(self.list_once(&gate.gate, program).await?)
                 }
-                listing => Ok::<_, Failed>(listing?),
+                listing => Ok::<_, AttemptFailure>(listing?),
             }
         };
         let listing = tokio::select! {
@@ -221,78 +236,80 @@ impl Connection {
             () = spec.cancel.cancelled() => return Err("it was cancelled".to_owned()),
             listing = timeout(most, listing) => listing,
         };
-        let mut receipt = Receipt::empty("", "", "");
-        let _ = gate.gate.conclude(Ok(Output::default()), &mut receipt, Duration::ZERO);
+        let mut receipt = Receipt::for_call("", "", "");
+        let _ = gate.gate.finish_call(Ok(ToolOutput::default()), &mut receipt, Duration::ZERO);
         match listing {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(failed)) => Err(failed.why() + &facts(&receipt)),
+            Ok(Err(failed)) => Err(failed.operator_reason() + &facts(&receipt)),
             Err(_) => Err(format!("it does not answer within {} seconds", most.as_secs())),
         }
     }
 
     async fn list_once(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         program: Option<(&ServerProgram, &str)>,
-    ) -> Result<Listing, Fault> {
+    ) -> Result<ToolListing, ExchangeFault> {
         let mut transport = match program {
             Some((program, digest)) => self.start_program(gate, program, digest).await?,
-            None => self.opening().begin(gate).await?,
+            None => self.server_opening().negotiate_revision(gate).await?,
         };
-        let listing = self.opening().listed(gate, &mut transport).await;
-        transport.leave(gate).await;
+        let listing = self.server_opening().list_tools(gate, &mut transport).await;
+        transport.end_settled(gate).await;
         listing.map(|(listing, _)| listing)
     }
 
     /// Tells the server that the session is over, and ends a program with its descendants.
     pub async fn close(&self, spec: CallSpec<'_>) {
         // The call that holds the session ends it.
-        let Ok(mut front) = timeout(FAREWELL, self.open.front()).await else { return };
+        let Ok(mut front) = timeout(FAREWELL, self.open.wait_for_front()).await else { return };
         if let Some(open) = front.take() {
-            open.transport.close(&self.gate_of_now(&spec, spec.budget).gate).await;
+            open.transport.close_session(&self.gate_of_now(&spec, spec.budget).gate).await;
         }
     }
 
     /// INV-310: the gate lets through the server's own host, with its own secrets. The token is such a
     /// secret: joined to requests, and redacted from every reply.
-    pub(crate) fn gate(
+    pub(crate) fn open_gate(
         &self,
         spec: &CallSpec<'_>,
         budget: &Budget,
-        tokens: Option<&Tokens>,
-    ) -> Outgoing {
-        let (secrets, joined) = self.secrets(spec, tokens);
-        Outgoing::new(spec.sandbox, self.outgoing(spec, budget, &secrets, &joined))
+        tokens: Option<&ServerTokens>,
+    ) -> OutgoingGate {
+        let (secrets, joined) = self.joined_secrets(spec, tokens);
+        OutgoingGate::new(spec.sandbox, self.outgoing_spec(spec, budget, &secrets, &joined))
     }
 
-    fn gate_of_now(&self, spec: &CallSpec<'_>, budget: &Budget) -> Gated {
-        let tokens = self.server.held.now();
-        Gated { gate: self.gate(spec, budget, tokens.as_deref()), tokens }
+    fn gate_of_now(&self, spec: &CallSpec<'_>, budget: &Budget) -> AuthorizedGate {
+        let tokens = self.server.held.current_tokens();
+        AuthorizedGate { gate: self.open_gate(spec, budget, tokens.as_deref()), tokens }
     }
 
     /// Returns a gate of the same call with a new token in place of the refused one.
-    async fn renewed(
+    async fn renew_gate(
         &self,
-        before: &Gated,
+        before: &AuthorizedGate,
         spec: &CallSpec<'_>,
         budget: &Budget,
-        challenge: &Challenge,
-    ) -> Result<Gated, Failed> {
-        let asking = Asking { server: &self.server, gate: &before.gate, spec };
-        renew(&asking, before.tokens.as_ref(), challenge).await.map_err(Failed::NoToken)?;
-        let tokens = self.server.held.now();
-        let (secrets, joined) = self.secrets(spec, tokens.as_deref());
-        let outgoing = self.outgoing(spec, budget, &secrets, &joined);
-        Ok(Gated { gate: before.gate.beside(spec.sandbox, outgoing), tokens })
+        challenge: &TokenChallenge,
+    ) -> Result<AuthorizedGate, AttemptFailure> {
+        let asking = AuthRequester { server: &self.server, gate: &before.gate, spec };
+        renew_tokens(&asking, before.tokens.as_ref(), challenge)
+            .await
+            .map_err(AttemptFailure::NoToken)?;
+        let tokens = self.server.held.current_tokens();
+        let (secrets, joined) = self.joined_secrets(spec, tokens.as_deref());
+        let outgoing = self.outgoing_spec(spec, budget, &secrets, &joined);
+        Ok(AuthorizedGate { gate: before.gate.sibling_gate(spec.sandbox, outgoing), tokens })
     }
 
-    fn secrets(
+    fn joined_secrets(
         &self,
         spec: &CallSpec<'_>,
-        tokens: Option<&Tokens>,
+        tokens: Option<&ServerTokens>,
     ) -> (SecretStore, BTreeSet<SecretName>) {
         let (mut secrets, mut joined) = (spec.secrets.clone(), self.server.secrets.clone());
-        let token = tokens.map(|tokens| tokens.secret(&self.server.name, &self.server.host));
+        let token = tokens.map(|tokens| tokens.gate_secret(&self.server.name, &self.server.host));
         if let Some(Ok((name, secret))) = token {
             secrets.insert(name.clone(), secret);
             joined.insert(name);
@@ -300,7 +317,7 @@ impl Connection {
         (secrets, joined)
     }
 
-    fn outgoing<'a>(
+    fn outgoing_spec<'a>(
         &self,
         spec: &'a CallSpec<'_>,
         budget: &'a Budget,
@@ -312,29 +329,29 @@ impl Connection {
             Some(_) => Vec::new(),
             None => vec![self.server.host.clone()],
         };
-        let scope = HostScope::of(Source::Grants, hosts);
+        let scope = HostScope::from_rules(DecisionSource::Grants, hosts);
         OutgoingSpec { scope, secrets, joined, budget, limits: spec.limits }
     }
 
-    async fn called(
+    async fn attempt_call(
         &self,
-        open: &mut Option<Open>,
-        gate: &Outgoing,
+        open: &mut Option<LiveSession>,
+        gate: &OutgoingGate,
         tool: &ListedTool,
         arguments: &str,
-        talk: &Talk<'_>,
-    ) -> Result<Output, Failed> {
+        talk: &CallTalk<'_>,
+    ) -> Result<ToolOutput, AttemptFailure> {
         let called = self.called_in(open, gate, tool, arguments, talk).await;
         match called {
-            // The call was not made: once more, in a session of its own.
-            Err(Failed::Fault(Fault::SessionOver | Fault::EndedBefore)) => {
+            // The server did not execute the call: repeated in a new session.
+            Err(AttemptFailure::Fault(ExchangeFault::SessionOver | ExchangeFault::EndedBefore)) => {
                 *open = None;
                 self.called_in(open, gate, tool, arguments, talk).await
             }
-            Err(Failed::Fault(fault)) if !matches!(fault, Fault::Rpc(_)) => {
+            Err(AttemptFailure::Fault(fault)) if !matches!(fault, ExchangeFault::Rpc(_)) => {
                 // Whatever is wrong with it, the next call begins anew.
                 if let Some(open) = open.take() {
-                    open.transport.stop(true).await;
+                    open.transport.stop_session(true).await;
                 }
                 Err(fault.into())
             }
@@ -344,95 +361,99 @@ impl Connection {
 
     async fn called_in(
         &self,
-        open: &mut Option<Open>,
-        gate: &Outgoing,
+        open: &mut Option<LiveSession>,
+        gate: &OutgoingGate,
         tool: &ListedTool,
         arguments: &str,
-        talk: &Talk<'_>,
-    ) -> Result<Output, Failed> {
+        talk: &CallTalk<'_>,
+    ) -> Result<ToolOutput, AttemptFailure> {
         if let Some(stale) = open.take_if(|open| open.is_stale()) {
-            stale.transport.stop(false).await;
+            stale.transport.stop_session(false).await;
         }
         let session = match open {
             Some(session) => session,
-            None => open.insert(self.session(gate).await?),
+            None => open.insert(self.open_session(gate).await?),
         };
-        if let Some(how) = changed(&session.now, tool) {
-            return Err(Failed::Changed(how));
+        if let Some(how) = tool_change(&session.now, tool) {
+            return Err(AttemptFailure::Changed(how));
         }
         let arguments = tool.read_arguments(arguments);
-        let result = Box::pin(self.result(session, gate, tool, arguments, talk)).await?;
-        let answer = Answer::of(&self.server.name, &result);
+        let result = Box::pin(self.request_result(session, gate, tool, arguments, talk)).await?;
+        let answer = ToolAnswer::from_result(&self.server.name, &result);
         if answer.is_error {
             let message = answer.error_text();
-            return Err(Failed::Output(CallError::Tool { kind: ToolErrorKind::Failed, message }));
+            return Err(AttemptFailure::Output(CallError::Tool {
+                kind: ToolErrorKind::Failed,
+                message,
+            }));
         }
-        gate.accept(answer.parts).map_err(Failed::Output)
+        gate.accept_output(answer.parts).map_err(AttemptFailure::Output)
     }
 
     /// The result of a call, after as many rounds as the server needs (INV-331).
-    async fn result(
+    async fn request_result(
         &self,
-        session: &mut Open,
-        gate: &Outgoing,
+        session: &mut LiveSession,
+        gate: &OutgoingGate,
         tool: &ListedTool,
         arguments: Value,
-        talk: &Talk<'_>,
-    ) -> Result<Value, Fault> {
+        talk: &CallTalk<'_>,
+    ) -> Result<Value, ExchangeFault> {
         let revision = session.transport.revision();
         let mut headers = HeaderMap::new();
-        if revision == Revision::Stateless {
-            headers = parameters::headers(&tool.schema, &arguments);
+        if revision == ProtocolRevision::Stateless {
+            headers = parameters::argument_headers(&tool.schema, &arguments);
         }
         let call = json!({"name": tool.name, "arguments": arguments});
         let mut params = call.clone();
         for _ in 0..MAX_ROUNDS {
-            let id = session.transport.ids().next();
+            let id = session.transport.request_ids().next_id();
             params["_meta"] = json!({"progressToken": id});
-            let asked = self.opening().request(revision, id, "tools/call", params);
-            let mut aside = Aside::of_call(talk);
+            let asked = self.server_opening().build_request(revision, id, "tools/call", params);
+            let mut aside = ExchangeContext::for_call(talk);
             aside.headers.clone_from(&headers);
-            let result = Box::pin(session.transport.ask(gate, id, &asked, &mut aside)).await;
+            let result =
+                Box::pin(session.transport.send_request(gate, id, &asked, &mut aside)).await;
             session.stale |= aside.tools_changed;
             let result = result?;
-            if revision == Revision::Sessions {
+            if revision == ProtocolRevision::Sessions {
                 return Ok(result);
             }
-            let Some(wanted) = Wanted::of(&result)? else { return Ok(result) };
+            let Some(wanted) = RequiredInput::from_result(&result)? else { return Ok(result) };
             let mut answers = Map::new();
-            for Demand { key, method, params } in &wanted.requests {
+            for InputDemand { key, method, params } in &wanted.requests {
                 let answer = Box::pin(talk.in_round(gate, method, params)).await?;
                 answers.insert(key.clone(), answer);
             }
-            params = wanted.answered(&call, answers);
+            params = wanted.next_parameters(&call, answers);
         }
-        Err(Fault::Broken("it asks for more again and again"))
+        Err(ExchangeFault::Broken("it asks for more again and again"))
     }
 
     /// A session, with the tools that the server lists.
-    async fn session(&self, gate: &Outgoing) -> Result<Open, Fault> {
-        let opening = self.opening();
+    async fn open_session(&self, gate: &OutgoingGate) -> Result<LiveSession, ExchangeFault> {
+        let opening = self.server_opening();
         let revision = self.server.pinned.unwrap_or(self.server.revision);
         let mut transport = match (self.server.program(), revision) {
             (Some(program), _) => {
-                let digest = program.accepted_digest().ok_or(Fault::OtherProgram)?;
+                let digest = program.accepted_digest().ok_or(ExchangeFault::OtherProgram)?;
                 self.start_program(gate, program, digest).await?
             }
-            (None, Revision::Sessions) => {
-                opening.initialize(gate, opening.http_transport(revision)).await?
+            (None, ProtocolRevision::Sessions) => {
+                opening.initialize_session(gate, opening.http_transport(revision)).await?
             }
             // Every answer of a stateless server repeats the facts of `server/discover`.
-            (None, Revision::Stateless) => opening.http_transport(revision),
+            (None, ProtocolRevision::Stateless) => opening.http_transport(revision),
         };
-        let (listing, until) = opening.listed(gate, &mut transport).await?;
-        Ok(Open { transport, now: listing.digests(), stale: false, until })
+        let (listing, until) = opening.list_tools(gate, &mut transport).await?;
+        Ok(LiveSession { transport, now: listing.tool_digests(), stale: false, until })
     }
 
     /// Returns the text that a model may see, and logs the rest, which may name files of this machine.
-    fn told(&self, failed: Failed, gate: &Outgoing) -> CallError {
+    fn to_call_error(&self, failed: AttemptFailure, gate: &OutgoingGate) -> CallError {
         let name = &self.server.name;
         let refused = |facts: String| {
-            gate.deny(DenyCode::ToolNotAllowed, "call", facts);
+            gate.record_denial(DenyCode::ToolNotAllowed, "call", facts);
             CallError::Refused(DenyCode::ToolNotAllowed)
         };
         let no_result = |kind: ToolErrorKind, why: &str| {
@@ -443,41 +464,42 @@ impl Connection {
             refused(format!("the MCP server `{name}`: {how}: see `belljar mcp review {name}`"))
         };
         match failed {
-            Failed::Output(error) => error,
-            Failed::Changed(how) if self.server.program().is_some() => {
+            AttemptFailure::Output(error) => error,
+            AttemptFailure::Changed(how) if self.server.program().is_some() => {
                 refuse_program(&format!("the tool {how}"))
             }
-            Failed::Changed(how) => refused(format!(
+            AttemptFailure::Changed(how) => refused(format!(
                 "the tool {how} by the MCP server `{name}`: `belljar mcp review {name}` shows the \
                  difference"
             )),
-            Failed::NoToken(why) => {
+            AttemptFailure::NoToken(why) => {
                 let facts = format!("the MCP server `{name}` wants a token: {why}");
-                gate.deny(DenyCode::RequestNotAllowed, "a token", facts);
+                gate.record_denial(DenyCode::RequestNotAllowed, "a token", facts);
                 no_result(ToolErrorKind::Denied, "it wants a token")
             }
-            Failed::Fault(fault @ (Fault::OtherProgram | Fault::NoSandbox)) => {
-                refuse_program(&fault.to_string())
-            }
-            Failed::Fault(Fault::NotStarted(why)) => {
-                gate.log("error", &why);
+            AttemptFailure::Fault(
+                fault @ (ExchangeFault::OtherProgram | ExchangeFault::NoSandbox),
+            ) => refuse_program(&fault.to_string()),
+            AttemptFailure::Fault(ExchangeFault::NotStarted(why)) => {
+                gate.log_line("error", &why);
                 no_result(ToolErrorKind::Failed, "it cannot be started")
             }
-            Failed::Fault(Fault::Rpc(error)) => {
+            AttemptFailure::Fault(ExchangeFault::Rpc(error)) => {
                 let kind = match error.code {
                     INVALID_PARAMS => ToolErrorKind::InvalidArguments,
                     _ => ToolErrorKind::Failed,
                 };
-                let message = cut(format!("{}\n{}", frame(name), shown(&error.message)));
+                let message =
+                    cut_error(format!("{}\n{}", frame_line(name), escape_text(&error.message)));
                 CallError::Tool { kind, message }
             }
-            Failed::Fault(fault) => no_result(ToolErrorKind::Failed, &fault.to_string()),
+            AttemptFailure::Fault(fault) => no_result(ToolErrorKind::Failed, &fault.to_string()),
         }
     }
 
-    pub(crate) fn opening(&self) -> Opening<'_> {
+    pub(crate) fn server_opening(&self) -> ServerOpening<'_> {
         let server = &self.server;
-        Opening {
+        ServerOpening {
             name: &server.name,
             url: &server.url,
             pinned: server.pinned,

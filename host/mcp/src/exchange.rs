@@ -3,24 +3,24 @@
 
 use std::sync::Arc;
 
-use belljar_policy::{DenyCode, Shown};
+use belljar_policy::{DenyCode, ShownText};
 use belljar_received::sse::EventTooLong;
-use belljar_received::whole::unsigned;
-use belljar_sandbox::{HttpReply, Outgoing, OutgoingError, Progress};
+use belljar_received::whole::to_unsigned;
+use belljar_sandbox::{HttpReply, OutgoingError, OutgoingGate, ProgressReport};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::challenge::Challenge;
-use crate::demands::Talk;
+use crate::challenge::TokenChallenge;
+use crate::demands::CallTalk;
 use crate::limits::{
     FAREWELL, MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN,
 };
-use crate::message::{Ids, Message, RpcError, is_of_protocol, reply};
-use crate::revision::Revision;
-use crate::sse::Events;
+use crate::message::{RequestIds, RpcError, RpcMessage, format_reply, is_of_protocol};
+use crate::revision::ProtocolRevision;
+use crate::sse::EventReader;
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -39,19 +39,19 @@ const MAX_STRAYS: usize = 20;
 
 /// The URL of requests, and the session.
 #[derive(Debug, Clone)]
-pub(crate) struct Address {
+pub(crate) struct SessionAddress {
     pub(crate) url: Uri,
     pub(crate) session: Option<HeaderValue>,
     /// The agreed revision's name, for example `2025-06-18`.
     pub(crate) version: Option<HeaderValue>,
     /// The protocol revision of the server.
-    pub(crate) revision: Revision,
-    pub(crate) ids: Arc<Ids>,
+    pub(crate) revision: ProtocolRevision,
+    pub(crate) ids: Arc<RequestIds>,
 }
 
 /// The reason of a request without an answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum ExchangeFault {
     /// The server cannot be reached, or the gate refuses the request.
     #[error("it cannot be reached: {0}")]
     Unreached(#[from] OutgoingError),
@@ -63,7 +63,7 @@ pub(crate) enum Fault {
     Redirect,
     /// The server wants a token, or a token with more rights.
     #[error("it wants to be asked with a token")]
-    Unauthorized(Challenge),
+    Unauthorized(TokenChallenge),
     /// The session is over.
     #[error("it has ended the session")]
     SessionOver,
@@ -71,7 +71,7 @@ pub(crate) enum Fault {
     #[error("{0}")]
     Broken(&'static str),
     /// The server answers with an error.
-    #[error("it answers with error {}: {}", .0.code, Shown::clipped(&.0.message, MAX_SHOWN))]
+    #[error("it answers with error {}: {}", .0.code, ShownText::clip_line(&.0.message, MAX_SHOWN))]
     Rpc(RpcError),
     /// Nothing here can confine a program.
     #[error(
@@ -92,7 +92,7 @@ pub(crate) enum Fault {
     Ended,
 }
 
-impl From<EventTooLong> for Fault {
+impl From<EventTooLong> for ExchangeFault {
     fn from(_: EventTooLong) -> Self {
         Self::Broken("a message is too long")
     }
@@ -100,11 +100,11 @@ impl From<EventTooLong> for Fault {
 
 /// Data that goes with a request, and messages of the server beside its answer.
 #[derive(Default)]
-pub(crate) struct Aside<'a> {
+pub(crate) struct ExchangeContext<'a> {
     /// Headers of the request.
     pub(crate) headers: HeaderMap,
     /// The call of the request, with its respondent.
-    talk: Option<&'a Talk<'a>>,
+    talk: Option<&'a CallTalk<'a>>,
     /// True after the server has announced that its tools changed.
     pub(crate) tools_changed: bool,
     /// The session named by the server.
@@ -114,42 +114,42 @@ pub(crate) struct Aside<'a> {
     strays: usize,
 }
 
-impl<'a> Aside<'a> {
+impl<'a> ExchangeContext<'a> {
     /// The data for a request within a call.
-    pub(crate) fn of_call(talk: &'a Talk<'a>) -> Self {
+    pub(crate) fn for_call(talk: &'a CallTalk<'a>) -> Self {
         Self { talk: Some(talk), ..Self::default() }
     }
 
     /// Answers a request of the server. INV-314, INV-360: too many such requests end the call, and outside of
     /// a call every request is refused.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_request(
         &mut self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         id: &Value,
         method: &str,
         params: &Value,
-    ) -> Result<Value, Fault> {
+    ) -> Result<Value, ExchangeFault> {
         self.asked += 1;
         if self.asked > MAX_ASKED {
-            return Err(Fault::Broken("it asks for too much"));
+            return Err(ExchangeFault::Broken("it asks for too much"));
         }
         if let Some(talk) = self.talk {
             // Boxed, because the stack is deep here, and a question to a model or a person needs much of it.
-            return Ok(Box::pin(talk.reply(gate, id, method, params)).await);
+            return Ok(Box::pin(talk.reply_to_request(gate, id, method, params)).await);
         }
         if method != "ping" {
-            let shown = Shown::clipped(method, 80);
+            let shown = ShownText::clip_line(method, 80);
             let facts = format!("it asks for `{shown}` outside of a call, which is refused");
-            gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+            gate.record_denial(DenyCode::RequestNotAllowed, "request of a server", facts);
         }
-        Ok(reply(id, method))
+        Ok(format_reply(id, method))
     }
 
     /// Counts a message. Too many messages end the call.
-    pub(crate) fn count(&mut self) -> Result<(), Fault> {
+    pub(crate) fn count_message(&mut self) -> Result<(), ExchangeFault> {
         self.messages += 1;
         match self.messages > MAX_MESSAGES {
-            true => Err(Fault::Broken("it sends too many messages")),
+            true => Err(ExchangeFault::Broken("it sends too many messages")),
             false => Ok(()),
         }
     }
@@ -157,18 +157,18 @@ impl<'a> Aside<'a> {
 
 /// Sends the request with this id, and returns the answer. In a call, a server with a session may also send
 /// requests on a stream of its own.
-pub(crate) async fn ask(
-    gate: &Outgoing,
-    to: &Address,
+pub(crate) async fn send_request(
+    gate: &OutgoingGate,
+    to: &SessionAddress,
     id: u64,
     request: &Value,
-    aside: &mut Aside<'_>,
-) -> Result<Value, Fault> {
-    let is_session = to.revision == Revision::Sessions;
+    aside: &mut ExchangeContext<'_>,
+) -> Result<Value, ExchangeFault> {
+    let is_session = to.revision == ProtocolRevision::Sessions;
     let talk = aside.talk.filter(|talk| is_session && talk.grants_something());
     let mut answer = Box::pin(request_answer(gate, to, id, request, aside));
     let Some(talk) = talk else { return answer.await };
-    let Some(stream) = overhear(gate, to).await else { return answer.await };
+    let Some(stream) = open_stream(gate, to).await else { return answer.await };
     tokio::select! {
         answer = &mut answer => answer,
         ended = Box::pin(answer_beside(gate, to, stream, talk)) => {
@@ -179,75 +179,89 @@ pub(crate) async fn ask(
 }
 
 async fn request_answer(
-    gate: &Outgoing,
-    to: &Address,
+    gate: &OutgoingGate,
+    to: &SessionAddress,
     id: u64,
     request: &Value,
-    aside: &mut Aside<'_>,
-) -> Result<Value, Fault> {
-    let mut got = post(gate, to, request, std::mem::take(&mut aside.headers)).await?;
+    aside: &mut ExchangeContext<'_>,
+) -> Result<Value, ExchangeFault> {
+    let mut got = post_message(gate, to, request, std::mem::take(&mut aside.headers)).await?;
     if let Some(session) = got.headers.get(SESSION) {
         let fits = session.len() <= MAX_SESSION && session.to_str().is_ok();
         aside.session = Some(session.clone()).filter(|_| fits);
     }
-    match kind(&got).as_str() {
+    match reply_media_type(&got).as_str() {
         "application/json" => {
-            let messages = Message::read_all(&whole(&mut got).await?).map_err(Fault::Broken)?;
+            let messages =
+                RpcMessage::read_all(&read_body(&mut got).await?).map_err(ExchangeFault::Broken)?;
             answer_among(messages, id)
         }
-        EVENTS => streamed(gate, to, id, got, aside).await,
-        _ => Err(Fault::Broken("it answers with neither JSON nor events")),
+        EVENTS => read_stream(gate, to, id, got, aside).await,
+        _ => Err(ExchangeFault::Broken("it answers with neither JSON nor events")),
     }
 }
 
 /// Finds the answer to the request with this id among the messages of one text.
-fn answer_among(messages: Vec<Message>, id: u64) -> Result<Value, Fault> {
+fn answer_among(messages: Vec<RpcMessage>, id: u64) -> Result<Value, ExchangeFault> {
     let mut fault = "it does not answer";
     for message in messages {
         match message {
-            Message::Answer(Some(own), answer) if own == id => return answer.map_err(Fault::Rpc),
-            Message::Answer(..) => fault = "it answers another request",
-            Message::Asked { .. } | Message::Told { .. } => {}
+            RpcMessage::Answer(Some(own), answer) if own == id => {
+                return answer.map_err(ExchangeFault::Rpc);
+            }
+            RpcMessage::Answer(..) => fault = "it answers another request",
+            RpcMessage::Asked { .. } | RpcMessage::Told { .. } => {}
         }
     }
-    Err(Fault::Broken(fault))
+    Err(ExchangeFault::Broken(fault))
 }
 
 /// Sends a message without an answer.
-pub(crate) async fn tell(gate: &Outgoing, to: &Address, message: &Value) -> Result<(), Fault> {
-    post(gate, to, message, HeaderMap::new()).await.map(drop)
+pub(crate) async fn send_notification(
+    gate: &OutgoingGate,
+    to: &SessionAddress,
+    message: &Value,
+) -> Result<(), ExchangeFault> {
+    post_message(gate, to, message, HeaderMap::new()).await.map(drop)
 }
 
 /// Ends the session. A server need not know the method.
-pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
-    let request = headed(to, Method::DELETE, Bytes::new())?;
-    gate.send(request).await.map(drop).map_err(Fault::Unreached)
+pub(crate) async fn end_session(
+    gate: &OutgoingGate,
+    to: &SessionAddress,
+) -> Result<(), ExchangeFault> {
+    let request = build_request(to, Method::DELETE, Bytes::new())?;
+    gate.send_request(request).await.map(drop).map_err(ExchangeFault::Unreached)
 }
 
 /// Opens the stream for messages that belong to no answer. A server with a session may lack such a stream,
 /// and the wait for one is short.
-async fn overhear(gate: &Outgoing, to: &Address) -> Option<HttpReply> {
-    let got = timeout(FAREWELL, gate.send(listening(to, None).ok()?)).await.ok()?.ok()?;
-    (got.status == StatusCode::OK && kind(&got) == EVENTS).then_some(got)
+async fn open_stream(gate: &OutgoingGate, to: &SessionAddress) -> Option<HttpReply> {
+    let got =
+        timeout(FAREWELL, gate.send_request(stream_request(to, None).ok()?)).await.ok()?.ok()?;
+    (got.status == StatusCode::OK && reply_media_type(&got) == EVENTS).then_some(got)
 }
 
 /// Answers what the server asks for there, until the stream ends.
 async fn answer_beside(
-    gate: &Outgoing,
-    to: &Address,
+    gate: &OutgoingGate,
+    to: &SessionAddress,
     mut got: HttpReply,
-    talk: &Talk<'_>,
-) -> Result<(), Fault> {
-    let (mut events, mut aside) = (Events::default(), Aside::of_call(talk));
+    talk: &CallTalk<'_>,
+) -> Result<(), ExchangeFault> {
+    let (mut events, mut aside) = (EventReader::default(), ExchangeContext::for_call(talk));
     match until_its_end(gate, to, NO_ID, &mut got, &mut events, &mut aside).await {
-        Ok(_) | Err(Fault::Unreached(_)) => Ok(()),
+        Ok(_) | Err(ExchangeFault::Unreached(_)) => Ok(()),
         Err(fault) => Err(fault),
     }
 }
 
 /// A request for a stream; `last` = the stream continues after this event.
-fn listening(to: &Address, last: Option<HeaderValue>) -> Result<Request<Bytes>, Fault> {
-    let mut request = headed(to, Method::GET, Bytes::new())?;
+fn stream_request(
+    to: &SessionAddress,
+    last: Option<HeaderValue>,
+) -> Result<Request<Bytes>, ExchangeFault> {
+    let mut request = build_request(to, Method::GET, Bytes::new())?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
     if let Some(last) = last {
         request.headers_mut().insert(LAST_EVENT, last);
@@ -255,50 +269,59 @@ fn listening(to: &Address, last: Option<HeaderValue>) -> Result<Request<Bytes>, 
     Ok(request)
 }
 
-async fn post(
-    gate: &Outgoing,
-    to: &Address,
+async fn post_message(
+    gate: &OutgoingGate,
+    to: &SessionAddress,
     message: &Value,
     headers: HeaderMap,
-) -> Result<HttpReply, Fault> {
-    let mut request = headed(to, Method::POST, message.to_string().into())?;
+) -> Result<HttpReply, ExchangeFault> {
+    let mut request = build_request(to, Method::POST, message.to_string().into())?;
     request.headers_mut().extend(headers);
-    if to.revision == Revision::Stateless {
+    if to.revision == ProtocolRevision::Stateless {
         let about = [(METHOD, message.get("method")), (NAME, message.pointer("/params/name"))];
         for (header, text) in about {
             if let Some(text) = text.and_then(Value::as_str) {
                 let value = HeaderValue::from_str(text);
-                let value =
-                    value.map_err(|_| Fault::Broken("its tool has no name for a header"))?;
+                let value = value
+                    .map_err(|_| ExchangeFault::Broken("its tool has no name for a header"))?;
                 request.headers_mut().insert(header, value);
             }
         }
     }
-    let mut got = gate.send(request).await?;
+    let mut got = gate.send_request(request).await?;
     match got.status {
         status if status.is_success() => Ok(got),
         status if status.is_redirection() => {
             let facts =
                 format!("`{}` answers with status {status}: no redirect is followed", to.url);
-            gate.deny(DenyCode::HostNotAllowed, "redirect", facts);
-            Err(Fault::Redirect)
+            gate.record_denial(DenyCode::HostNotAllowed, "redirect", facts);
+            Err(ExchangeFault::Redirect)
         }
-        StatusCode::NOT_FOUND if to.session.is_some() => Err(Fault::SessionOver),
-        StatusCode::UNAUTHORIZED => Err(Fault::Unauthorized(Challenge::of(&got.headers))),
-        StatusCode::FORBIDDEN if Challenge::of(&got.headers).insufficient => {
-            Err(Fault::Unauthorized(Challenge::of(&got.headers)))
+        StatusCode::NOT_FOUND if to.session.is_some() => Err(ExchangeFault::SessionOver),
+        StatusCode::UNAUTHORIZED => {
+            Err(ExchangeFault::Unauthorized(TokenChallenge::from_headers(&got.headers)))
         }
-        status if to.revision == Revision::Stateless && kind(&got) == "application/json" => {
-            match Message::read(&whole(&mut got).await?) {
-                Ok(Message::Answer(_, Err(error))) => Err(Fault::Rpc(error)),
-                Ok(_) | Err(_) => Err(Fault::Status(status)),
+        StatusCode::FORBIDDEN if TokenChallenge::from_headers(&got.headers).insufficient => {
+            Err(ExchangeFault::Unauthorized(TokenChallenge::from_headers(&got.headers)))
+        }
+        status
+            if to.revision == ProtocolRevision::Stateless
+                && reply_media_type(&got) == "application/json" =>
+        {
+            match RpcMessage::from_bytes(&read_body(&mut got).await?) {
+                Ok(RpcMessage::Answer(_, Err(error))) => Err(ExchangeFault::Rpc(error)),
+                Ok(_) | Err(_) => Err(ExchangeFault::Status(status)),
             }
         }
-        status => Err(Fault::Status(status)),
+        status => Err(ExchangeFault::Status(status)),
     }
 }
 
-fn headed(to: &Address, method: Method, body: Bytes) -> Result<Request<Bytes>, Fault> {
+fn build_request(
+    to: &SessionAddress,
+    method: Method,
+    body: Bytes,
+) -> Result<Request<Bytes>, ExchangeFault> {
     let mut request = Request::builder().method(method).uri(to.url.clone());
     if let Some(headers) = request.headers_mut() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -311,19 +334,19 @@ fn headed(to: &Address, method: Method, body: Bytes) -> Result<Request<Bytes>, F
             }
         }
     }
-    request.body(body).map_err(|_| Fault::Broken("its address is none"))
+    request.body(body).map_err(|_| ExchangeFault::Broken("its address is none"))
 }
 
-async fn whole(got: &mut HttpReply) -> Result<Vec<u8>, Fault> {
+async fn read_body(got: &mut HttpReply) -> Result<Vec<u8>, ExchangeFault> {
     at_most(got, MAX_MESSAGE).await
 }
 
 /// The body of a reply, at most `most` bytes.
-pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>, Fault> {
+pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>, ExchangeFault> {
     let mut bytes = Vec::new();
-    while let Some(piece) = got.chunk().await? {
+    while let Some(piece) = got.next_chunk().await? {
         if bytes.len().saturating_add(piece.len()) > most {
-            return Err(Fault::Broken("a message is too long"));
+            return Err(ExchangeFault::Broken("a message is too long"));
         }
         bytes.extend_from_slice(&piece);
     }
@@ -331,68 +354,72 @@ pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>,
 }
 
 /// The media type of a reply.
-pub(crate) fn kind(got: &HttpReply) -> String {
+pub(crate) fn reply_media_type(got: &HttpReply) -> String {
     let kind = got.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }
 
-/// Reads events until the answer arrives. A stream that ends early, but has named a point to resume from, is
-/// asked for the rest.
-async fn streamed(
-    gate: &Outgoing,
-    to: &Address,
+/// Reads events until the answer arrives. If the stream ends earlier, a new request asks for the events after
+/// the last event with an id; without such an event, the early end is the error.
+async fn read_stream(
+    gate: &OutgoingGate,
+    to: &SessionAddress,
     id: u64,
     mut got: HttpReply,
-    aside: &mut Aside<'_>,
-) -> Result<Value, Fault> {
-    let mut events = Events::default();
+    aside: &mut ExchangeContext<'_>,
+) -> Result<Value, ExchangeFault> {
+    let mut events = EventReader::default();
     for _ in 0..=MAX_RESUMED {
         let ended = until_its_end(gate, to, id, &mut got, &mut events, aside).await;
         let ended = match ended {
-            Ok(Some(answer)) => return answer.map_err(Fault::Rpc),
-            Ok(None) => Fault::Broken("it ends without an answer"),
-            Err(fault @ Fault::Unreached(_)) => fault,
+            Ok(Some(answer)) => return answer.map_err(ExchangeFault::Rpc),
+            Ok(None) => ExchangeFault::Broken("it ends without an answer"),
+            Err(fault @ ExchangeFault::Unreached(_)) => fault,
             Err(fault) => return Err(fault),
         };
-        let resumed = events.resumed_from().filter(|_| to.revision == Revision::Sessions);
+        let resumed = events.resumed_from().filter(|_| to.revision == ProtocolRevision::Sessions);
         let Some((last, wait)) = resumed else { return Err(ended) };
         sleep(wait).await;
-        got = gate.send(listening(to, Some(last))?).await?;
-        if got.status != StatusCode::OK || kind(&got) != EVENTS {
+        got = gate.send_request(stream_request(to, Some(last))?).await?;
+        if got.status != StatusCode::OK || reply_media_type(&got) != EVENTS {
             return Err(ended);
         }
         events.begin_anew();
     }
-    Err(Fault::Broken("its stream ends again and again"))
+    Err(ExchangeFault::Broken("its stream ends again and again"))
 }
 
 /// Reads a stream to its end, or to the answer. An answer to another request is passed over.
 async fn until_its_end(
-    gate: &Outgoing,
-    to: &Address,
+    gate: &OutgoingGate,
+    to: &SessionAddress,
     id: u64,
     got: &mut HttpReply,
-    events: &mut Events,
-    aside: &mut Aside<'_>,
-) -> Result<Option<Result<Value, RpcError>>, Fault> {
-    while let Some(piece) = got.chunk().await? {
+    events: &mut EventReader,
+    aside: &mut ExchangeContext<'_>,
+) -> Result<Option<Result<Value, RpcError>>, ExchangeFault> {
+    while let Some(piece) = got.next_chunk().await? {
         let mut piece = &piece[..];
         while let Some(data) = events.next_data(&mut piece)? {
             for message in read_event(gate, &data, aside)? {
-                aside.count()?;
+                aside.count_message()?;
                 match message {
-                    Message::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
-                    Message::Answer(..) => {}
+                    RpcMessage::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
+                    RpcMessage::Answer(..) => {}
                     // Without a session it has no way to be answered.
-                    Message::Asked { .. } if to.revision == Revision::Stateless => {
-                        return Err(Fault::Broken("it asks for something within its answer"));
+                    RpcMessage::Asked { .. } if to.revision == ProtocolRevision::Stateless => {
+                        return Err(ExchangeFault::Broken(
+                            "it asks for something within its answer",
+                        ));
                     }
-                    Message::Asked { id, method, params } => {
-                        let answer = aside.answer(gate, &id, &method, &params).await?;
-                        tell(gate, to, &answer).await?;
+                    RpcMessage::Asked { id, method, params } => {
+                        let answer = aside.answer_request(gate, &id, &method, &params).await?;
+                        send_notification(gate, to, &answer).await?;
                     }
-                    Message::Told { method, params } => told(&method, &params, id, aside),
+                    RpcMessage::Told { method, params } => {
+                        handle_message(&method, &params, id, aside)
+                    }
                 }
             }
         }
@@ -402,17 +429,21 @@ async fn until_its_end(
 
 /// Parses the messages of an event. An event that is no message, for example `ping` or `[DONE]`, is logged
 /// and skipped.
-fn read_event(gate: &Outgoing, data: &[u8], aside: &mut Aside<'_>) -> Result<Vec<Message>, Fault> {
-    match Message::read_all(data) {
+fn read_event(
+    gate: &OutgoingGate,
+    data: &[u8],
+    aside: &mut ExchangeContext<'_>,
+) -> Result<Vec<RpcMessage>, ExchangeFault> {
+    match RpcMessage::read_all(data) {
         Ok(messages) => Ok(messages),
-        Err(why) if is_of_protocol(data) => Err(Fault::Broken(why)),
+        Err(why) if is_of_protocol(data) => Err(ExchangeFault::Broken(why)),
         Err(_) => {
-            aside.count()?;
+            aside.count_message()?;
             if aside.strays < MAX_STRAYS {
                 aside.strays += 1;
                 let wrote = String::from_utf8_lossy(data);
-                let wrote = Shown::clipped(&wrote, MAX_SHOWN);
-                gate.log("stream", &format!("not a message, so it is passed over: `{wrote}`"));
+                let wrote = ShownText::clip_line(&wrote, MAX_SHOWN);
+                gate.log_line("stream", &format!("not a message, so it is passed over: `{wrote}`"));
             }
             Ok(Vec::new())
         }
@@ -421,16 +452,23 @@ fn read_event(gate: &Outgoing, data: &[u8], aside: &mut Aside<'_>) -> Result<Vec
 
 /// Handles a notification that arrives before the answer to the request with this id: a changed list of
 /// tools, or a progress report.
-pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
+pub(crate) fn handle_message(
+    method: &str,
+    params: &Value,
+    id: u64,
+    aside: &mut ExchangeContext<'_>,
+) {
     match method {
         "notifications/tools/list_changed" => aside.tools_changed = true,
-        "notifications/progress" if params.get("progressToken").and_then(unsigned) == Some(id) => {
+        "notifications/progress"
+            if params.get("progressToken").and_then(to_unsigned) == Some(id) =>
+        {
             let number = |name: &str| params.get(name).and_then(Value::as_f64).map(|n| n as u64);
             let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
             if let Some(progress) = aside.talk.and_then(|talk| talk.progress.as_ref()) {
-                let message = Shown::clipped(message, MAX_SHOWN).to_string();
+                let message = ShownText::clip_line(message, MAX_SHOWN).to_string();
                 let done = number("progress").unwrap_or_default();
-                progress(Progress { done, total: number("total"), message });
+                progress(ProgressReport { done, total: number("total"), message });
             }
         }
         _ => {}

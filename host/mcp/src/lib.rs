@@ -1,8 +1,8 @@
 //! Tools of MCP servers: the operator's accepted list, and calls.
 //!
 //! ```text
-//! Server::list ──> Listing ──(a person looks at it)──> Accepted, a file in the home
-//! Accepted ──> the tools that agents are granted ──> Connection::call ──> CallResult
+//! Connection::list_tools ──> ToolListing ──(a person looks at it)──> AcceptedTools, a file in the home
+//! AcceptedTools ──> the tools that agents are granted ──> Connection::call_tool ──> CallResult
 //! ```
 //!
 //! A server is a stranger: reached through the network gate, or a program that the broker started behind a
@@ -38,12 +38,15 @@ mod sse;
 mod transport;
 mod wants;
 
-pub use accepted::{Accepted, AcceptedError};
-pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens, signing_keys};
+pub use accepted::{AcceptedError, AcceptedTools};
+pub use auth::{AuthError, KeepTokens, LoginAsk, PendingLogin, ServerTokens, signing_keys};
 pub use call::CallSpec;
 pub use connection::Connection;
-pub use demands::{Answers, Granted, Heard, Sample, Sampled, SamplingGrant, ServerQuestion};
-pub use listing::{Difference, LeftOut, ListedTool, Listing};
+pub use demands::{
+    QuestionAnswer, SampleRequest, SampledText, SamplingGrant, ServerGrants, ServerQuestion,
+    ServerResponder,
+};
+pub use listing::{LeftOut, ListedTool, ListingDifference, ToolListing};
 pub use program::ServerProgram;
-pub use revision::Revision;
+pub use revision::ProtocolRevision;
 pub use server::{LoginSetting, Server, ServerError};

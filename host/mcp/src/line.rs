@@ -8,36 +8,36 @@ use tokio::sync::{Mutex, MutexGuard};
 
 /// A session, and the calls waiting in the order asked.
 #[derive(Debug)]
-pub(crate) struct Line<T>(Mutex<Option<T>>);
+pub(crate) struct SessionQueue<T>(Mutex<Option<T>>);
 
 /// The front of the line.
 #[derive(Debug)]
-pub(crate) struct Front<'a, T> {
+pub(crate) struct QueueFront<'a, T> {
     session: MutexGuard<'a, Option<T>>,
     settled: bool,
 }
 
-impl<T> Line<T> {
+impl<T> SessionQueue<T> {
     /// Waits until the calls before have ended.
-    pub(crate) async fn front(&self) -> Front<'_, T> {
-        Front { session: self.0.lock().await, settled: false }
+    pub(crate) async fn wait_for_front(&self) -> QueueFront<'_, T> {
+        QueueFront { session: self.0.lock().await, settled: false }
     }
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for SessionQueue<T> {
     fn default() -> Self {
         Self(Mutex::new(None))
     }
 }
 
-impl<T> Front<'_, T> {
+impl<T> QueueFront<'_, T> {
     /// Leaves the session, if any, to the next call.
     pub(crate) fn settle(mut self) {
         self.settled = true;
     }
 }
 
-impl<T> Deref for Front<'_, T> {
+impl<T> Deref for QueueFront<'_, T> {
     type Target = Option<T>;
 
     fn deref(&self) -> &Option<T> {
@@ -45,13 +45,13 @@ impl<T> Deref for Front<'_, T> {
     }
 }
 
-impl<T> DerefMut for Front<'_, T> {
+impl<T> DerefMut for QueueFront<'_, T> {
     fn deref_mut(&mut self) -> &mut Option<T> {
         &mut self.session
     }
 }
 
-impl<T> Drop for Front<'_, T> {
+impl<T> Drop for QueueFront<'_, T> {
     fn drop(&mut self) {
         if !self.settled {
             *self.session = None;
@@ -67,20 +67,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_is_dropped_leaves_its_session_to_nobody_who_waits() {
-        let line = Arc::<Line<u32>>::default();
-        let mut first = line.front().await;
+        let line = Arc::<SessionQueue<u32>>::default();
+        let mut first = line.wait_for_front().await;
         *first = Some(7);
         first.settle();
         let (begun, own) = (Arc::<Notify>::default(), Arc::clone(&line));
         let begins = Arc::clone(&begun);
         let call = tokio::spawn(async move {
-            let front = own.front().await;
+            let front = own.wait_for_front().await;
             assert_eq!(*front, Some(7));
             begins.notify_one();
             std::future::pending::<()>().await;
         });
         begun.notified().await;
-        let mut next = Box::pin(line.front());
+        let mut next = Box::pin(line.wait_for_front());
         // It waits in line before the other one is gone.
         assert!(is_waiting(&mut next).await);
         call.abort();

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use belljar_policy::{Shown, ToolName};
+use belljar_policy::{ShownText, ToolName};
 use belljar_sandbox::{DescribeLimits, Digest, check_words};
 use belljar_work::{StopSignal, WorkKind, WorkStopped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::exchange::Fault;
+use crate::exchange::ExchangeFault;
 use crate::limits::MAX_TOOLS;
 use crate::pages::ToolPages;
 use crate::parameters;
-use crate::revision::Revision;
+use crate::revision::ProtocolRevision;
 
 /// The work of checking a server's list.
 const CHECKING: WorkKind =
@@ -42,7 +42,7 @@ impl ListedTool {
     /// The arguments of a call in the form for this tool: with integers where the schema asks for integers
     /// (INV-500). Invalid JSON becomes `null`.
     pub(crate) fn read_arguments(&self, arguments: &str) -> Value {
-        let arguments = belljar_received::json::mend(arguments);
+        let arguments = belljar_received::json::mend_text(arguments);
         let arguments = belljar_received::whole::by_schema(&arguments, &self.schema);
         serde_json::from_str(&arguments).unwrap_or_default()
     }
@@ -50,13 +50,13 @@ impl ListedTool {
 
 /// The tools of a server, usable or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct ToolListing {
     /// The tools in the order of their names, each name once.
     pub tools: Vec<ListedTool>,
     /// Tools that no agent can be granted.
     pub left_out: Vec<LeftOut>,
     /// The protocol revision of the server.
-    pub revision: Revision,
+    pub revision: ProtocolRevision,
 }
 
 /// A tool that no agent can be granted.
@@ -70,7 +70,7 @@ pub struct LeftOut {
 
 /// The differences between a listing and the accepted one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Difference {
+pub struct ListingDifference {
     /// Tools that are new.
     pub added: Vec<ListedTool>,
     /// Tools whose descriptions differ: before and now.
@@ -111,15 +111,15 @@ impl ListedTool {
             // Writing to a `String` cannot fail.
             let _ = write!(text, "{}:{part}", part.len());
         }
-        ordered(&self.schema, &mut text);
-        Digest::of(text.as_bytes())
+        write_ordered(&self.schema, &mut text);
+        Digest::hash_bytes(text.as_bytes())
     }
 }
 
-impl Listing {
+impl ToolListing {
     /// Checks the entries of a server's list. A faulty entry is left out alone. Entries with equal names are
     /// all left out, because the server could answer for any of them.
-    pub(crate) fn of(
+    pub(crate) fn from_entries(
         server: &str,
         entries: &[Value],
         stop: &StopSignal,
@@ -127,12 +127,12 @@ impl Listing {
         let mut listing = Self::default();
         let mut found: BTreeMap<String, Vec<Result<ListedTool, String>>> = BTreeMap::new();
         for entry in entries {
-            stop.check()?;
+            stop.check_raised()?;
             let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
-            found.entry(name.to_owned()).or_default().push(listed(server, name, entry));
+            found.entry(name.to_owned()).or_default().push(parse_tool(server, name, entry));
         }
         for (name, mut tools) in found {
-            let shown = Shown::clipped(&name, MAX_NAME).to_string();
+            let shown = ShownText::clip_line(&name, MAX_NAME).to_string();
             let tool = match tools.pop() {
                 Some(tool) if tools.is_empty() => tool,
                 Some(_) | None => Err("the server lists several tools of this name".to_owned()),
@@ -147,7 +147,7 @@ impl Listing {
     }
 
     /// Builds a listing from all pages of a list. Only the first [`MAX_TOOLS`] tools, in the server's order,
-    /// are used; one entry of [`Listing::left_out`] counts the rest.
+    /// are used; one entry of [`ToolListing::left_out`] counts the rest.
     pub(crate) fn from_pages(
         server: &str,
         pages: ToolPages,
@@ -157,9 +157,9 @@ impl Listing {
         // A server that ignores cursors returns its first page twice.
         let mut seen = BTreeSet::new();
         entries.retain(|entry| seen.insert(entry.to_string()));
-        stop.check()?;
+        stop.check_raised()?;
         let rest = entries.split_off(entries.len().min(MAX_TOOLS));
-        let mut listing = Self::of(server, &entries, stop)?;
+        let mut listing = Self::from_entries(server, &entries, stop)?;
         if let Some(first) = rest.first() {
             let name = first.get("name").and_then(Value::as_str).unwrap_or_default();
             let beyond = rest.len().saturating_add(unread).saturating_sub(1);
@@ -167,20 +167,20 @@ impl Listing {
                 "and {beyond} more behind it: of one server the first {MAX_TOOLS} tools of its list are taken; \
                  let the server list fewer, or split it"
             );
-            let name = Shown::clipped(name, MAX_NAME).to_string();
+            let name = ShownText::clip_line(name, MAX_NAME).to_string();
             listing.left_out.push(LeftOut { name, why });
         }
         Ok(listing)
     }
 
-    /// As [`Listing::from_pages`], on a thread billed to the server: a list may have megabytes of schemas to
+    /// As [`ToolListing::from_pages`], on a thread billed to the server: a list may have megabytes of schemas to
     /// check.
-    pub(crate) async fn checked(server: &str, pages: ToolPages) -> Result<Self, Fault> {
+    pub(crate) async fn check_pages(server: &str, pages: ToolPages) -> Result<Self, ExchangeFault> {
         let (name, owner) = (server.to_owned(), format!("mcp/{server}"));
         let work = move |stop: &StopSignal| Self::from_pages(&name, pages, stop);
-        match belljar_work::run(&CHECKING, &owner, work).await {
+        match belljar_work::run_job(&CHECKING, &owner, work).await {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(_)) | Err(_) => Err(Fault::Broken("its tools took too long to check")),
+            Ok(Err(_)) | Err(_) => Err(ExchangeFault::Broken("its tools took too long to check")),
         }
     }
 
@@ -204,13 +204,13 @@ impl Listing {
     }
 
     /// The digest of each tool, by the tool's name on the server.
-    pub(crate) fn digests(&self) -> BTreeMap<String, Digest> {
+    pub(crate) fn tool_digests(&self) -> BTreeMap<String, Digest> {
         self.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect()
     }
 
     /// Compares this listing with the accepted tools.
-    pub fn difference(&self, accepted: &[ListedTool]) -> Difference {
-        let mut difference = Difference::default();
+    pub fn diff_accepted(&self, accepted: &[ListedTool]) -> ListingDifference {
+        let mut difference = ListingDifference::default();
         for tool in &self.tools {
             match accepted.iter().find(|it| it.name == tool.name) {
                 None => difference.added.push(tool.clone()),
@@ -227,14 +227,14 @@ impl Listing {
     }
 }
 
-impl Difference {
+impl ListingDifference {
     /// Returns whether both lists are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
 
-fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String> {
+fn parse_tool(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String> {
     let words = entry.get("description").and_then(Value::as_str).map(str::trim);
     let description = match words {
         Some(words) if !words.is_empty() => words.to_owned(),
@@ -242,13 +242,16 @@ fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String>
     };
     let schema = entry.get("inputSchema").ok_or("it has no schema of its arguments")?;
     let tool = ListedTool { name: name.to_owned(), description, schema: schema.clone() };
-    check(&tool, server)?;
+    check_tool(&tool, server)?;
     Ok(tool)
 }
 
 /// The difference between a tool and the accepted one, by the digests of the server's present list (INV-311);
 /// `None` = equal.
-pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Option<&'static str> {
+pub(crate) fn tool_change(
+    now: &BTreeMap<String, Digest>,
+    tool: &ListedTool,
+) -> Option<&'static str> {
     match now.get(&tool.name) {
         Some(digest) if *digest == tool.digest() => None,
         Some(_) => Some("is described otherwise than when it was accepted"),
@@ -258,22 +261,22 @@ pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Opti
 
 /// Checks that a tool can be granted at all. Accepted tools are checked again, because their file could be
 /// edited.
-pub(crate) fn check(tool: &ListedTool, server: &str) -> Result<(), String> {
+pub(crate) fn check_tool(tool: &ListedTool, server: &str) -> Result<(), String> {
     tool.own_name(server)?;
-    parameters::check(&tool.schema)?;
+    parameters::check_headers(&tool.schema)?;
     let limits = DescribeLimits::default();
     check_words(&tool.description, &tool.schema.to_string(), &limits).map(drop)
 }
 
 /// A value as text, the keys of objects in order.
-fn ordered(value: &Value, text: &mut String) {
+fn write_ordered(value: &Value, text: &mut String) {
     match value {
         Value::Object(fields) => {
             let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
             text.push('{');
             for (key, value) in sorted {
                 let _ = write!(text, "{}:", Value::from(key.as_str()));
-                ordered(value, text);
+                write_ordered(value, text);
                 text.push(',');
             }
             text.push('}');
@@ -281,7 +284,7 @@ fn ordered(value: &Value, text: &mut String) {
         Value::Array(items) => {
             text.push('[');
             for item in items {
-                ordered(item, text);
+                write_ordered(item, text);
                 text.push(',');
             }
             text.push(']');
@@ -297,8 +300,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn listing(server: &str, entries: &[Value]) -> Listing {
-        Listing::of(server, entries, &StopSignal::never()).unwrap()
+    fn listing(server: &str, entries: &[Value]) -> ToolListing {
+        ToolListing::from_entries(server, entries, &StopSignal::never_raised()).unwrap()
     }
 
     fn entry(name: &str, description: &str) -> Value {
@@ -344,7 +347,7 @@ mod tests {
     fn pages(count: usize) -> ToolPages {
         let entries: Vec<Value> = (0..count).map(|n| entry(&format!("t{n}"), "d")).collect();
         let mut pages = ToolPages::default();
-        pages.take(&mut json!({"tools": entries})).unwrap();
+        pages.take_page(&mut json!({"tools": entries})).unwrap();
         pages
     }
 
@@ -356,7 +359,7 @@ mod tests {
         let jobs: Vec<_> = (0..belljar_work::MAX_RUNNING_PER_OWNER)
             .map(|_| {
                 let begun = begun.clone();
-                tokio::spawn(belljar_work::run(&CHECKING, "mcp/held", move |stop| {
+                tokio::spawn(belljar_work::run_job(&CHECKING, "mcp/held", move |stop| {
                     begun.blocking_send(()).unwrap();
                     while !stop.is_raised() {
                         std::thread::yield_now();
@@ -367,15 +370,15 @@ mod tests {
         for _ in &jobs {
             held.recv().await.unwrap();
         }
-        let waits = tokio::spawn(Listing::checked("held", pages(2)));
-        let other = Listing::checked("other", pages(3)).await.unwrap();
+        let waits = tokio::spawn(ToolListing::check_pages("held", pages(2)));
+        let other = ToolListing::check_pages("other", pages(3)).await.unwrap();
         assert_eq!(other.tools.len(), 3);
         assert!(!waits.is_finished(), "it has no thread yet");
         jobs.iter().for_each(tokio::task::JoinHandle::abort);
         assert_eq!(waits.await.unwrap().unwrap().tools.len(), 2);
-        let stop = StopSignal::never();
+        let stop = StopSignal::never_raised();
         stop.raise();
-        assert_eq!(Listing::from_pages("s", pages(2), &stop), Err(WorkStopped));
+        assert_eq!(ToolListing::from_pages("s", pages(2), &stop), Err(WorkStopped));
     }
 
     #[test]
@@ -416,9 +419,9 @@ mod tests {
     fn a_server_that_answers_its_first_page_again_lists_each_tool_once() {
         let page = || json!({"tools": [entry("a", "d"), entry("b", "d")], "nextCursor": "same"});
         let mut pages = ToolPages::default();
-        assert!(pages.take(&mut page()).unwrap().is_some());
-        assert_eq!(pages.take(&mut page()).unwrap(), None);
-        let listing = Listing::from_pages("s", pages, &StopSignal::never()).unwrap();
+        assert!(pages.take_page(&mut page()).unwrap().is_some());
+        assert_eq!(pages.take_page(&mut page()).unwrap(), None);
+        let listing = ToolListing::from_pages("s", pages, &StopSignal::never_raised()).unwrap();
         assert_eq!((listing.tools.len(), listing.left_out.len()), (2, 0), "{listing:?}");
     }
 
@@ -426,8 +429,8 @@ mod tests {
     fn of_many_tools_the_first_are_taken_and_the_rest_is_told() {
         let entries: Vec<Value> = (0..300).map(|n| entry(&format!("t{n}"), "d")).collect();
         let mut pages = ToolPages::default();
-        pages.take(&mut serde_json::json!({"tools": entries})).unwrap();
-        let listing = Listing::from_pages("s", pages, &StopSignal::never()).unwrap();
+        pages.take_page(&mut serde_json::json!({"tools": entries})).unwrap();
+        let listing = ToolListing::from_pages("s", pages, &StopSignal::never_raised()).unwrap();
         assert_eq!(listing.tools.len(), MAX_TOOLS);
         assert!(listing.tools.iter().any(|tool| tool.name == "t127"));
         let [rest] = listing.left_out.as_slice() else { panic!("{:?}", listing.left_out) };
@@ -439,10 +442,10 @@ mod tests {
     fn a_difference_names_what_is_new_what_is_other_and_what_is_gone() {
         let before = listing("s", &[entry("a", "1"), entry("b", "1"), entry("c", "1")]);
         let now = listing("s", &[entry("a", "1"), entry("b", "2"), entry("d", "1")]);
-        let difference = now.difference(&before.tools);
+        let difference = now.diff_accepted(&before.tools);
         assert_eq!(difference.added[0].name, "d");
         assert_eq!(difference.changed[0].1.description, "2");
         assert_eq!(difference.removed[0].name, "c");
-        assert!(before.difference(&before.tools).is_empty());
+        assert!(before.diff_accepted(&before.tools).is_empty());
     }
 }

@@ -8,22 +8,22 @@ use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 
 /// Ids of requests, each used once.
 #[derive(Debug, Default)]
-pub(crate) struct Ids(AtomicU64);
+pub(crate) struct RequestIds(AtomicU64);
 
-impl Ids {
-    pub(crate) fn next(&self) -> u64 {
+impl RequestIds {
+    pub(crate) fn next_id(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
     /// The latest id.
-    pub(crate) fn last(&self) -> u64 {
+    pub(crate) fn last_id(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// One message of a server, with the fields that this client uses.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Message {
+pub(crate) enum RpcMessage {
     /// The answer to the request with this id; `None` = an unknown id.
     Answer(Option<u64>, Result<Value, RpcError>),
     /// A request of the server.
@@ -42,15 +42,15 @@ pub(crate) struct RpcError {
     pub(crate) supported: Vec<String>,
 }
 
-impl Message {
+impl RpcMessage {
     /// Reads a message; the error names the fault.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
-        Self::from_value(json(bytes)?)
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, &'static str> {
+        Self::from_value(parse_json(bytes)?)
     }
 
     /// Reads the messages of one text. Servers of 2025-03-26 and before may send several in one, as a list.
     pub(crate) fn read_all(bytes: &[u8]) -> Result<Vec<Self>, &'static str> {
-        match json(bytes)? {
+        match parse_json(bytes)? {
             Value::Array(batch) if !batch.is_empty() => {
                 batch.into_iter().map(Self::from_value).collect()
             }
@@ -72,7 +72,7 @@ impl Message {
                 None => Self::Told { method, params },
             });
         }
-        let id = id.as_ref().and_then(belljar_received::whole::unsigned);
+        let id = id.as_ref().and_then(belljar_received::whole::to_unsigned);
         // Some servers write the absent field as `null`.
         let error = fields.remove("error").filter(|error| !error.is_null());
         match (fields.remove("result"), error) {
@@ -90,7 +90,7 @@ impl Message {
 const NO_OBJECT: &str = "a message is no JSON object";
 
 /// INV-471: a text that was cut in the middle of an emoji makes no message unreadable.
-fn json(bytes: &[u8]) -> Result<Value, &'static str> {
+fn parse_json(bytes: &[u8]) -> Result<Value, &'static str> {
     if bytes.len() > MAX_MESSAGE {
         return Err("a message is too long");
     }
@@ -117,17 +117,17 @@ fn rpc_error(error: &Map<String, Value>) -> RpcError {
 }
 
 /// A request of this client.
-pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
+pub(crate) fn format_request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
 /// A notification of this client.
-pub(crate) fn notification(method: &str, params: &Value) -> Value {
+pub(crate) fn format_notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 /// The reply to a server's request outside of a call: `ping` is answered, other methods are refused.
-pub(crate) fn reply(id: &Value, method: &str) -> Value {
+pub(crate) fn format_reply(id: &Value, method: &str) -> Value {
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
         _ => {
@@ -145,32 +145,37 @@ mod tests {
     fn half_a_surrogate_pair_leaves_a_message_readable() {
         let text = br#"{"jsonrpc":"2.0","id":7,"result":{"text":"cut \ud83d"}}"#;
         let result = json!({"text": "cut \u{fffd}"});
-        assert_eq!(Message::read(text).unwrap(), Message::Answer(Some(7), Ok(result)));
+        assert_eq!(RpcMessage::from_bytes(text).unwrap(), RpcMessage::Answer(Some(7), Ok(result)));
         let text = br#"{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"\ude00 no"}}"#;
-        let Message::Answer(_, Err(error)) = Message::read(text).unwrap() else { panic!() };
+        let RpcMessage::Answer(_, Err(error)) = RpcMessage::from_bytes(text).unwrap() else {
+            panic!()
+        };
         assert_eq!(error.message, "\u{fffd} no");
         let text = b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":\"\xed\xa0\xbd\"}";
-        let told = Message::Told { method: "m".to_owned(), params: "\u{fffd}".into() };
-        assert_eq!(Message::read(text).unwrap(), told);
+        let told = RpcMessage::Told { method: "m".to_owned(), params: "\u{fffd}".into() };
+        assert_eq!(RpcMessage::from_bytes(text).unwrap(), told);
     }
 
     #[test]
     fn a_message_is_an_answer_a_request_or_a_notification_or_none() {
-        let read = |text: &str| Message::read(text.as_bytes());
+        let read = |text: &str| RpcMessage::from_bytes(text.as_bytes());
         let answer = read(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#).unwrap();
-        assert_eq!(answer, Message::Answer(Some(7), Ok(json!({"a": 1}))));
+        assert_eq!(answer, RpcMessage::Answer(Some(7), Ok(json!({"a": 1}))));
         let answer = read(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#).unwrap();
         assert_eq!(
             answer,
-            Message::Answer(None, Ok(json!({}))),
+            RpcMessage::Answer(None, Ok(json!({}))),
             "another kind of id is another id"
         );
         let failed = read(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#).unwrap();
         let error = RpcError { code: -1, message: "m".to_owned(), supported: Vec::new() };
-        assert_eq!(failed, Message::Answer(Some(1), Err(error)));
+        assert_eq!(failed, RpcMessage::Answer(Some(1), Err(error)));
         let asked = read(r#"{"jsonrpc":"2.0","id":"s","method":"roots/list"}"#).unwrap();
         let params = Value::Null;
-        assert_eq!(asked, Message::Asked { id: "s".into(), method: "roots/list".into(), params });
+        assert_eq!(
+            asked,
+            RpcMessage::Asked { id: "s".into(), method: "roots/list".into(), params }
+        );
         for none in [
             "",
             "[]",
@@ -191,12 +196,12 @@ mod tests {
 
     #[test]
     fn several_messages_in_one_text_are_each_read() {
-        let read = |text: &str| Message::read_all(text.as_bytes());
+        let read = |text: &str| RpcMessage::read_all(text.as_bytes());
         let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
         let told = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
-        assert_eq!(read(answer).unwrap(), [Message::read(answer.as_bytes()).unwrap()]);
+        assert_eq!(read(answer).unwrap(), [RpcMessage::from_bytes(answer.as_bytes()).unwrap()]);
         let both = read(&format!("[{told}, {answer}]")).unwrap();
-        assert_eq!(both[1], Message::Answer(Some(7), Ok(json!({}))));
+        assert_eq!(both[1], RpcMessage::Answer(Some(7), Ok(json!({}))));
         for none in ["", "[]", "[1]", "[[]]", "{}", &format!("[{answer}, 1]")] {
             assert!(read(none).is_err(), "{none}");
         }
@@ -208,19 +213,19 @@ mod tests {
 
     #[test]
     fn the_absent_part_of_an_answer_may_be_null() {
-        let read = |text: &str| Message::read(text.as_bytes()).unwrap();
+        let read = |text: &str| RpcMessage::from_bytes(text.as_bytes()).unwrap();
         let answer = read(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1},"error":null}"#);
-        assert_eq!(answer, Message::Answer(Some(7), Ok(json!({"a": 1}))));
+        assert_eq!(answer, RpcMessage::Answer(Some(7), Ok(json!({"a": 1}))));
         let failed = r#"{"jsonrpc":"2.0","id":7,"result":null,"error":{"code":-1,"message":"m"}}"#;
-        let Message::Answer(Some(7), Err(error)) = read(failed) else { panic!() };
+        let RpcMessage::Answer(Some(7), Err(error)) = read(failed) else { panic!() };
         assert_eq!((error.code, error.message.as_str()), (-1, "m"));
     }
 
     #[test]
     fn a_server_gets_nothing_but_a_ping() {
-        assert_eq!(reply(&json!(1), "ping")["result"], json!({}));
+        assert_eq!(format_reply(&json!(1), "ping")["result"], json!({}));
         for method in ["sampling/createMessage", "roots/list", "elicitation/create", "x"] {
-            assert_eq!(reply(&json!("i"), method)["error"]["code"], -32601, "{method}");
+            assert_eq!(format_reply(&json!("i"), method)["error"]["code"], -32601, "{method}");
         }
     }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_sandbox::Outgoing;
+use belljar_sandbox::OutgoingGate;
 use http::Uri;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::demands::Granted;
-use crate::exchange::{Address, Aside, Fault};
+use crate::demands::ServerGrants;
+use crate::exchange::{ExchangeContext, ExchangeFault, SessionAddress};
 use crate::limits::MAX_FRESH;
-use crate::listing::Listing;
-use crate::message::{Ids, notification, request};
+use crate::listing::ToolListing;
+use crate::message::{RequestIds, format_notification, format_request};
 use crate::pages::ToolPages;
-use crate::revision::{Revision, client};
+use crate::revision::{ProtocolRevision, client_info};
 use crate::transport::Transport;
 
 /// The server does not speak the revision of the request.
@@ -22,55 +22,63 @@ const UNSUPPORTED_REVISION: i64 = -32022;
 
 /// A server that is to be spoken to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Opening<'a> {
+pub(crate) struct ServerOpening<'a> {
     /// The name in `belljar.toml`, for example `work` in `[mcp.work]`.
     pub(crate) name: &'a str,
     pub(crate) url: &'a Uri,
     /// The operator's setting of the protocol revision.
-    pub(crate) pinned: Option<Revision>,
-    pub(crate) ids: &'a Arc<Ids>,
+    pub(crate) pinned: Option<ProtocolRevision>,
+    pub(crate) ids: &'a Arc<RequestIds>,
     /// The operator's grants for requests of the server.
-    pub(crate) granted: &'a Granted,
+    pub(crate) granted: &'a ServerGrants,
 }
 
-impl Opening<'_> {
+impl ServerOpening<'_> {
     /// The server over HTTP, before a session has begun.
-    pub(crate) fn http_transport(&self, revision: Revision) -> Transport {
-        let version = Some(revision.header()).filter(|_| revision == Revision::Stateless);
+    pub(crate) fn http_transport(&self, revision: ProtocolRevision) -> Transport {
+        let version =
+            Some(revision.header_value()).filter(|_| revision == ProtocolRevision::Stateless);
         let (url, ids) = (self.url.clone(), Arc::clone(self.ids));
-        Transport::Http(Address { url, session: None, version, revision, ids })
+        Transport::Http(SessionAddress { url, session: None, version, revision, ids })
     }
 
     /// Finds out how the server is spoken to: the newest revision first.
-    pub(crate) async fn begin(&self, gate: &Outgoing) -> Result<Transport, Fault> {
-        if self.pinned != Some(Revision::Sessions) {
-            match self.discover(gate).await {
+    pub(crate) async fn negotiate_revision(
+        &self,
+        gate: &OutgoingGate,
+    ) -> Result<Transport, ExchangeFault> {
+        if self.pinned != Some(ProtocolRevision::Sessions) {
+            match self.discover_server(gate).await {
                 // A server that does not know `server/discover` may know `initialize`.
-                Err(Fault::Status(_) | Fault::Rpc(_) | Fault::Broken(_))
-                    if self.pinned.is_none() => {}
+                Err(
+                    ExchangeFault::Status(_) | ExchangeFault::Rpc(_) | ExchangeFault::Broken(_),
+                ) if self.pinned.is_none() => {}
                 found => return found,
             }
         }
-        self.initialize(gate, self.http_transport(Revision::Sessions)).await
+        self.initialize_session(gate, self.http_transport(ProtocolRevision::Sessions)).await
     }
 
-    async fn discover(&self, gate: &Outgoing) -> Result<Transport, Fault> {
-        let mut server = self.http_transport(Revision::Stateless);
-        let own = Revision::Stateless.as_str();
+    async fn discover_server(&self, gate: &OutgoingGate) -> Result<Transport, ExchangeFault> {
+        let mut server = self.http_transport(ProtocolRevision::Stateless);
+        let own = ProtocolRevision::Stateless.as_str();
         let mut again = true;
         loop {
-            let (id, mut aside) = (server.ids().next(), Aside::default());
-            let asked = self.request(Revision::Stateless, id, "server/discover", json!({}));
-            match server.ask(gate, id, &asked, &mut aside).await {
+            let (id, mut aside) = (server.request_ids().next_id(), ExchangeContext::default());
+            let asked =
+                self.build_request(ProtocolRevision::Stateless, id, "server/discover", json!({}));
+            match server.send_request(gate, id, &asked, &mut aside).await {
                 Ok(found) => {
                     let spoken = found.get("supportedVersions").and_then(Value::as_array);
                     let spoken = spoken.is_some_and(|all| all.contains(&Value::from(own)));
                     return match spoken {
                         true => Ok(server),
-                        false => Err(Fault::Broken("it speaks no revision that is spoken here")),
+                        false => {
+                            Err(ExchangeFault::Broken("it speaks no revision that is spoken here"))
+                        }
                     };
                 }
-                Err(Fault::Rpc(error))
+                Err(ExchangeFault::Rpc(error))
                     if again
                         && error.code == UNSUPPORTED_REVISION
                         && error.supported.iter().any(|name| name == own) =>
@@ -83,61 +91,70 @@ impl Opening<'_> {
     }
 
     /// Begins a session with a server.
-    pub(crate) async fn initialize(
+    pub(crate) async fn initialize_session(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         mut server: Transport,
-    ) -> Result<Transport, Fault> {
+    ) -> Result<Transport, ExchangeFault> {
         let params = json!({
-            "protocolVersion": Revision::Sessions.as_str(),
-            "capabilities": self.granted.capabilities(),
-            "clientInfo": client(),
+            "protocolVersion": ProtocolRevision::Sessions.as_str(),
+            "capabilities": self.granted.announced_capabilities(),
+            "clientInfo": client_info(),
         });
-        let (id, mut aside) = (server.ids().next(), Aside::default());
-        let begun = server.ask(gate, id, &request(id, "initialize", &params), &mut aside).await?;
+        let (id, mut aside) = (server.request_ids().next_id(), ExchangeContext::default());
+        let begun = server
+            .send_request(gate, id, &format_request(id, "initialize", &params), &mut aside)
+            .await?;
         let chosen = begun.get("protocolVersion").and_then(Value::as_str);
-        let chosen = chosen.and_then(Revision::chosen);
-        let chosen = chosen.ok_or(Fault::Broken("it speaks no revision that is spoken here"))?;
+        let chosen = chosen.and_then(ProtocolRevision::supported_header);
+        let chosen =
+            chosen.ok_or(ExchangeFault::Broken("it speaks no revision that is spoken here"))?;
         if let Transport::Http(address) = &mut server {
             (address.session, address.version) = (aside.session, Some(chosen));
         }
-        server.tell(gate, &notification("notifications/initialized", &json!({}))).await?;
+        server
+            .send_message(gate, &format_notification("notifications/initialized", &json!({})))
+            .await?;
         Ok(server)
     }
 
     /// A request, with the fields that the revision demands.
-    pub(crate) fn request(
+    pub(crate) fn build_request(
         &self,
-        revision: Revision,
+        revision: ProtocolRevision,
         id: u64,
         method: &str,
         params: Value,
     ) -> Value {
-        request(id, method, &revision.parameters(params, &self.granted.capabilities()))
+        format_request(
+            id,
+            method,
+            &revision.add_parameters(params, &self.granted.announced_capabilities()),
+        )
     }
 
     /// The listed tools, and for a stateless server the time until which the list is used.
-    pub(crate) async fn listed(
+    pub(crate) async fn list_tools(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         server: &mut Transport,
-    ) -> Result<(Listing, Option<Instant>), Fault> {
+    ) -> Result<(ToolListing, Option<Instant>), ExchangeFault> {
         let (mut pages, mut cursor) = (ToolPages::default(), None);
         let (revision, began) = (server.revision(), Instant::now());
         let mut fresh = MAX_FRESH;
         loop {
             let params = cursor.map_or(json!({}), |cursor: String| json!({"cursor": cursor}));
-            let (id, mut aside) = (server.ids().next(), Aside::default());
-            let asked = self.request(revision, id, "tools/list", params);
-            let mut page = server.ask(gate, id, &asked, &mut aside).await?;
+            let (id, mut aside) = (server.request_ids().next_id(), ExchangeContext::default());
+            let asked = self.build_request(revision, id, "tools/list", params);
+            let mut page = server.send_request(gate, id, &asked, &mut aside).await?;
             if let Some(millis) = page.get("ttlMs").and_then(Value::as_u64) {
                 fresh = fresh.min(Duration::from_millis(millis));
             }
-            cursor = pages.take(&mut page)?;
+            cursor = pages.take_page(&mut page)?;
             if cursor.is_none() {
-                let checked = Listing::checked(self.name, pages).await?;
-                let listing = Listing { revision, ..checked };
-                let until = Some(began + fresh).filter(|_| revision == Revision::Stateless);
+                let checked = ToolListing::check_pages(self.name, pages).await?;
+                let listing = ToolListing { revision, ..checked };
+                let until = Some(began + fresh).filter(|_| revision == ProtocolRevision::Stateless);
                 return Ok((listing, until));
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::exchange::Fault;
+use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_CURSOR, MAX_NAMED, MAX_PAGES};
 
 /// Gathers the entries of a list, page by page.
@@ -21,10 +21,10 @@ pub(crate) struct ToolPages {
 
 impl ToolPages {
     /// Adds the entries of a page; returns the cursor of the next page, if any.
-    pub(crate) fn take(&mut self, page: &mut Value) -> Result<Option<String>, Fault> {
+    pub(crate) fn take_page(&mut self, page: &mut Value) -> Result<Option<String>, ExchangeFault> {
         let cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
         let Some(Value::Array(mut tools)) = page.get_mut("tools").map(Value::take) else {
-            return Err(Fault::Broken("its list has no tools"));
+            return Err(ExchangeFault::Broken("its list has no tools"));
         };
         let room = MAX_NAMED.saturating_sub(self.entries.len());
         self.unread = self.unread.saturating_add(tools.len().saturating_sub(room));
@@ -32,14 +32,14 @@ impl ToolPages {
         self.entries.append(&mut tools);
         let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
         if cursor.len() > MAX_CURSOR {
-            return Err(Fault::Broken("the cursor of its list is too long"));
+            return Err(ExchangeFault::Broken("the cursor of its list is too long"));
         }
         if self.unread > 0 || !self.cursors.insert(cursor.clone()) {
             return Ok(None);
         }
         match self.cursors.len() < MAX_PAGES {
             true => Ok(Some(cursor)),
-            false => Err(Fault::Broken("its list does not end")),
+            false => Err(ExchangeFault::Broken("its list does not end")),
         }
     }
 
@@ -63,8 +63,8 @@ mod tests {
     fn a_list_ends_without_a_cursor_with_an_empty_one_and_with_one_that_does_not_advance() {
         for last in [Value::Null, json!(""), json!("a"), json!(7)] {
             let mut pages = ToolPages::default();
-            assert_eq!(pages.take(&mut page(0..2, json!("a"))).unwrap().as_deref(), Some("a"));
-            assert_eq!(pages.take(&mut page(2..3, last.clone())).unwrap(), None, "{last}");
+            assert_eq!(pages.take_page(&mut page(0..2, json!("a"))).unwrap().as_deref(), Some("a"));
+            assert_eq!(pages.take_page(&mut page(2..3, last.clone())).unwrap(), None, "{last}");
             assert_eq!(pages.into_entries().0.len(), 3);
         }
     }
@@ -72,14 +72,15 @@ mod tests {
     #[test]
     fn a_list_without_an_end_is_an_error_and_a_long_one_is_cut() {
         let mut pages = ToolPages::default();
-        let ends = (0..=MAX_PAGES).map(|n| pages.take(&mut page(0..1, json!(format!("c{n}")))));
+        let ends =
+            (0..=MAX_PAGES).map(|n| pages.take_page(&mut page(0..1, json!(format!("c{n}")))));
         assert!(ends.into_iter().any(|next| next.is_err()));
         let mut pages = ToolPages::default();
-        assert_eq!(pages.take(&mut page(0..MAX_NAMED + 5, json!("a"))).unwrap(), None);
+        assert_eq!(pages.take_page(&mut page(0..MAX_NAMED + 5, json!("a"))).unwrap(), None);
         let (entries, unread) = pages.into_entries();
         assert_eq!((entries.len(), unread), (MAX_NAMED, 5));
-        assert!(ToolPages::default().take(&mut json!({})).is_err());
+        assert!(ToolPages::default().take_page(&mut json!({})).is_err());
         let long = json!("x".repeat(MAX_CURSOR + 1));
-        assert!(ToolPages::default().take(&mut page(0..1, long)).is_err());
+        assert!(ToolPages::default().take_page(&mut page(0..1, long)).is_err());
     }
 }

@@ -19,17 +19,17 @@ const MAX_DEPTH: usize = 16;
 
 /// One argument repeated in a header.
 #[derive(Debug, PartialEq, Eq)]
-struct Mirrored<'a> {
+struct MirroredArgument<'a> {
     path: Vec<&'a str>,
     header: HeaderName,
 }
 
 /// The headers of a call with these arguments. An absent argument, `null` or a list, for example, has no
 /// header.
-pub(crate) fn headers(schema: &Value, arguments: &Value) -> HeaderMap {
+pub(crate) fn argument_headers(schema: &Value, arguments: &Value) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // The accepted schema was checked; an invalid one adds no header.
-    for mirrored in mirrored(schema).unwrap_or_default() {
+    for mirrored in find_mirrored(schema).unwrap_or_default() {
         let value = mirrored.path.iter().try_fold(arguments, |value, key| value.get(key));
         if let Some(value) = value.and_then(header_value) {
             headers.insert(mirrored.header, value);
@@ -43,24 +43,24 @@ pub(crate) fn headers(schema: &Value, arguments: &Value) -> HeaderMap {
 /// # Errors
 ///
 /// When a header has no argument: such a tool is not offered.
-pub(crate) fn check(schema: &Value) -> Result<(), String> {
-    let found = mirrored(schema)?;
-    match count(schema) == found.len() {
+pub(crate) fn check_headers(schema: &Value) -> Result<(), String> {
+    let found = find_mirrored(schema)?;
+    match count_keyword(schema) == found.len() {
         true => Ok(()),
         false => Err(format!("`{KEY}` stands where no argument is")),
     }
 }
 
-fn mirrored(schema: &Value) -> Result<Vec<Mirrored<'_>>, String> {
+fn find_mirrored(schema: &Value) -> Result<Vec<MirroredArgument<'_>>, String> {
     let mut found = Vec::new();
-    collect(schema, &mut Vec::new(), &mut found)?;
+    collect_mirrored(schema, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
-fn collect<'a>(
+fn collect_mirrored<'a>(
     schema: &'a Value,
     path: &mut Vec<&'a str>,
-    found: &mut Vec<Mirrored<'a>>,
+    found: &mut Vec<MirroredArgument<'a>>,
 ) -> Result<(), String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     if path.len() >= MAX_DEPTH {
@@ -81,9 +81,9 @@ fn collect<'a>(
             if found.iter().any(|other| other.header == header) {
                 return Err(format!("`{KEY}` names one header twice"));
             }
-            found.push(Mirrored { path: path.clone(), header });
+            found.push(MirroredArgument { path: path.clone(), header });
         }
-        collect(property, path, found)?;
+        collect_mirrored(property, path, found)?;
         path.pop();
     }
     Ok(())
@@ -98,13 +98,15 @@ fn header_name(name: &Value) -> Result<HeaderName, String> {
 
 /// Counts the keyword in a schema. A key with an object as its value is not counted, because the key is the
 /// name of an argument.
-fn count(schema: &Value) -> usize {
+fn count_keyword(schema: &Value) -> usize {
     match schema {
         Value::Object(fields) => fields
             .iter()
-            .map(|(key, value)| usize::from(key == KEY && !value.is_object()) + count(value))
+            .map(|(key, value)| {
+                usize::from(key == KEY && !value.is_object()) + count_keyword(value)
+            })
             .sum(),
-        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Array(items) => items.iter().map(count_keyword).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
@@ -112,14 +114,14 @@ fn count(schema: &Value) -> usize {
 fn header_value(value: &Value) -> Option<HeaderValue> {
     let text = match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(text) => encoded(text),
+        Value::String(text) => encode_header(text),
         Value::Null | Value::Array(_) | Value::Object(_) => return None,
     };
     HeaderValue::from_str(&text).ok()
 }
 
 /// Encodes a text for a header: plain if possible, otherwise in base64.
-fn encoded(text: &str) -> String {
+fn encode_header(text: &str) -> String {
     let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {
         true => text.to_owned(),
@@ -148,12 +150,12 @@ mod tests {
             "g": {"type": "object", "properties": {"h": {"type": "string", "x-mcp-header": "In"}}},
             "i": {"type": "string"},
         }));
-        assert_eq!(check(&schema), Ok(()));
+        assert_eq!(check_headers(&schema), Ok(()));
         let arguments = json!({
             "a": "Hello, 世界", "b": 42, "c": true, "d": " padded", "e": "", "f": null,
             "g": {"h": "deep down"}, "i": "no header",
         });
-        let found = headers(&schema, &arguments);
+        let found = argument_headers(&schema, &arguments);
         let text = |name: &str| found.get(name).map(|value| value.to_str().unwrap());
         assert_eq!(text("mcp-param-region"), Some("=?base64?SGVsbG8sIOS4lueVjA==?="));
         assert_eq!(text("mcp-param-count"), Some("42"));
@@ -161,8 +163,8 @@ mod tests {
         assert_eq!(text("mcp-param-method"), Some("=?base64?IHBhZGRlZA==?="));
         assert_eq!((text("mcp-param-empty"), text("mcp-param-gone")), (Some(""), None));
         assert_eq!((text("mcp-param-in"), found.len()), (Some("deep down"), 6));
-        assert_eq!(encoded("a\r\nHost: b"), "=?base64?YQ0KSG9zdDogYg==?=");
-        assert_eq!(encoded("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
+        assert_eq!(encode_header("a\r\nHost: b"), "=?base64?YQ0KSG9zdDogYg==?=");
+        assert_eq!(encode_header("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
     }
 
     #[test]
@@ -185,13 +187,13 @@ mod tests {
                 "b": {"type": "string", "x-mcp-header": "same"},
             })),
         ] {
-            assert!(check(&wrong).is_err(), "{wrong}");
+            assert!(check_headers(&wrong).is_err(), "{wrong}");
         }
-        assert_eq!(check(&one(json!({"type": "string"}))), Ok(()));
+        assert_eq!(check_headers(&one(json!({"type": "string"}))), Ok(()));
         // As many as one message holds: each would be compared with all before it.
         let many = (0..60_000)
             .map(|n| (format!("a{n}"), json!({"type": "string", "x-mcp-header": format!("H{n}")})));
-        let why = check(&schema(&Value::Object(many.collect()))).unwrap_err();
+        let why = check_headers(&schema(&Value::Object(many.collect()))).unwrap_err();
         assert!(why.contains("more than 32 arguments"), "{why}");
     }
 }

@@ -5,17 +5,17 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar_os_sandbox::{Program, Running};
-use belljar_policy::Shown;
-use belljar_sandbox::Outgoing;
+use belljar_os_sandbox::{Program, RunningChild};
+use belljar_policy::ShownText;
+use belljar_sandbox::OutgoingGate;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::exchange::{Aside, Fault, told};
+use crate::exchange::{ExchangeContext, ExchangeFault, handle_message};
 use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
-use crate::message::{Ids, Message, is_of_protocol};
+use crate::message::{RequestIds, RpcMessage, is_of_protocol};
 use crate::wants;
 
 /// How long the host waits for the end of a killed program and its descendants.
@@ -24,12 +24,12 @@ const END_WAIT: Duration = Duration::from_secs(12);
 /// Lines of stderr that are logged for one failure.
 const MAX_LINES: usize = 20;
 
-/// A running program, for one session. Dropping `Process` ends the program and its descendants.
+/// A running program, for one session. Dropping `ServerProcess` ends the program and its descendants.
 #[derive(Debug)]
-pub(crate) struct Process {
-    running: Running,
+pub(crate) struct ServerProcess {
+    running: RunningChild,
     /// Counted anew for each process.
-    pub(crate) ids: Ids,
+    pub(crate) ids: RequestIds,
     /// Bytes of the program's stdout, in whole lines or not.
     heard: Vec<u8>,
     /// The number of bytes returned as lines.
@@ -38,40 +38,40 @@ pub(crate) struct Process {
     looked_at: usize,
     /// The program has answered a request.
     answers: bool,
-    complaints: Complaints,
+    complaints: StderrTail,
     /// The number of logged lines without a message.
     stray_lines: usize,
 }
 
 /// The end of the program's stderr. All of stderr is read, so that a full pipe does not block the program.
 #[derive(Debug)]
-struct Complaints {
+struct StderrTail {
     /// The server's name, by which a reader finds its section in the settings.
     server: String,
     last: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a program with this digest. INV-320: there is no other way to start a program, and none without
     /// the OS sandbox.
-    pub(crate) async fn start(
-        gate: &Outgoing,
+    pub(crate) async fn start_program(
+        gate: &OutgoingGate,
         program: &Program,
         digest: &str,
-    ) -> Result<Self, Fault> {
-        let broker = gate.broker().ok_or(Fault::NoSandbox)?;
-        let mut running = match broker.program(program, digest).await {
+    ) -> Result<Self, ExchangeFault> {
+        let broker = gate.broker().ok_or(ExchangeFault::NoSandbox)?;
+        let mut running = match broker.start_program(program, digest).await {
             Ok(running) => running,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return Err(Fault::OtherProgram);
+                return Err(ExchangeFault::OtherProgram);
             }
             Err(error) => return Err(not_started(&error)),
         };
-        let complaints = Complaints::of(&program.name, running.stderr.take());
+        let complaints = StderrTail::from_stderr(&program.name, running.stderr.take());
         Ok(Self {
             running,
-            ids: Ids::default(),
+            ids: RequestIds::default(),
             heard: Vec::new(),
             given: 0,
             looked_at: 0,
@@ -82,98 +82,107 @@ impl Process {
     }
 
     /// The digest that a program has now.
-    pub(crate) async fn identify(gate: &Outgoing, program: &Program) -> Result<String, Fault> {
-        let broker = gate.broker().ok_or(Fault::NoSandbox)?;
-        broker.identify(program).await.map_err(|error| not_started(&error))
+    pub(crate) async fn identify_program(
+        gate: &OutgoingGate,
+        program: &Program,
+    ) -> Result<String, ExchangeFault> {
+        let broker = gate.broker().ok_or(ExchangeFault::NoSandbox)?;
+        broker.identify_program(program).await.map_err(|error| not_started(&error))
     }
 
     /// Sends a request, and reads lines until the answer arrives.
-    pub(crate) async fn ask(
+    pub(crate) async fn send_request(
         &mut self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         id: u64,
         request: &Value,
-        aside: &mut Aside<'_>,
-    ) -> Result<Value, Fault> {
-        let answer = self.answered(gate, id, request, aside).await;
-        if matches!(answer, Err(Fault::Ended | Fault::Broken(_))) {
-            self.complaints.log(gate).await;
+        aside: &mut ExchangeContext<'_>,
+    ) -> Result<Value, ExchangeFault> {
+        let answer = self.read_answer(gate, id, request, aside).await;
+        if matches!(answer, Err(ExchangeFault::Ended | ExchangeFault::Broken(_))) {
+            self.complaints.log_lines(gate).await;
         }
         answer
     }
 
-    async fn answered(
+    async fn read_answer(
         &mut self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         id: u64,
         request: &Value,
-        aside: &mut Aside<'_>,
-    ) -> Result<Value, Fault> {
+        aside: &mut ExchangeContext<'_>,
+    ) -> Result<Value, ExchangeFault> {
         if self.answers && self.has_ended().await {
             // The call was not made: another process takes its place.
-            return Err(Fault::EndedBefore);
+            return Err(ExchangeFault::EndedBefore);
         }
-        self.tell(gate, request).await?;
+        self.write_message(gate, request).await?;
         loop {
-            let line = self.line(gate).await?;
+            let line = self.next_line(gate).await?;
             // Empty lines too: a program that writes nothing else is not read for ever.
-            aside.count()?;
+            aside.count_message()?;
             tokio::task::coop::consume_budget().await;
             if line.is_empty() {
                 continue;
             }
-            let messages = match Message::read_all(&line) {
+            let messages = match RpcMessage::read_all(&line) {
                 Ok(messages) => messages,
                 Err(why) => {
                     // For the operator: a program that logs on stdout is a common mistake.
                     self.log_stray(gate, &line);
                     match is_of_protocol(&line) {
-                        true => return Err(Fault::Broken(why)),
+                        true => return Err(ExchangeFault::Broken(why)),
                         false => continue,
                     }
                 }
             };
             for _ in 1..messages.len() {
-                aside.count()?;
+                aside.count_message()?;
             }
             for message in messages {
                 match message {
-                    Message::Answer(Some(own), answer) if own == id => {
+                    RpcMessage::Answer(Some(own), answer) if own == id => {
                         self.answers = true;
-                        return answer.map_err(Fault::Rpc);
+                        return answer.map_err(ExchangeFault::Rpc);
                     }
                     // A late or forged answer is dropped.
-                    Message::Answer(..) => {}
-                    Message::Asked { id, method, params } => {
-                        let answer = aside.answer(gate, &id, &method, &params).await?;
-                        self.tell(gate, &answer).await?;
+                    RpcMessage::Answer(..) => {}
+                    RpcMessage::Asked { id, method, params } => {
+                        let answer = aside.answer_request(gate, &id, &method, &params).await?;
+                        self.write_message(gate, &answer).await?;
                     }
-                    Message::Told { method, params } => told(&method, &params, id, aside),
+                    RpcMessage::Told { method, params } => {
+                        handle_message(&method, &params, id, aside)
+                    }
                 }
             }
         }
     }
 
     /// Logs a line that is no message. Only the first lines, because these are enough to find the fault.
-    fn log_stray(&mut self, gate: &Outgoing, line: &[u8]) {
+    fn log_stray(&mut self, gate: &OutgoingGate, line: &[u8]) {
         if self.stray_lines < MAX_LINES {
             self.stray_lines += 1;
             let wrote = String::from_utf8_lossy(line);
-            let wrote = Shown::clipped(&wrote, 200);
-            gate.log("stdout", &format!("not a message, so it is passed over: `{wrote}`"));
+            let wrote = ShownText::clip_line(&wrote, 200);
+            gate.log_line("stdout", &format!("not a message, so it is passed over: `{wrote}`"));
         }
     }
 
     /// Writes one line.
-    pub(crate) async fn tell(&mut self, gate: &Outgoing, message: &Value) -> Result<(), Fault> {
+    pub(crate) async fn write_message(
+        &mut self,
+        gate: &OutgoingGate,
+        message: &Value,
+    ) -> Result<(), ExchangeFault> {
         let line = format!("{message}\n");
-        gate.sent(line.len())?;
-        let stdin = self.running.stdin.as_mut().ok_or(Fault::Ended)?;
-        stdin.write_all(line.as_bytes()).await.map_err(|_| Fault::Ended)
+        gate.bill_sent(line.len())?;
+        let stdin = self.running.stdin.as_mut().ok_or(ExchangeFault::Ended)?;
+        stdin.write_all(line.as_bytes()).await.map_err(|_| ExchangeFault::Ended)
     }
 
     /// Ends the program with its descendants: first by closing its input, if there is time.
-    pub(crate) async fn end(mut self, at_once: bool) {
+    pub(crate) async fn end_process(mut self, at_once: bool) {
         drop(self.running.stdin.take());
         if !at_once {
             let _ = timeout(FAREWELL, self.running.wait()).await;
@@ -191,7 +200,7 @@ impl Process {
     }
 
     /// The next line, without the spaces at its end.
-    async fn line(&mut self, gate: &Outgoing) -> Result<Vec<u8>, Fault> {
+    async fn next_line(&mut self, gate: &OutgoingGate) -> Result<Vec<u8>, ExchangeFault> {
         loop {
             let fresh = self.heard.get(self.looked_at..).unwrap_or_default();
             if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
@@ -208,23 +217,23 @@ impl Process {
             self.given = 0;
             self.looked_at = self.heard.len();
             if self.heard.len() > MAX_MESSAGE {
-                return Err(Fault::Broken("a message is too long"));
+                return Err(ExchangeFault::Broken("a message is too long"));
             }
-            let stdout = self.running.stdout.as_mut().ok_or(Fault::Ended)?;
+            let stdout = self.running.stdout.as_mut().ok_or(ExchangeFault::Ended)?;
             match stdout.read_buf(&mut self.heard).await {
-                Ok(0) | Err(_) => return Err(Fault::Ended),
-                Ok(count) => gate.received(count)?,
+                Ok(0) | Err(_) => return Err(ExchangeFault::Ended),
+                Ok(count) => gate.bill_received(count)?,
             }
         }
     }
 }
 
-fn not_started(error: &std::io::Error) -> Fault {
-    Fault::NotStarted(Shown::clipped(&error.to_string(), 1_000).to_string())
+fn not_started(error: &std::io::Error) -> ExchangeFault {
+    ExchangeFault::NotStarted(ShownText::clip_line(&error.to_string(), 1_000).to_string())
 }
 
-impl Complaints {
-    fn of(server: &str, stderr: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
+impl StderrTail {
+    fn from_stderr(server: &str, stderr: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
         let last = Arc::<Mutex<Vec<u8>>>::default();
         let kept = Arc::clone(&last);
         let reader = tokio::spawn(async move {
@@ -245,7 +254,7 @@ impl Complaints {
     }
 
     /// Adds the last lines of stderr to the call's log, which is in its receipt.
-    async fn log(&mut self, gate: &Outgoing) {
+    async fn log_lines(&mut self, gate: &OutgoingGate) {
         // An ended program's stderr closes at once; a living program may write more later.
         let _ = timeout(FAREWELL, &mut self.reader).await;
         let bytes = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
@@ -253,16 +262,16 @@ impl Complaints {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let skipped = lines.len().saturating_sub(MAX_LINES);
         for line in lines.iter().skip(skipped) {
-            gate.log("stderr", &Shown::clipped(line, 1_000).to_string());
+            gate.log_line("stderr", &ShownText::clip_line(line, 1_000).to_string());
         }
-        for key in wants::keys(&text) {
+        for key in wants::suggest_keys(&text) {
             let section = format!("under `[mcp.{}]` in `belljar.toml`", self.server);
-            gate.log("hint", &format!("{} {section}", key.hint()));
+            gate.log_line("hint", &format!("{} {section}", key.describe_fix()));
         }
     }
 }
 
-impl Drop for Complaints {
+impl Drop for StderrTail {
     fn drop(&mut self) {
         self.reader.abort();
     }

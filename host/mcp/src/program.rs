@@ -1,12 +1,12 @@
 //! A server that is a program: its command line, and the digest with which it was accepted.
 
 use belljar_os_sandbox::Program;
-use belljar_sandbox::{Digest, Outgoing};
+use belljar_sandbox::{Digest, OutgoingGate};
 
 use crate::call::CallSpec;
 use crate::connection::Connection;
-use crate::exchange::Fault;
-use crate::process::Process;
+use crate::exchange::ExchangeFault;
+use crate::process::ServerProcess;
 use crate::transport::Transport;
 
 /// Separates a command line from the digest of its program, in the address of an accepted list.
@@ -27,7 +27,7 @@ impl ServerProgram {
     }
 
     /// The address of the accepted list for this digest: a changed program is another server.
-    pub fn address(&self, digest: &str) -> String {
+    pub fn digest_address(&self, digest: &str) -> String {
         format!("{}{DIGEST}{digest}", self.command_line)
     }
 
@@ -37,7 +37,7 @@ impl ServerProgram {
     }
 
     /// Sets the digest in an accepted address; `false` = the address is another command's.
-    pub(crate) fn accepted(self, address: &str) -> (Self, bool) {
+    pub(crate) fn with_accepted(self, address: &str) -> (Self, bool) {
         let digest = address.rsplit_once(DIGEST).filter(|(line, _)| *line == self.command_line);
         let digest = digest.map(|(_, digest)| digest);
         match digest.filter(|digest| Digest::from_hex(digest).is_some()) {
@@ -53,23 +53,23 @@ impl Connection {
     /// # Errors
     ///
     /// When it cannot be found out: the text is for the operator.
-    pub async fn identify(&self, spec: &CallSpec<'_>) -> Result<Option<String>, String> {
+    pub async fn identify_program(&self, spec: &CallSpec<'_>) -> Result<Option<String>, String> {
         let Some(program) = self.server().program() else { return Ok(None) };
-        let gate = self.gate(spec, spec.budget, None);
-        let digest = Process::identify(&gate, &program.program).await;
+        let gate = self.open_gate(spec, spec.budget, None);
+        let digest = ServerProcess::identify_program(&gate, &program.program).await;
         digest.map(Some).map_err(|fault| fault.to_string())
     }
 
     /// Starts the program, if the digest matches, and initializes the session.
     pub(crate) async fn start_program(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         program: &ServerProgram,
         digest: &str,
-    ) -> Result<Transport, Fault> {
-        let process = Process::start(gate, &program.program, digest).await?;
+    ) -> Result<Transport, ExchangeFault> {
+        let process = ServerProcess::start_program(gate, &program.program, digest).await?;
         self.server().secrets.iter().for_each(|name| gate.secret_used(name));
-        self.opening().initialize(gate, Transport::Program(Box::new(process))).await
+        self.server_opening().initialize_session(gate, Transport::Program(Box::new(process))).await
     }
 }
 
@@ -94,9 +94,9 @@ mod tests {
             };
             ServerProgram::new(program, line.to_owned())
         };
-        let digest = Digest::of(b"x").to_string();
-        let address = of("[\"a\"]").address(&digest);
-        let (program, same) = of("[\"a\"]").accepted(&address);
+        let digest = Digest::hash_bytes(b"x").to_string();
+        let address = of("[\"a\"]").digest_address(&digest);
+        let (program, same) = of("[\"a\"]").with_accepted(&address);
         assert_eq!((program.accepted_digest(), same), (Some(digest.as_str()), true));
         for (line, address) in [
             ("[\"b\"]", address.as_str()),
@@ -104,7 +104,7 @@ mod tests {
             ("[\"a\"]", "[\"a\"] sha256:00"),
             ("[\"a\"]", "https://a.test"),
         ] {
-            let (program, same) = of(line).accepted(address);
+            let (program, same) = of(line).with_accepted(address);
             assert!(!same && program.accepted_digest().is_none(), "{line} {address}");
         }
     }

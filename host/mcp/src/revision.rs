@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// The revision of the protocol with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Revision {
+pub enum ProtocolRevision {
     /// With a session, which begins with `initialize`.
     #[default]
     #[serde(rename = "2025-11-25")]
@@ -24,7 +24,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-impl Revision {
+impl ProtocolRevision {
     /// Every one, the newest first.
     pub const ALL: [Self; 2] = [Self::Stateless, Self::Sessions];
 
@@ -37,30 +37,30 @@ impl Revision {
     }
 
     /// The revision with this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == name)
     }
 
     /// The name in a header.
-    pub(crate) fn header(self) -> HeaderValue {
+    pub(crate) fn header_value(self) -> HeaderValue {
         HeaderValue::from_static(self.as_str())
     }
 
     /// The name in a header of the revision chosen by a server with sessions, if supported.
-    pub(crate) fn chosen(name: &str) -> Option<HeaderValue> {
+    pub(crate) fn supported_header(name: &str) -> Option<HeaderValue> {
         let spoken = OF_SESSIONS.into_iter().find(|spoken| *spoken == name);
         spoken.map(HeaderValue::from_static)
     }
 
     /// The parameters of a request, with the fields that the revision requires in every request.
-    pub(crate) fn parameters(self, parameters: Value, capabilities: &Value) -> Value {
+    pub(crate) fn add_parameters(self, parameters: Value, capabilities: &Value) -> Value {
         let (Self::Stateless, Value::Object(mut fields)) = (self, parameters.clone()) else {
             return parameters;
         };
         let meta = fields.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(meta) = meta {
             meta.insert(VERSION.to_owned(), json!(self.as_str()));
-            meta.insert(CLIENT.to_owned(), client());
+            meta.insert(CLIENT.to_owned(), client_info());
             meta.insert(CAPABILITIES.to_owned(), capabilities.clone());
         }
         Value::Object(fields)
@@ -68,7 +68,7 @@ impl Revision {
 }
 
 /// The name of this client.
-pub(crate) fn client() -> Value {
+pub(crate) fn client_info() -> Value {
     json!({"name": "belljar", "version": env!("CARGO_PKG_VERSION")})
 }
 
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn a_request_without_a_session_says_who_asks_and_one_with_a_session_does_not() {
         let given = json!({"name": "a", "_meta": {"progressToken": 7}});
-        assert_eq!(Revision::Sessions.parameters(given.clone(), &json!({})), given);
-        let full = Revision::Stateless.parameters(given, &json!({"elicitation": {}}));
+        assert_eq!(ProtocolRevision::Sessions.add_parameters(given.clone(), &json!({})), given);
+        let full = ProtocolRevision::Stateless.add_parameters(given, &json!({"elicitation": {}}));
         assert_eq!(full["_meta"]["progressToken"], 7);
         assert_eq!(full["_meta"][VERSION], "2026-07-28");
         assert_eq!(full["_meta"][CAPABILITIES], json!({"elicitation": {}}));
         assert_eq!(full["_meta"][CLIENT]["name"], "belljar");
-        assert_eq!(Revision::named("2025-11-25"), Some(Revision::Sessions));
-        assert_eq!(Revision::named("2024-11-05"), None);
+        assert_eq!(ProtocolRevision::from_name("2025-11-25"), Some(ProtocolRevision::Sessions));
+        assert_eq!(ProtocolRevision::from_name("2024-11-05"), None);
     }
 }

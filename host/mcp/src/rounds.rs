@@ -3,59 +3,62 @@
 
 use serde_json::{Map, Value};
 
-use crate::exchange::Fault;
+use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_ASKED, MAX_STATE};
 
 /// The demands of a server before it answers.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct RequiredInput {
     /// The demands.
-    pub(crate) requests: Vec<Demand>,
+    pub(crate) requests: Vec<InputDemand>,
     /// The opaque state to send back, byte for byte.
     state: Option<String>,
 }
 
 /// One demand for input.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Demand {
+pub(crate) struct InputDemand {
     /// The server's own key of the demand, for example `form-1`.
     pub(crate) key: String,
     pub(crate) method: String,
     pub(crate) params: Value,
 }
 
-impl Wanted {
+impl RequiredInput {
     /// Parses a result; `None` = a final result.
-    pub(crate) fn of(result: &Value) -> Result<Option<Self>, Fault> {
+    pub(crate) fn from_result(result: &Value) -> Result<Option<Self>, ExchangeFault> {
         match result.get("resultType").map(Value::as_str) {
             None | Some(Some("complete")) => return Ok(None),
             Some(Some("input_required")) => {}
-            Some(_) => return Err(Fault::Broken("its result is of a kind that is not known")),
+            Some(_) => {
+                return Err(ExchangeFault::Broken("its result is of a kind that is not known"));
+            }
         }
         let fields = result.get("inputRequests").and_then(Value::as_object);
         let demand = |(key, request): (&String, &Value)| {
             let method = request.get("method")?.as_str()?.to_owned();
             let params = request.get("params").cloned().unwrap_or_default();
-            Some(Demand { key: key.clone(), method, params })
+            Some(InputDemand { key: key.clone(), method, params })
         };
         let requests: Option<Vec<_>> = fields.into_iter().flatten().map(demand).collect();
-        let requests = requests.ok_or(Fault::Broken("it asks for more, and not for what"))?;
+        let requests =
+            requests.ok_or(ExchangeFault::Broken("it asks for more, and not for what"))?;
         if requests.len() > MAX_ASKED {
-            return Err(Fault::Broken("it asks for too much"));
+            return Err(ExchangeFault::Broken("it asks for too much"));
         }
         let state = match result.get("requestState") {
             None => None,
             Some(Value::String(state)) if state.len() <= MAX_STATE => Some(state.clone()),
-            Some(_) => return Err(Fault::Broken("its state is none")),
+            Some(_) => return Err(ExchangeFault::Broken("its state is none")),
         };
         if requests.is_empty() && state.is_none() {
-            return Err(Fault::Broken("it asks for more, and not for what"));
+            return Err(ExchangeFault::Broken("it asks for more, and not for what"));
         }
         Ok(Some(Self { requests, state }))
     }
 
     /// The parameters of the next round: those of the call, with the answers and the state.
-    pub(crate) fn answered(self, call: &Value, responses: Map<String, Value>) -> Value {
+    pub(crate) fn next_parameters(self, call: &Value, responses: Map<String, Value>) -> Value {
         let mut next = call.clone();
         if !responses.is_empty() {
             next["inputResponses"] = Value::Object(responses);
@@ -72,8 +75,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn wanted(result: &Value) -> Option<Wanted> {
-        Wanted::of(result).ok().flatten()
+    fn wanted(result: &Value) -> Option<RequiredInput> {
+        RequiredInput::from_result(result).ok().flatten()
     }
 
     #[test]
@@ -87,7 +90,7 @@ mod tests {
         let wanted_now = wanted(&asked).unwrap();
         assert_eq!(wanted_now.requests[0].params, json!({"message": "m"}));
         let answers = json!({"sure": {"action": "decline"}});
-        let next = wanted_now.answered(&call, answers.as_object().cloned().unwrap());
+        let next = wanted_now.next_parameters(&call, answers.as_object().cloned().unwrap());
         let expected = json!({
             "name": "t", "arguments": {}, "requestState": "{\"n\": 1}", "inputResponses": answers,
         });
@@ -96,7 +99,7 @@ mod tests {
             "resultType": "input_required",
             "inputRequests": {"sure": {"method": "elicitation/create"}},
         });
-        let next = wanted(&stateless).unwrap().answered(&call, Map::new());
+        let next = wanted(&stateless).unwrap().next_parameters(&call, Map::new());
         assert!(next.get("requestState").is_none(), "{next}");
     }
 
@@ -113,10 +116,10 @@ mod tests {
             json!({"resultType": "task"}),
             json!({"resultType": 3}),
         ] {
-            assert!(Wanted::of(&wrong).is_err(), "{wrong}");
+            assert!(RequiredInput::from_result(&wrong).is_err(), "{wrong}");
         }
         for whole in [json!({}), json!({"resultType": "complete"}), json!(null)] {
-            assert!(matches!(Wanted::of(&whole), Ok(None)), "{whole}");
+            assert!(matches!(RequiredInput::from_result(&whole), Ok(None)), "{whole}");
         }
     }
 }

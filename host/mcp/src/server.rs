@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{HostRule, SecretName, Target, ToolName};
+use belljar_policy::{HostRule, RequestTarget, SecretName, ToolName};
 use http::Uri;
 
-use crate::accepted::Accepted;
-use crate::auth::{Held, KeepTokens, Tokens};
-use crate::demands::Granted;
+use crate::accepted::AcceptedTools;
+use crate::auth::{KeepTokens, ServerTokens, SharedTokens};
+use crate::demands::ServerGrants;
 use crate::listing::ListedTool;
 use crate::program::ServerProgram;
-use crate::revision::Revision;
+use crate::revision::ProtocolRevision;
 
 /// A server whose tools may be granted.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub struct Server {
     pub(crate) secrets: BTreeSet<SecretName>,
     pub(crate) timeout: Option<Duration>,
     /// The operator's setting of the protocol revision.
-    pub(crate) pinned: Option<Revision>,
+    pub(crate) pinned: Option<ProtocolRevision>,
     /// The protocol's revision when the tools were accepted.
-    pub(crate) revision: Revision,
+    pub(crate) revision: ProtocolRevision,
     pub(crate) login: LoginSetting,
-    pub(crate) granted: Granted,
-    pub(crate) held: Held,
+    pub(crate) granted: ServerGrants,
+    pub(crate) held: SharedTokens,
     tools: BTreeMap<ToolName, ListedTool>,
     withheld: Option<String>,
     /// The program, if the server is a command.
@@ -85,10 +85,10 @@ impl Server {
             secrets,
             timeout,
             pinned: None,
-            revision: Revision::default(),
+            revision: ProtocolRevision::default(),
             login: LoginSetting::default(),
-            granted: Granted::default(),
-            held: Held::default(),
+            granted: ServerGrants::default(),
+            held: SharedTokens::default(),
             tools: BTreeMap::new(),
             withheld,
             program: None,
@@ -97,7 +97,7 @@ impl Server {
 
     /// Sets the only protocol revision; `None` = any that the server supports.
     #[must_use]
-    pub fn spoken_to(self, revision: Option<Revision>) -> Self {
+    pub fn spoken_to(self, revision: Option<ProtocolRevision>) -> Self {
         Self { pinned: revision, ..self }
     }
 
@@ -109,34 +109,38 @@ impl Server {
 
     /// Sets the requests that the server may make.
     #[must_use]
-    pub fn granting(self, granted: Granted) -> Self {
+    pub fn with_grants(self, granted: ServerGrants) -> Self {
         Self { granted, ..self }
     }
 
     /// The operator's grants for requests of the server during a call.
-    pub fn granted(&self) -> &Granted {
+    pub fn request_grants(&self) -> &ServerGrants {
         &self.granted
     }
 
     /// Adds a person's token, and a store for renewed tokens.
     #[must_use]
-    pub fn with_tokens(self, tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
-        Self { held: Held::of(tokens, keep), ..self }
+    pub fn with_tokens(
+        self,
+        tokens: Option<ServerTokens>,
+        keep: Option<Arc<dyn KeepTokens>>,
+    ) -> Self {
+        Self { held: SharedTokens::from_stored(tokens, keep), ..self }
     }
 
     /// The token for requests, if any.
-    pub fn tokens(&self) -> Option<Arc<Tokens>> {
-        self.held.now()
+    pub fn current_tokens(&self) -> Option<Arc<ServerTokens>> {
+        self.held.current_tokens()
     }
 
     /// The address of the server.
-    pub(crate) fn target(&self) -> Option<Target> {
-        Target::parse(&self.url.to_string()).ok()
+    pub(crate) fn target(&self) -> Option<RequestTarget> {
+        RequestTarget::parse(&self.url.to_string()).ok()
     }
 
     /// Adds the accepted tools. If they were accepted at another address, all of them are withheld.
     #[must_use]
-    pub fn with(mut self, url: &str, accepted: Accepted) -> Self {
+    pub fn with_accepted(mut self, url: &str, accepted: AcceptedTools) -> Self {
         if accepted.url != url {
             self.withheld = Some(format!(
                 "its tools were accepted at another address; `belljar mcp review {}` shows what they \
@@ -153,15 +157,16 @@ impl Server {
         self
     }
 
-    /// A server that is a program; `accepted` holds the accepted tools. The address leads nowhere.
+    /// Makes the server a program, and adds the accepted tools. Requests then go to the program, not to the
+    /// address.
     #[must_use]
-    pub fn of_program(self, program: ServerProgram, accepted: Option<Accepted>) -> Self {
+    pub fn with_program(self, program: ServerProgram, accepted: Option<AcceptedTools>) -> Self {
         let Some(mut accepted) = accepted else { return Self { program: Some(program), ..self } };
         let url = self.url.to_string();
-        let (program, same) = program.accepted(&accepted.url);
+        let (program, same) = program.with_accepted(&accepted.url);
         if same {
             accepted.url.clone_from(&url);
-            return Self { program: Some(program), ..self.with(&url, accepted) };
+            return Self { program: Some(program), ..self.with_accepted(&url, accepted) };
         }
         let withheld = format!(
             "its tools were accepted of another command; `belljar mcp review {}` shows what they are here",
@@ -186,7 +191,7 @@ impl Server {
     }
 
     /// The reason why no tool of the server is offered, if so.
-    pub fn withheld(&self) -> Option<&str> {
+    pub fn withheld_reason(&self) -> Option<&str> {
         self.withheld.as_deref()
     }
 }

@@ -9,19 +9,19 @@ use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 
 /// The state between two pieces of a stream.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub(crate) struct EventReader {
     decoder: EventDecoder,
     last: Option<HeaderValue>,
     retry: Option<Duration>,
 }
 
-impl Default for Events {
+impl Default for EventReader {
     fn default() -> Self {
         Self { decoder: EventDecoder::new(MAX_MESSAGE), last: None, retry: None }
     }
 }
 
-impl Events {
+impl EventReader {
     /// The id of the last event that has one, and the wait before the stream is resumed.
     pub(crate) fn resumed_from(&self) -> Option<(HeaderValue, Duration)> {
         let wait = self.retry.unwrap_or(MAX_RETRY).min(MAX_RETRY);
@@ -59,7 +59,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    fn push(events: &mut Events, mut piece: &[u8]) -> Result<Vec<Vec<u8>>, EventTooLong> {
+    fn push(events: &mut EventReader, mut piece: &[u8]) -> Result<Vec<Vec<u8>>, EventTooLong> {
         let mut all = Vec::new();
         while let Some(data) = events.next_data(&mut piece)? {
             all.push(data);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn an_event_of_another_name_is_passed_over() {
-        let mut events = Events::default();
+        let mut events = EventReader::default();
         let text = b"event: ping\ndata: {}\n\nevent:heartbeat\ndata: x\n\nevent: message\ndata: 1\n\ndata: 2\n\n";
         assert_eq!(push(&mut events, text).unwrap(), [b"1", b"2"]);
         push(&mut events, b"event: ping\n").unwrap();
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_resumed_from_its_last_event_and_waits_no_longer_than_it_may() {
-        let mut events = Events::default();
+        let mut events = EventReader::default();
         assert_eq!(events.resumed_from(), None);
         push(&mut events, b"id: 7\nretry: 5\ndata:\n\n").unwrap();
         let (last, wait) = events.resumed_from().unwrap();
@@ -99,10 +99,10 @@ mod tests {
 
     #[test]
     fn an_event_without_an_end_is_not_held_without_one() {
-        let mut events = Events::default();
+        let mut events = EventReader::default();
         let piece = vec![b'x'; 1 << 20];
         assert!((0..=8).any(|_| push(&mut events, &piece).is_err()));
-        let mut events = Events::default();
+        let mut events = EventReader::default();
         let line = [b"data: ".to_vec(), vec![b'x'; 1 << 20], b"\n".to_vec()].concat();
         assert!((0..=8).any(|_| push(&mut events, &line).is_err()));
     }

@@ -1,36 +1,36 @@
 //! The way of the messages of one session: over HTTP, or through the streams of a program. Whatever stands
 //! above is the same for both.
 
-use belljar_sandbox::Outgoing;
+use belljar_sandbox::OutgoingGate;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::exchange::{self, Address, Aside, Fault};
+use crate::exchange::{self, ExchangeContext, ExchangeFault, SessionAddress};
 use crate::limits::FAREWELL;
-use crate::message::{Ids, notification};
-use crate::process::Process;
-use crate::revision::Revision;
+use crate::message::{RequestIds, format_notification};
+use crate::process::ServerProcess;
+use crate::revision::ProtocolRevision;
 
 /// A session with a server.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    Http(Address),
+    Http(SessionAddress),
     /// Dropping the process ends the program and its descendants.
-    Program(Box<Process>),
+    Program(Box<ServerProcess>),
 }
 
 impl Transport {
-    pub(crate) fn ids(&self) -> &Ids {
+    pub(crate) fn request_ids(&self) -> &RequestIds {
         match self {
             Self::Http(address) => &address.ids,
             Self::Program(process) => &process.ids,
         }
     }
 
-    pub(crate) fn revision(&self) -> Revision {
+    pub(crate) fn revision(&self) -> ProtocolRevision {
         match self {
             Self::Http(address) => address.revision,
-            Self::Program(_) => Revision::Sessions,
+            Self::Program(_) => ProtocolRevision::Sessions,
         }
     }
 
@@ -43,67 +43,72 @@ impl Transport {
     }
 
     /// Sends the request with this id, and returns the answer.
-    pub(crate) async fn ask(
+    pub(crate) async fn send_request(
         &mut self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         id: u64,
         request: &Value,
-        aside: &mut Aside<'_>,
-    ) -> Result<Value, Fault> {
+        aside: &mut ExchangeContext<'_>,
+    ) -> Result<Value, ExchangeFault> {
         match self {
-            Self::Http(address) => exchange::ask(gate, address, id, request, aside).await,
-            Self::Program(process) => process.ask(gate, id, request, aside).await,
+            Self::Http(address) => exchange::send_request(gate, address, id, request, aside).await,
+            Self::Program(process) => process.send_request(gate, id, request, aside).await,
         }
     }
 
     /// Sends a message without an answer.
-    pub(crate) async fn tell(&mut self, gate: &Outgoing, message: &Value) -> Result<(), Fault> {
+    pub(crate) async fn send_message(
+        &mut self,
+        gate: &OutgoingGate,
+        message: &Value,
+    ) -> Result<(), ExchangeFault> {
         match self {
-            Self::Http(address) => exchange::tell(gate, address, message).await,
-            Self::Program(process) => process.tell(gate, message).await,
+            Self::Http(address) => exchange::send_notification(gate, address, message).await,
+            Self::Program(process) => process.write_message(gate, message).await,
         }
     }
 
-    /// Ends a session that has settled. A program has a moment to end by itself.
-    pub(crate) async fn leave(self, gate: &Outgoing) {
+    /// Ends a session in which no call is running. A program gets a moment to end by itself.
+    pub(crate) async fn end_settled(self, gate: &OutgoingGate) {
         match self {
-            Self::Http(address) if address.revision == Revision::Sessions => {
-                let _ = timeout(FAREWELL, exchange::leave(gate, &address)).await;
+            Self::Http(address) if address.revision == ProtocolRevision::Sessions => {
+                let _ = timeout(FAREWELL, exchange::end_session(gate, &address)).await;
             }
             Self::Http(_) => {}
-            Self::Program(process) => process.end(false).await,
+            Self::Program(process) => process.end_process(false).await,
         }
     }
 
     /// Ends a session that is of no use any more: a process at once or after a moment. A server over HTTP is
     /// not told.
-    pub(crate) async fn stop(self, at_once: bool) {
+    pub(crate) async fn stop_session(self, at_once: bool) {
         if let Self::Program(process) = self {
-            process.end(at_once).await;
+            process.end_process(at_once).await;
         }
     }
 
-    /// Notifies the server that its call has ended, then ends the session: a late answer is dropped, and no
-    /// effect of the call comes after the end of a process.
-    pub(crate) async fn give_up(mut self, gate: &Outgoing) {
-        if self.revision() == Revision::Stateless {
+    /// Notifies the server that the running call is cancelled, then ends the session: a late answer is
+    /// dropped, and no effect of the call comes after the end of a process.
+    pub(crate) async fn give_up(mut self, gate: &OutgoingGate) {
+        if self.revision() == ProtocolRevision::Stateless {
             // The closed stream is notice enough.
             return;
         }
-        let params = json!({"requestId": self.ids().last(), "reason": "it was cancelled"});
-        let cancelled = notification("notifications/cancelled", &params);
-        let told = timeout(FAREWELL, self.tell(gate, &cancelled)).await;
+        let params =
+            json!({"requestId": self.request_ids().last_id(), "reason": "it was cancelled"});
+        let cancelled = format_notification("notifications/cancelled", &params);
+        let told = timeout(FAREWELL, self.send_message(gate, &cancelled)).await;
         match self {
             // No more time is lost to a server that does not take the notice.
             Self::Http(_) if told.is_err() => {}
-            session => session.close(gate).await,
+            session => session.close_session(gate).await,
         }
     }
 
     /// Ends a session, if the server holds anything of it.
-    pub(crate) async fn close(self, gate: &Outgoing) {
+    pub(crate) async fn close_session(self, gate: &OutgoingGate) {
         if self.has_session() {
-            self.leave(gate).await;
+            self.end_settled(gate).await;
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Finds the setting that would fix a program's error message.
 
-/// A key of a server that is a command.
+/// A key of `[mcp.NAME]` in `belljar.toml` that permits more to the server's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
+pub(crate) enum SettingsKey {
     Directories,
     Processes,
     Network,
@@ -11,39 +11,39 @@ pub(crate) enum Key {
 
 /// Parts of error messages of the C library and of language runtimes, in lower case, with the setting that
 /// each suggests.
-const WORDS: &[(&str, Key)] = &[
-    ("eacces", Key::Directories),
-    ("[errno 13]", Key::Directories),
-    ("permission denied", Key::Directories),
-    ("cannot fork", Key::Processes),
-    ("can't fork", Key::Processes),
-    ("enosys", Key::Processes),
-    ("[errno 38]", Key::Processes),
-    ("function not implemented", Key::Processes),
-    ("ended: it has more than", Key::Processes),
-    ("eai_again", Key::Network),
-    ("enetunreach", Key::Network),
-    ("getaddrinfo", Key::Network),
-    ("name or service not known", Key::Network),
-    ("name resolution", Key::Network),
-    ("network is unreachable", Key::Network),
-    ("cannot allocate memory", Key::Memory),
-    ("enomem", Key::Memory),
-    ("heap out of memory", Key::Memory),
-    ("memoryerror", Key::Memory),
+const WORDS: &[(&str, SettingsKey)] = &[
+    ("eacces", SettingsKey::Directories),
+    ("[errno 13]", SettingsKey::Directories),
+    ("permission denied", SettingsKey::Directories),
+    ("cannot fork", SettingsKey::Processes),
+    ("can't fork", SettingsKey::Processes),
+    ("enosys", SettingsKey::Processes),
+    ("[errno 38]", SettingsKey::Processes),
+    ("function not implemented", SettingsKey::Processes),
+    ("ended: it has more than", SettingsKey::Processes),
+    ("eai_again", SettingsKey::Network),
+    ("enetunreach", SettingsKey::Network),
+    ("getaddrinfo", SettingsKey::Network),
+    ("name or service not known", SettingsKey::Network),
+    ("name resolution", SettingsKey::Network),
+    ("network is unreachable", SettingsKey::Network),
+    ("cannot allocate memory", SettingsKey::Memory),
+    ("enomem", SettingsKey::Memory),
+    ("heap out of memory", SettingsKey::Memory),
+    ("memoryerror", SettingsKey::Memory),
 ];
 
 /// The settings keys that error messages suggest, each once. The messages are the program's, so this names
 /// keys and grants nothing.
-pub(crate) fn keys(complaints: &str) -> Vec<Key> {
+pub(crate) fn suggest_keys(complaints: &str) -> Vec<SettingsKey> {
     let lower = complaints.to_ascii_lowercase();
-    let mut keys: Vec<Key> = Vec::new();
+    let mut keys: Vec<SettingsKey> = Vec::new();
     for line in lower.lines() {
-        // A socket that may not be made is refused in the words of a file.
+        // A refused socket has the error text of a refused file, for example `permission denied`.
         let of_socket = ["socket(", "socket:"].iter().any(|word| line.contains(word));
         let wanted = WORDS.iter().filter(|(word, _)| line.contains(word)).map(|(_, key)| *key);
         keys.extend(wanted.map(|key| match key {
-            Key::Directories | Key::Processes if of_socket => Key::Network,
+            SettingsKey::Directories | SettingsKey::Processes if of_socket => SettingsKey::Network,
             key => key,
         }));
     }
@@ -52,9 +52,10 @@ pub(crate) fn keys(complaints: &str) -> Vec<Key> {
     keys
 }
 
-impl Key {
-    /// The effect of the key: the beginning of a sentence that ends with the key's place.
-    pub(crate) fn hint(self) -> &'static str {
+impl SettingsKey {
+    /// The problem, and the key that fixes it. The caller appends the key's section, for example: under
+    /// `[mcp.git]` in `belljar.toml`.
+    pub(crate) fn describe_fix(self) -> &'static str {
         match self {
             Self::Directories => {
                 "it may not reach a file: `directories = { \"/DIR\" = \"read\" }` (or `read-write`) lets it, \
@@ -76,21 +77,30 @@ mod tests {
     #[test]
     fn a_complaint_names_the_key_that_would_allow_it() {
         for (complaint, expected) in [
-            ("OSError: [Errno 38] Function not implemented", vec![Key::Processes]),
-            ("sh: 1: Cannot fork", vec![Key::Processes]),
-            ("Error: spawn git ENOSYS", vec![Key::Processes]),
-            ("belljar: ended: it has more than 1 processes and 512 threads", vec![Key::Processes]),
-            ("PermissionError: [Errno 13] Permission denied: '/srv/x'", vec![Key::Directories]),
-            ("Error: EACCES: permission denied, open '/srv/x'", vec![Key::Directories]),
+            ("OSError: [Errno 38] Function not implemented", vec![SettingsKey::Processes]),
+            ("sh: 1: Cannot fork", vec![SettingsKey::Processes]),
+            ("Error: spawn git ENOSYS", vec![SettingsKey::Processes]),
+            (
+                "belljar: ended: it has more than 1 processes and 512 threads",
+                vec![SettingsKey::Processes],
+            ),
+            (
+                "PermissionError: [Errno 13] Permission denied: '/srv/x'",
+                vec![SettingsKey::Directories],
+            ),
+            ("Error: EACCES: permission denied, open '/srv/x'", vec![SettingsKey::Directories]),
             (
                 "socket.gaierror: [Errno -3] Temporary failure in name resolution",
-                vec![Key::Network],
+                vec![SettingsKey::Network],
             ),
-            ("self._sock = socket.socket(): [Errno 13] Permission denied", vec![Key::Network]),
-            ("MemoryError\nPermission denied", vec![Key::Directories, Key::Memory]),
+            (
+                "self._sock = socket.socket(): [Errno 13] Permission denied",
+                vec![SettingsKey::Network],
+            ),
+            ("MemoryError\nPermission denied", vec![SettingsKey::Directories, SettingsKey::Memory]),
             ("listening on /run/x.sock\nready", vec![]),
         ] {
-            assert_eq!(keys(complaint), expected, "{complaint}");
+            assert_eq!(suggest_keys(complaint), expected, "{complaint}");
         }
     }
 }

@@ -9,8 +9,8 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use belljar_model::{
-    CallContext, ChatRequest, KeySource, Message, ModelConfig, Provider, Reply, StreamEvent,
-    ToolResult, ToolSpec,
+    CallContext, ChatMessage, ChatRequest, KeySource, ModelConfig, ModelProvider, ModelReply,
+    StreamEvent, ToolResult, ToolSpec,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -22,8 +22,8 @@ async fn main() -> Result<()> {
         return Err("usage: chat openai|anthropic BASE_URL MODEL QUESTION".into());
     };
     let provider = match kind.as_str() {
-        "openai" => Provider::OpenAi,
-        "anthropic" => Provider::Anthropic,
+        "openai" => ModelProvider::OpenAi,
+        "anthropic" => ModelProvider::Anthropic,
         other => return Err(format!("no provider `{other}`").into()),
     };
     let mut config = ModelConfig::new(provider, name);
@@ -33,11 +33,11 @@ async fn main() -> Result<()> {
     if env("MODEL_KEY").is_some() {
         config.key = KeySource::Env("MODEL_KEY".to_owned());
     }
-    let model = config.build(&env, &mut Vec::new())?;
+    let model = config.build_model(&env, &mut Vec::new())?;
 
     let mut request = ChatRequest {
         system: vec!["You answer questions about a folder.".to_owned()],
-        messages: vec![Message::user(question.clone())],
+        messages: vec![ChatMessage::from_user(question.clone())],
         tools: vec![ToolSpec {
             name: "file_list".to_owned(),
             description: "lists the files of a folder".to_owned(),
@@ -47,7 +47,7 @@ async fn main() -> Result<()> {
     };
     for _ in 0..3 {
         let cx = CallContext::new("example");
-        let reply = model.chat(&request, &cx, &mut |event| show(&event)).await?;
+        let reply = model.chat(&request, &cx, &mut |event| print_event(&event)).await?;
         println!("\n[{:?}, {:?}]", reply.stop, reply.usage);
         if reply.calls.is_empty() {
             break;
@@ -62,14 +62,14 @@ async fn main() -> Result<()> {
             is_error: false,
         });
         let results = results.collect();
-        let Reply { text, calls, reasoning, .. } = reply;
-        request.messages.push(Message::Assistant { text, calls, reasoning });
-        request.messages.push(Message::Tool { results });
+        let ModelReply { text, calls, reasoning, .. } = reply;
+        request.messages.push(ChatMessage::Assistant { text, calls, reasoning });
+        request.messages.push(ChatMessage::Tool { results });
     }
     Ok(())
 }
 
-fn show(event: &StreamEvent) {
+fn print_event(event: &StreamEvent) {
     match event {
         StreamEvent::TextDelta(text) => print!("{text}"),
         other => println!("[{other:?}]"),

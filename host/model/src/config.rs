@@ -11,7 +11,9 @@ use url::Url;
 use crate::key::{KeyError, KeySource};
 use crate::limits::MAX_TRANSCRIPT_BYTES;
 use crate::scripted::{ScriptError, ScriptedModel};
-use crate::wire::{Dialect, Endpoint, EndpointError, MaxTokensField, Settings, WireModel};
+use crate::wire::{
+    Endpoint, EndpointError, MaxTokensField, RequestSettings, WireDialect, WireModel,
+};
 use crate::{ChatModel, Effort};
 
 /// The address of OpenAI's own API.
@@ -32,7 +34,7 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 #[derive(Clone)]
 pub struct ModelConfig {
     /// Which wire to speak.
-    pub provider: Provider,
+    pub provider: ModelProvider,
     /// Base of the API, for example `http://127.0.0.1:8080/v1`. Absent: the provider's own. For `anthropic` a
     /// missing `/v1` at its end is added.
     pub base_url: Option<Url>,
@@ -92,7 +94,7 @@ const RESERVED_FIELDS: [&str; 12] = [
 /// A kind of model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub enum Provider {
+pub enum ModelProvider {
     /// Chat completions: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others.
     OpenAi,
     /// Anthropic's messages API.
@@ -101,7 +103,7 @@ pub enum Provider {
     Scripted,
 }
 
-impl Provider {
+impl ModelProvider {
     /// The name in a configuration and in model ids.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -146,7 +148,7 @@ pub enum ConfigError {
 impl ModelConfig {
     /// A model of `provider` called `model`, everything else absent.
     #[must_use]
-    pub fn new(provider: Provider, model: impl Into<String>) -> Self {
+    pub fn new(provider: ModelProvider, model: impl Into<String>) -> Self {
         Self {
             provider,
             base_url: None,
@@ -172,18 +174,20 @@ impl ModelConfig {
     /// # Errors
     ///
     /// [`ConfigError`], which never contains a key.
-    pub fn build(
+    pub fn build_model(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<dyn ChatModel>, ConfigError> {
         match self.provider {
-            Provider::OpenAi | Provider::Anthropic => Ok(Arc::new(self.build_wire(env, warnings)?)),
-            Provider::Scripted => Ok(Arc::new(self.build_scripted()?)),
+            ModelProvider::OpenAi | ModelProvider::Anthropic => {
+                Ok(Arc::new(self.build_wire(env, warnings)?))
+            }
+            ModelProvider::Scripted => Ok(Arc::new(self.build_scripted()?)),
         }
     }
 
-    /// Makes a model that is reached over HTTP; as [`Self::build`] otherwise.
+    /// Makes a model that is reached over HTTP; as [`Self::build_model`] otherwise.
     ///
     /// # Errors
     ///
@@ -203,7 +207,7 @@ impl ModelConfig {
         if let Some(field) = reserved {
             return Err(ConfigError::ExtraBody { field });
         }
-        let settings = Settings {
+        let settings = RequestSettings {
             model: self.model.clone(),
             identity: String::new(),
             max_output_tokens: self.max_output_tokens,
@@ -211,31 +215,31 @@ impl ModelConfig {
             effort: self.effort,
             extra: self.extra_body.clone(),
         };
-        let key = self.key.load(env, warnings)?;
+        let key = self.key.load_key(env, warnings)?;
         let endpoint = |base: &Url, path: &[&str], header: HeaderName| {
             let key = key.map(|key| (header, key));
             Endpoint::new(base, path, key, &self.headers, self.allow_insecure)
         };
         match self.provider {
-            Provider::OpenAi => {
+            ModelProvider::OpenAi => {
                 let base = self.base_url_or(OPENAI_BASE_URL)?;
                 let field = self.max_tokens_field.unwrap_or_else(|| default_field(&base));
                 let endpoint = endpoint(&base, &["chat", "completions"], AUTHORIZATION)?;
                 let images = self.images.unwrap_or_else(|| is_openai(&base));
-                let model = WireModel::new(Dialect::OpenAi(field), settings, endpoint);
+                let model = WireModel::new(WireDialect::OpenAi(field), settings, endpoint);
                 let options = self.stream_options.unwrap_or(true);
                 Ok(model.with_images(images).with_stream_options(options))
             }
-            Provider::Anthropic => {
+            ModelProvider::Anthropic => {
                 let base = self.base_url_or(ANTHROPIC_BASE_URL)?;
                 let versioned = base.path().trim_end_matches('/').ends_with("/v1");
                 let path: &[&str] = if versioned { &["messages"] } else { &["v1", "messages"] };
                 let endpoint = endpoint(&base, path, HeaderName::from_static("x-api-key"))?
                     .with_default_header("anthropic-version", ANTHROPIC_VERSION);
                 let images = self.images.unwrap_or(true);
-                Ok(WireModel::new(Dialect::Anthropic, settings, endpoint).with_images(images))
+                Ok(WireModel::new(WireDialect::Anthropic, settings, endpoint).with_images(images))
             }
-            Provider::Scripted => {
+            ModelProvider::Scripted => {
                 Err(EndpointError::BaseUrl("has no meaning for a scripted model").into())
             }
         }

@@ -17,7 +17,7 @@ pub enum ModelError {
     #[error("the model gave nothing for {} s ({phase})", after.as_secs_f64())]
     Timeout {
         /// The phase that timed out.
-        phase: Phase,
+        phase: TimeoutPhase,
         /// How long.
         after: Duration,
     },
@@ -72,16 +72,16 @@ pub enum ModelError {
     /// The stream ended without the sign that the answer is complete.
     #[error("the model's answer was cut off")]
     Cut,
-    /// The peer does not speak the protocol.
+    /// The provider's answer does not follow the protocol.
     #[error("the model's answer could not be understood: {message}")]
     Protocol {
-        /// The fault.
+        /// The violation of the protocol.
         message: String,
     },
-    /// The peer sent more than is accepted.
+    /// The provider sent more than is accepted.
     #[error("the model's answer is too large: more than {limit} {what}")]
     TooLarge {
-        /// The thing of which there was too much.
+        /// The unit of the limit, for example `bytes` or `tool calls`.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -93,7 +93,7 @@ pub enum ModelError {
 
 /// The phases of a call that have a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum TimeoutPhase {
     /// The first token of the answer.
     FirstToken,
     /// The next token of an answer that had begun.
@@ -102,7 +102,7 @@ pub enum Phase {
     Total,
 }
 
-impl std::fmt::Display for Phase {
+impl std::fmt::Display for TimeoutPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::FirstToken => "waiting for the first token",
@@ -132,7 +132,7 @@ impl ModelError {
     }
 
     /// Replaces the peer's texts in the error by `clean`.
-    pub(crate) fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
+    pub(crate) fn clean_words(mut self, clean: &dyn Fn(&str) -> String) -> Self {
         match &mut self {
             Self::RateLimited { message, .. }
             | Self::Auth { message, .. }

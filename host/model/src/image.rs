@@ -15,7 +15,7 @@ use crate::limits::MAX_IMAGE_BYTES;
 
 /// The formats that every provider with image support accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Format {
+enum ImageFormat {
     #[serde(rename = "image/png")]
     Png,
     #[serde(rename = "image/jpeg")]
@@ -29,7 +29,7 @@ enum Format {
 /// An image. The serialised form has no bytes, and equality ignores the bytes.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Image {
-    media_type: Format,
+    media_type: ImageFormat,
     size: usize,
     sha256: String,
     /// Empty, or the bytes of that digest.
@@ -57,9 +57,9 @@ pub enum ImageError {
     NotBase64,
 }
 
-impl Format {
+impl ImageFormat {
     /// INV-345: the format by the first bytes; a stated media type is ignored.
-    fn of(data: &[u8]) -> Option<Self> {
+    fn from_bytes(data: &[u8]) -> Option<Self> {
         match data {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -89,12 +89,12 @@ impl Image {
         if data.len() > MAX_IMAGE_BYTES {
             return Err(ImageError::TooLarge);
         }
-        let media_type = Format::of(&data).ok_or(ImageError::Unknown)?;
+        let media_type = ImageFormat::from_bytes(&data).ok_or(ImageError::Unknown)?;
         let found = media_type.media_type();
-        if said.is_some_and(|said| !is(said, found)) {
+        if said.is_some_and(|said| !is_media_type(said, found)) {
             return Err(ImageError::Mislabelled { found });
         }
-        Ok(Self { media_type, size: data.len(), sha256: digest(&data), data })
+        Ok(Self { media_type, size: data.len(), sha256: hex_digest(&data), data })
     }
 
     /// Makes an image of bytes in base64.
@@ -119,7 +119,7 @@ impl Image {
 
     /// The bytes, counted.
     #[must_use]
-    pub fn size(&self) -> usize {
+    pub fn byte_count(&self) -> usize {
         self.size
     }
 
@@ -137,15 +137,15 @@ impl Image {
     }
 
     /// Restores the bytes from the store. Bytes with another digest are ignored.
-    pub fn restore(&mut self, data: Bytes) {
-        if digest(&data) == self.sha256 {
+    pub fn restore_bytes(&mut self, data: Bytes) {
+        if hex_digest(&data) == self.sha256 {
             self.data = data;
         }
     }
 
     /// The bytes in base64; `None` = not loaded from the store.
     #[must_use]
-    pub fn base64(&self) -> Option<String> {
+    pub fn to_base64(&self) -> Option<String> {
         (!self.data.is_empty()).then(|| STANDARD.encode(&self.data))
     }
 }
@@ -158,13 +158,13 @@ impl PartialEq for Image {
 
 impl Eq for Image {}
 
-fn is(said: &str, found: &str) -> bool {
+fn is_media_type(said: &str, found: &str) -> bool {
     let said = said.split(';').next().unwrap_or_default().trim();
     said.eq_ignore_ascii_case(found)
         || (found == "image/jpeg" && said.eq_ignore_ascii_case("image/jpg"))
 }
 
-fn digest(data: &[u8]) -> String {
+fn hex_digest(data: &[u8]) -> String {
     use fmt::Write as _;
     Sha256::digest(data).iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a string does not fail.
@@ -198,7 +198,7 @@ mod tests {
             (b"RIFF....WEBP", "image/webp"),
         ] {
             let image = Image::new(Bytes::from_static(data), Some(media_type)).unwrap();
-            assert_eq!((image.media_type(), image.size()), (media_type, data.len()));
+            assert_eq!((image.media_type(), image.byte_count()), (media_type, data.len()));
         }
         let said = |data: &'static [u8], said| Image::new(Bytes::from_static(data), said);
         let found = "image/png";
@@ -220,10 +220,10 @@ mod tests {
         let text = serde_json::to_string(&image).unwrap();
         assert!(text.len() < 140 && !format!("{image:?}").contains("rest"), "{text}");
         let mut read: Image = serde_json::from_str(&text).unwrap();
-        assert_eq!((read.base64(), read.file_name()), (None, image.file_name()));
-        read.restore(Bytes::from_static(b"\x89PNG\r\n\x1a\nforged"));
+        assert_eq!((read.to_base64(), read.file_name()), (None, image.file_name()));
+        read.restore_bytes(Bytes::from_static(b"\x89PNG\r\n\x1a\nforged"));
         assert!(read.data().is_empty());
-        read.restore(Bytes::from_static(PNG));
+        read.restore_bytes(Bytes::from_static(PNG));
         assert_eq!((read.data(), &read), (image.data(), &image));
     }
 }

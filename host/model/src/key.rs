@@ -10,7 +10,7 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::limits::MAX_KEY_BYTES;
-use crate::text::quoted;
+use crate::text::quote_text;
 
 /// The replacement for a key in a text.
 pub(crate) const REDACTED: &str = "[key]";
@@ -65,9 +65,9 @@ pub enum KeyError {
 }
 
 /// A key. `Debug` does not show the key, and its memory is overwritten on drop.
-pub(crate) struct Key(SecretString);
+pub(crate) struct ApiKey(SecretString);
 
-impl Key {
+impl ApiKey {
     pub(crate) fn new(key: String) -> Self {
         Self(SecretString::from(key))
     }
@@ -96,7 +96,7 @@ impl Key {
             whole = Cow::Owned(text.replace(key, REDACTED));
         }
         if let Some(cut) = whole.strip_suffix('…') {
-            let begun = begun(cut, key);
+            let begun = begun_key_len(cut, key);
             if begun >= MIN_BYTES / 2 {
                 let kept = cut.get(..cut.len() - begun).unwrap_or_default();
                 whole = Cow::Owned(format!("{kept}{REDACTED}…"));
@@ -113,7 +113,7 @@ impl Key {
 }
 
 /// The number of bytes at the end of `text` that are the beginning of `key`, but not the whole key.
-pub(crate) fn begun(text: &str, key: &str) -> usize {
+pub(crate) fn begun_key_len(text: &str, key: &str) -> usize {
     let most = key.len().saturating_sub(1).min(text.len());
     let begins = |count: &usize| {
         let end = text.as_bytes().get(text.len() - count..);
@@ -143,7 +143,7 @@ fn why_no_secret(key: &str) -> Option<&'static str> {
     (key.len() <= MAX_WORDS && words.into_iter().all(word)).then_some("is made of words alone")
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(REDACTED)
     }
@@ -152,8 +152,8 @@ impl fmt::Debug for Key {
 impl KeySource {
     /// A remark for the operator: the key is a placeholder, or too short for a secret, so answers are not
     /// searched for it. `None` = no remark, or no key.
-    pub fn remark(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-        let key = self.load(env, &mut Vec::new()).ok()??;
+    pub fn key_remark(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let key = self.load_key(env, &mut Vec::new()).ok()??;
         let why = why_no_secret(key.0.expose_secret())?;
         Some(format!(
             "its key {why}, so answers are not searched for it; if the server needs no key, leave \
@@ -162,11 +162,11 @@ impl KeySource {
     }
 
     /// Loads the key. Remarks for the operator are added to `warnings`.
-    pub(crate) fn load(
+    pub(crate) fn load_key(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Key>, KeyError> {
+    ) -> Result<Option<ApiKey>, KeyError> {
         match self {
             Self::None => Ok(None),
             Self::Env(name) => from_env(name, env).map(Some),
@@ -175,7 +175,7 @@ impl KeySource {
     }
 }
 
-fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Key, KeyError> {
+fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<ApiKey, KeyError> {
     // A key pasted in place of a name is not repeated: names are upper case by custom, keys
     // hardly ever are.
     let is_name = name.len() <= 64
@@ -186,12 +186,12 @@ fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Key, Key
         return Err(KeyError::EnvName);
     }
     match env(name).map(|key| key.trim().to_owned()) {
-        Some(key) if !key.is_empty() => Ok(Key::new(key)),
+        Some(key) if !key.is_empty() => Ok(ApiKey::new(key)),
         Some(_) | None => Err(KeyError::EnvUnset { name: name.to_owned() }),
     }
 }
 
-fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<Key, KeyError> {
+fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<ApiKey, KeyError> {
     let io = |source| KeyError::File { path: path.to_owned(), source };
     let content = |reason| KeyError::FileContent { path: path.to_owned(), reason };
     // Asked before opening, because opening a FIFO waits for its other end.
@@ -200,7 +200,7 @@ fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<Key, KeyError> {
     }
     let file = File::open(path).map_err(io)?;
     if is_public(&file.metadata().map_err(io)?) {
-        let path = quoted(&path.to_string_lossy());
+        let path = quote_text(&path.to_string_lossy());
         warnings.push(format!(
             "other users can read or change the key file `{path}`; run `chmod 600` on it"
         ));
@@ -214,7 +214,7 @@ fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<Key, KeyError> {
     match key.trim() {
         "" => Err(content("is empty")),
         key if key.contains(char::is_whitespace) => Err(content("holds more than one word")),
-        key => Ok(Key::new(key.to_owned())),
+        key => Ok(ApiKey::new(key.to_owned())),
     }
 }
 
@@ -233,10 +233,10 @@ fn is_public(_: &std::fs::Metadata) -> bool {
 mod tests {
     use super::*;
 
-    fn load(source: &KeySource) -> (Result<Option<Key>, KeyError>, Vec<String>) {
+    fn load(source: &KeySource) -> (Result<Option<ApiKey>, KeyError>, Vec<String>) {
         let mut warnings = Vec::new();
         let env = |name: &str| (name == "GOOD").then(|| " sk-hunter2\n".to_owned());
-        (source.load(&env, &mut warnings), warnings)
+        (source.load_key(&env, &mut warnings), warnings)
     }
 
     #[test]
@@ -304,10 +304,10 @@ mod tests {
             "xxxxxxxxxxxx",
             "00000000",
         ] {
-            let key = Key::new(placeholder.into());
+            let key = ApiKey::new(placeholder.into());
             assert_eq!(key.in_answers(), None, "{placeholder}");
             let source = KeySource::Env("K".into());
-            let remark = source.remark(&|_| Some(placeholder.to_owned())).unwrap();
+            let remark = source.key_remark(&|_| Some(placeholder.to_owned())).unwrap();
             assert!(!remark.contains(placeholder), "{remark}");
         }
         for secret in [
@@ -317,24 +317,24 @@ mod tests {
             "aGkPwQzRtYuIoPLm",
             "correct-horse-battery-staple",
         ] {
-            assert_eq!(Key::new(secret.into()).in_answers(), Some(secret));
-            assert_eq!(KeySource::Env("K".into()).remark(&|_| Some(secret.to_owned())), None);
+            assert_eq!(ApiKey::new(secret.into()).in_answers(), Some(secret));
+            assert_eq!(KeySource::Env("K".into()).key_remark(&|_| Some(secret.to_owned())), None);
         }
-        assert_eq!(KeySource::None.remark(&|_| None), None);
+        assert_eq!(KeySource::None.key_remark(&|_| None), None);
     }
 
     #[test]
     fn an_error_hides_every_key_that_no_word_is_by_chance() {
-        assert_eq!(Key::new("none".into()).redact("no reason: none"), "no reason: none");
-        assert_eq!(Key::new("not-needed".into()).redact("key not-needed"), "key [key]");
-        let key = Key::new("sk-hunter2".into());
+        assert_eq!(ApiKey::new("none".into()).redact("no reason: none"), "no reason: none");
+        assert_eq!(ApiKey::new("not-needed".into()).redact("key not-needed"), "key [key]");
+        let key = ApiKey::new("sk-hunter2".into());
         assert_eq!(key.redact("cut here: sk-hu…"), "cut here: [key]…");
         assert_eq!(key.redact("cut here: sk…"), "cut here: sk…");
     }
 
     #[test]
     fn a_text_that_repeats_the_key_is_cleaned() {
-        let key = Key::new("sk-hunter2".into());
+        let key = ApiKey::new("sk-hunter2".into());
         assert_eq!(key.redact("bad key sk-hunter2!"), "bad key [key]!");
         assert_eq!(format!("{key:?}"), "[key]");
     }

@@ -5,9 +5,9 @@
 //!   llama.cpp, OpenRouter), and Anthropic's messages API with prompt caching;
 //! - [`ScriptedModel`]: plays a transcript (see [`scripted`] for the format) and fails loudly on a request
 //!   that differs from the transcript;
-//! - [`Recorder`]: wraps another model and writes such a transcript.
+//! - [`RecordingModel`]: wraps another model and writes such a transcript.
 //!
-//! [`Models`] maps the names that people write (for example `main`, `sonnet`, `Compaction`, `strong`) to
+//! [`ModelRegistry`] maps the names that people write (for example `main`, `sonnet`, `Compaction`, `strong`) to
 //! configured models.
 //!
 //! Promises of this crate:
@@ -38,20 +38,20 @@ mod text;
 mod types;
 mod wire;
 
-pub use config::{ConfigError, ModelConfig, Provider};
-pub use error::{ModelError, Phase};
+pub use config::{ConfigError, ModelConfig, ModelProvider};
+pub use error::{ModelError, TimeoutPhase};
 pub use image::{Image, ImageError};
 pub use key::{KeyError, KeySource};
-pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
+pub use model::{CallContext, ChatModel, ModelTimeouts, StreamEvent};
 pub use reasoning::Reasoning;
-pub use registry::{Env, ModelResolveError, Models, Played, Resolved};
-pub use roles::{ALIASES, Alias, ModelRole, Roles};
+pub use registry::{Env, ModelRegistry, ModelResolveError, ResolvedModel, RoleAssignment};
+pub use roles::{ALIASES, ModelRole, RoleAlias, RoleTable};
 pub use scripted::{
-    Recorder, Recording, RecordingError, ScriptError, ScriptMismatch, ScriptedModel, Transcript,
-    Unplayed,
+    Recording, RecordingError, RecordingModel, ScriptError, ScriptMismatch, ScriptedModel,
+    Transcript, UnplayedTurns,
 };
 pub use types::{
-    ChatRequest, Effort, Message, Reply, Sampling, StopReason, TokenUsage, ToolCall, ToolChoice,
-    ToolResult, ToolSpec,
+    ChatMessage, ChatRequest, Effort, ModelReply, Sampling, StopReason, TokenUsage, ToolCall,
+    ToolChoice, ToolResult, ToolSpec,
 };
 pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatRequest, ModelError, Reply};
+use crate::{ChatRequest, ModelError, ModelReply};
 
 /// A chat model.
 ///
@@ -31,7 +31,7 @@ pub trait ChatModel: Send + Sync {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError>;
+    ) -> Result<ModelReply, ModelError>;
 }
 
 /// The caller, the time limits, and the means to cancel the call.
@@ -45,7 +45,7 @@ pub struct CallContext<'a> {
     /// The number of this call among the agent's calls, from 1.
     pub step: u64,
     /// How long to wait.
-    pub timeouts: Timeouts,
+    pub timeouts: ModelTimeouts,
     /// True if the caller can withdraw shown text. An answer that breaks off is then requested again, and
     /// text before [`StreamEvent::Retrying`] is void. Default: false.
     pub takes_back: bool,
@@ -61,7 +61,7 @@ impl<'a> CallContext<'a> {
             agent,
             spawn_index: 0,
             step: 1,
-            timeouts: Timeouts::default(),
+            timeouts: ModelTimeouts::default(),
             takes_back: false,
             cancel: CancellationToken::new(),
         }
@@ -70,7 +70,7 @@ impl<'a> CallContext<'a> {
 
 /// How long to wait for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct ModelTimeouts {
     /// The limit from sending one attempt's request to the first token of its answer. Default 120 s, because
     /// a small machine needs that long for a long prompt.
     pub first_token: Duration,
@@ -81,7 +81,7 @@ pub struct Timeouts {
     pub total: Option<Duration>,
 }
 
-impl Default for Timeouts {
+impl Default for ModelTimeouts {
     fn default() -> Self {
         Self {
             first_token: Duration::from_secs(120),
@@ -98,7 +98,7 @@ pub enum StreamEvent {
     Started,
     /// A piece of the answer's text.
     TextDelta(String),
-    /// A piece of the model's thinking; not part of [`Reply::text`].
+    /// A piece of the model's thinking; not part of [`ModelReply::text`].
     ThinkingDelta(String),
     /// The model has begun to write a tool call. The complete call is in the reply.
     CallStarted {

@@ -20,7 +20,7 @@ pub struct Reasoning {
     pub(crate) calls: Vec<CallFields>,
     /// Blocks of a message on Anthropic's wire, or parts of a message's content on OpenAI's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) blocks: Vec<Placed>,
+    pub(crate) blocks: Vec<PlacedBlock>,
 }
 
 /// Fields of one call.
@@ -33,7 +33,7 @@ pub(crate) struct CallFields {
 
 /// A block, and its position in the answer: the text and calls before the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedBlock {
     /// Bytes of the answer's text.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) text: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Placed {
 impl Reasoning {
     /// The approximate bytes of text, which a provider counts when the reasoning is sent back.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| map_bytes(&call.fields));
         let blocks = self.blocks.iter().map(|placed| map_bytes(&placed.block));
         map_bytes(&self.fields)

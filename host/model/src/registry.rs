@@ -5,18 +5,18 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ChatModel;
-use crate::config::{ConfigError, ModelConfig, Provider};
-use crate::roles::{ALIASES, Alias, ModelRole, Roles};
-use crate::scripted::{Recorder, Recording};
-use crate::text::{listed, quoted};
+use crate::config::{ConfigError, ModelConfig, ModelProvider};
+use crate::roles::{ALIASES, ModelRole, RoleAlias, RoleTable};
+use crate::scripted::{Recording, RecordingModel};
+use crate::text::{list_names, quote_text};
 
 /// Looks up an environment variable.
 pub type Env = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// The configured models. A model is made on first use, so an unused model needs no key.
-pub struct Models {
+pub struct ModelRegistry {
     configs: BTreeMap<String, ModelConfig>,
-    roles: Roles,
+    roles: RoleTable,
     env: Box<Env>,
     made: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
     /// A model that answers every request, independent of the configuration.
@@ -28,7 +28,7 @@ pub struct Models {
 
 /// A resolved model.
 #[derive(Clone)]
-pub struct Resolved {
+pub struct ResolvedModel {
     /// The model.
     pub model: Arc<dyn ChatModel>,
     /// The model's name in the configuration; a child passes this name as its parent's model.
@@ -43,7 +43,7 @@ pub struct Resolved {
 
 /// A role and its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Played<'a> {
+pub struct RoleAssignment<'a> {
     /// The role's name, for example `main`.
     pub role: &'static str,
     /// The name of the configured model; `None` = the role has no model.
@@ -106,7 +106,7 @@ impl ModelResolveError {
     /// The failure in words for any caller: without hints for the operator, and without the names of files
     /// and variables that hold keys.
     #[must_use]
-    pub fn public(&self) -> String {
+    pub fn public_message(&self) -> String {
         match self {
             Self::NoMain { .. } => "no model plays the role `main`".to_owned(),
             Self::Unknown { request, configured } => format!(
@@ -119,7 +119,7 @@ impl ModelResolveError {
     }
 }
 
-impl Models {
+impl ModelRegistry {
     /// The models of a configuration. `env` returns the value of an environment variable.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Models {
     /// [`ModelResolveError::Reserved`] when a model is called `inherit`.
     pub fn new(
         configs: BTreeMap<String, ModelConfig>,
-        roles: Roles,
+        roles: RoleTable,
         env: Box<Env>,
     ) -> Result<Self, ModelResolveError> {
         let models = Self {
@@ -149,8 +149,8 @@ impl Models {
                 Some(name) if !models.configs.contains_key(name) => {
                     return Err(ModelResolveError::RoleTarget {
                         role: role.name(),
-                        name: quoted(name),
-                        configured: models.configured(),
+                        name: quote_text(name),
+                        configured: models.list_configured(),
                     });
                 }
                 Some(_) | None => {}
@@ -161,10 +161,10 @@ impl Models {
 
     /// One model for every name, for example in a scripted run.
     #[must_use]
-    pub fn single(model: Arc<dyn ChatModel>) -> Self {
+    pub fn from_single(model: Arc<dyn ChatModel>) -> Self {
         Self {
             configs: BTreeMap::new(),
-            roles: Roles::default(),
+            roles: RoleTable::default(),
             env: Box::new(|_| None),
             made: Mutex::default(),
             only: Some(model),
@@ -173,7 +173,7 @@ impl Models {
         }
     }
 
-    /// Sets the `context_tokens` of a [`Models::single`] model. Default: unknown.
+    /// Sets the `context_tokens` of a [`ModelRegistry::from_single`] model. Default: unknown.
     #[must_use]
     pub fn that_reads(mut self, context_tokens: u64) -> Self {
         self.only_reads = Some(context_tokens);
@@ -182,8 +182,8 @@ impl Models {
 
     /// Records every call of these models.
     #[must_use]
-    pub fn recorded(mut self, recording: Recording) -> Self {
-        self.only = self.only.map(|model| record(model, Some(&recording)));
+    pub fn with_recording(mut self, recording: Recording) -> Self {
+        self.only = self.only.map(|model| wrap_recorder(model, Some(&recording)));
         self.recording = Some(recording);
         self
     }
@@ -196,34 +196,34 @@ impl Models {
 
     /// Resolves a name: of a configured model, an alias (see [`ALIASES`]), or a model's id at its provider
     /// (for example `gpt-x`, `openai:gpt-x` or `openai/gpt-x`), in this order. `parent` = the
-    /// [`Resolved::name`] of the parent's model.
+    /// [`ResolvedModel::name`] of the parent's model.
     ///
     /// # Errors
     ///
     /// [`ModelResolveError`]. An unknown name is an error. A role without a model is no error: the main model
     /// is used, with a note.
-    pub fn resolve(
+    pub fn resolve_model(
         &self,
         request: &str,
         parent: Option<&str>,
-    ) -> Result<Resolved, ModelResolveError> {
+    ) -> Result<ResolvedModel, ModelResolveError> {
         let request = request.trim();
         if let Some(model) = &self.only {
             let name = model.id().to_owned();
             let (model, notes) = (Arc::clone(model), Vec::new());
             let context_tokens = self.only_reads;
-            return Ok(Resolved { model, name, context_tokens, small: false, notes });
+            return Ok(ResolvedModel { model, name, context_tokens, small: false, notes });
         }
         if self.configs.is_empty() {
             return Err(ModelResolveError::NoModels);
         }
         let mut notes = Vec::new();
         let name = self.name_of(request, parent, &mut notes)?;
-        let model = self.make(name, &mut notes)?;
+        let model = self.get_or_make(name, &mut notes)?;
         let config = self.configs.get(name);
         let context_tokens = config.and_then(|config| config.context_tokens);
         let small = config.is_some_and(|config| config.small);
-        Ok(Resolved { model, name: name.to_owned(), context_tokens, small, notes })
+        Ok(ResolvedModel { model, name: name.to_owned(), context_tokens, small, notes })
     }
 
     fn name_of(
@@ -236,61 +236,61 @@ impl Models {
             return Ok(name);
         }
         match ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(request)) {
-            Some(Alias { role: Some(ModelRole::Main), .. }) => self.main(),
-            Some(Alias { role: Some(role), .. }) => {
-                match self.chosen(*role) {
+            Some(RoleAlias { role: Some(ModelRole::Main), .. }) => self.main(),
+            Some(RoleAlias { role: Some(role), .. }) => {
+                match self.chosen_model(*role) {
                     Some(name) => Ok(name),
                     None => {
                         let main = self.main()?;
-                        let (role, name) = (role.name(), quoted(main));
+                        let (role, name) = (role.name(), quote_text(main));
                         notes.push(format!("no model plays the role `{role}`; the main model `{name}` takes its place"));
                         Ok(main)
                     }
                 }
             }
-            Some(Alias { role: None, .. }) => match parent {
+            Some(RoleAlias { role: None, .. }) => match parent {
                 Some(parent) => self
                     .configs
                     .get_key_value(parent)
                     .map(|(name, _)| name.as_str())
-                    .ok_or_else(|| self.unknown(parent)),
+                    .ok_or_else(|| self.unknown_error(parent)),
                 None => self.main(),
             },
-            None => self.by_id(request).ok_or_else(|| self.unknown(request)),
+            None => self.by_id(request).ok_or_else(|| self.unknown_error(request)),
         }
     }
 
     /// The names of the configured models, in their order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.configs.keys().map(String::as_str)
     }
 
     /// Each role with its model.
-    pub fn played(&self) -> impl Iterator<Item = Played<'_>> {
+    pub fn role_assignments(&self) -> impl Iterator<Item = RoleAssignment<'_>> {
         let main = self.main().ok();
         ModelRole::ALL.into_iter().map(move |role| {
-            let chosen = if role == ModelRole::Main { main } else { self.chosen(role) };
+            let chosen = if role == ModelRole::Main { main } else { self.chosen_model(role) };
             let by_main = chosen.is_none() && main.is_some();
-            Played { role: role.name(), model: chosen.or(main), by_main }
+            RoleAssignment { role: role.name(), model: chosen.or(main), by_main }
         })
     }
 
     /// The model set for a role, or named like the role.
-    fn chosen(&self, role: ModelRole) -> Option<&str> {
+    fn chosen_model(&self, role: ModelRole) -> Option<&str> {
         let name = self.roles.get(role).unwrap_or(role.name());
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
     fn main(&self) -> Result<&str, ModelResolveError> {
-        if let Some(name) = self.chosen(ModelRole::Main) {
+        if let Some(name) = self.chosen_model(ModelRole::Main) {
             return Ok(name);
         }
         // A scripted model is never chosen by itself.
         let mut real =
-            self.configs.iter().filter(|(_, config)| config.provider != Provider::Scripted);
+            self.configs.iter().filter(|(_, config)| config.provider != ModelProvider::Scripted);
         match (real.next(), real.next()) {
             (Some((name, _)), None) => Ok(name),
-            _ => Err(ModelResolveError::NoMain { configured: self.configured() }),
+            _ => Err(ModelResolveError::NoMain { configured: self.list_configured() }),
         }
     }
 
@@ -304,18 +304,21 @@ impl Models {
         let found = self
             .configs
             .iter()
-            .find(|(_, config)| config.provider != Provider::Scripted && matches(config));
+            .find(|(_, config)| config.provider != ModelProvider::Scripted && matches(config));
         found.map(|(name, _)| name.as_str())
     }
 
     /// A remark for the operator on the key of a configured model, for example about a placeholder. The key
     /// is read anew, and not shown.
-    pub fn remark(&self, name: &str) -> Option<String> {
+    pub fn key_remark(&self, name: &str) -> Option<String> {
         let config = self.configs.get(name)?;
-        config.key.remark(&*self.env).map(|remark| format!("model `{}`: {remark}", quoted(name)))
+        config
+            .key
+            .key_remark(&*self.env)
+            .map(|remark| format!("model `{}`: {remark}", quote_text(name)))
     }
 
-    fn make(
+    fn get_or_make(
         &self,
         name: &str,
         notes: &mut Vec<String>,
@@ -324,43 +327,46 @@ impl Models {
         if let Some(model) = made.get(name) {
             return Ok(Arc::clone(model));
         }
-        let config = self.configs.get(name).ok_or_else(|| self.unknown(name))?;
+        let config = self.configs.get(name).ok_or_else(|| self.unknown_error(name))?;
         let model = config
-            .build(&*self.env, notes)
-            .map_err(|source| ModelResolveError::Config { name: quoted(name), source })?;
-        let model = record(model, self.recording.as_ref());
+            .build_model(&*self.env, notes)
+            .map_err(|source| ModelResolveError::Config { name: quote_text(name), source })?;
+        let model = wrap_recorder(model, self.recording.as_ref());
         made.insert(name.to_owned(), Arc::clone(&model));
         Ok(model)
     }
 
-    fn unknown(&self, request: &str) -> ModelResolveError {
-        ModelResolveError::Unknown { request: quoted(request), configured: self.configured() }
+    fn unknown_error(&self, request: &str) -> ModelResolveError {
+        ModelResolveError::Unknown {
+            request: quote_text(request),
+            configured: self.list_configured(),
+        }
     }
 
-    fn configured(&self) -> String {
-        listed(self.configs.keys().map(String::as_str))
+    fn list_configured(&self) -> String {
+        list_names(self.configs.keys().map(String::as_str))
     }
 }
 
-fn record(model: Arc<dyn ChatModel>, recording: Option<&Recording>) -> Arc<dyn ChatModel> {
+fn wrap_recorder(model: Arc<dyn ChatModel>, recording: Option<&Recording>) -> Arc<dyn ChatModel> {
     match recording {
-        Some(recording) => Arc::new(Recorder::with(recording.clone(), model)),
+        Some(recording) => Arc::new(RecordingModel::with_recording(recording.clone(), model)),
         None => model,
     }
 }
 
-impl fmt::Debug for Models {
+impl fmt::Debug for ModelRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Models")
+        f.debug_struct("ModelRegistry")
             .field("configs", &self.configs)
             .field("roles", &self.roles)
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Resolved {
+impl fmt::Debug for ResolvedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolved")
+        f.debug_struct("ResolvedModel")
             .field("model", &self.model.id())
             .field("name", &self.name)
             .field("notes", &self.notes)
@@ -375,18 +381,18 @@ mod tests {
 
     type Configs = Vec<(&'static str, ModelConfig)>;
 
-    fn models(configs: Configs, roles: Roles) -> Result<Models, ModelResolveError> {
+    fn models(configs: Configs, roles: RoleTable) -> Result<ModelRegistry, ModelResolveError> {
         let configs = configs.into_iter().map(|(name, config)| (name.to_owned(), config));
         let env = |name: &str| (name == "KEY").then(|| "sk-hunter2".to_owned());
-        Models::new(configs.collect(), roles, Box::new(env))
+        ModelRegistry::new(configs.collect(), roles, Box::new(env))
     }
 
     fn open_ai(model: &str, key: KeySource) -> ModelConfig {
-        ModelConfig { key, ..ModelConfig::new(Provider::OpenAi, model) }
+        ModelConfig { key, ..ModelConfig::new(ModelProvider::OpenAi, model) }
     }
 
     fn scripted() -> ModelConfig {
-        ModelConfig::new(Provider::Scripted, "t.yaml")
+        ModelConfig::new(ModelProvider::Scripted, "t.yaml")
     }
 
     fn env(name: &str) -> KeySource {
@@ -394,21 +400,22 @@ mod tests {
     }
 
     /// `local`, which is the main model, and `big`, which is the strong one.
-    fn two() -> Models {
+    fn two() -> ModelRegistry {
         let mut local = open_ai("gpt-x", KeySource::None);
         local.base_url = Some("http://127.0.0.1:1/v1".parse().unwrap());
-        let big = ModelConfig { provider: Provider::Anthropic, ..open_ai("claude-x", env("KEY")) };
+        let big =
+            ModelConfig { provider: ModelProvider::Anthropic, ..open_ai("claude-x", env("KEY")) };
         let (main, strong) = (Some("local".to_owned()), Some("big".to_owned()));
-        let roles = Roles { main, strong, ..Roles::default() };
+        let roles = RoleTable { main, strong, ..RoleTable::default() };
         models(vec![("local", local), ("big", big)], roles).unwrap()
     }
 
     #[test]
     fn each_role_has_its_player_or_the_main_model() {
         let two = two();
-        assert_eq!(two.names().collect::<Vec<_>>(), ["big", "local"]);
+        assert_eq!(two.model_names().collect::<Vec<_>>(), ["big", "local"]);
         let played: Vec<_> =
-            two.played().map(|one| (one.role, one.model.unwrap(), one.by_main)).collect();
+            two.role_assignments().map(|one| (one.role, one.model.unwrap(), one.by_main)).collect();
         let expected = [
             ("main", "local", false),
             ("fast", "local", true),
@@ -417,15 +424,15 @@ mod tests {
             ("fallback", "local", true),
         ];
         assert_eq!(played, expected);
-        let none = models(vec![], Roles::default()).unwrap();
-        assert!(none.played().all(|one| one.model.is_none() && !one.by_main));
+        let none = models(vec![], RoleTable::default()).unwrap();
+        assert!(none.role_assignments().all(|one| one.model.is_none() && !one.by_main));
     }
 
     #[test]
     fn what_is_told_to_strangers_names_no_file_variable_or_section_of_the_operators() {
         let source = |key| {
-            let one = models(vec![("main", open_ai("x", key))], Roles::default()).unwrap();
-            one.resolve("main", None).unwrap_err()
+            let one = models(vec![("main", open_ai("x", key))], RoleTable::default()).unwrap();
+            one.resolve_model("main", None).unwrap_err()
         };
         let text = || "main".to_owned();
         let all = [
@@ -447,7 +454,7 @@ mod tests {
                 | ModelResolveError::Reserved { .. }
                 | ModelResolveError::Config { .. } => {}
             }
-            let told = error.public();
+            let told = error.public_message();
             for operators in ["UNSET", "/srv", "environment", "`[models]`", "`[roles]`"] {
                 assert!(!told.contains(operators), "{told}");
             }
@@ -474,7 +481,7 @@ mod tests {
             ("anthropic/claude-x", None, "big", 0),
             ("openai:gpt-x", None, "local", 0),
         ] {
-            let resolved = models.resolve(request, parent).unwrap();
+            let resolved = models.resolve_model(request, parent).unwrap();
             assert_eq!((resolved.name.as_str(), resolved.notes.len()), (name, notes), "{request}");
         }
     }
@@ -483,15 +490,15 @@ mod tests {
     fn a_name_that_means_nothing_is_an_error_and_not_the_main_model() {
         let models = two();
         for request in ["gpt-5", "anthropic:gpt-x", "", "BIG"] {
-            let error = models.resolve(request, None).unwrap_err();
+            let error = models.resolve_model(request, None).unwrap_err();
             assert!(matches!(error, ModelResolveError::Unknown { .. }), "{request}: {error}");
         }
     }
 
     #[test]
     fn a_scripted_model_is_never_chosen_by_itself() {
-        let models = models(vec![("demo", scripted())], Roles::default()).unwrap();
-        let refused = |request| models.resolve(request, None).unwrap_err();
+        let models = models(vec![("demo", scripted())], RoleTable::default()).unwrap();
+        let refused = |request| models.resolve_model(request, None).unwrap_err();
         assert!(matches!(refused("main"), ModelResolveError::NoMain { .. }));
         assert!(matches!(refused("t.yaml"), ModelResolveError::Unknown { .. }));
         let named = refused("demo");
@@ -504,13 +511,13 @@ mod tests {
     #[test]
     fn the_only_real_model_is_the_main_one() {
         let both = vec![("x", open_ai("m", KeySource::None)), ("demo", scripted())];
-        let models = models(both, Roles::default()).unwrap();
-        assert_eq!(models.resolve("sonnet", None).unwrap().name, "x");
+        let models = models(both, RoleTable::default()).unwrap();
+        assert_eq!(models.resolve_model("sonnet", None).unwrap().name, "x");
     }
 
     #[test]
     fn a_role_that_names_no_model_is_an_error_at_once() {
-        let roles = Roles { fast: Some("y".to_owned()), ..Roles::default() };
+        let roles = RoleTable { fast: Some("y".to_owned()), ..RoleTable::default() };
         let models = models(vec![("x", open_ai("m", KeySource::None))], roles);
         assert!(matches!(models, Err(ModelResolveError::RoleTarget { role: "fast", .. })));
     }
@@ -518,25 +525,25 @@ mod tests {
     #[test]
     fn the_key_of_a_model_that_is_not_used_is_not_needed() {
         let (main, other) = (open_ai("m", KeySource::None), open_ai("n", env("UNSET")));
-        let models = models(vec![("main", main), ("other", other)], Roles::default()).unwrap();
-        assert!(models.resolve("main", None).is_ok());
-        let error = models.resolve("other", None).unwrap_err();
+        let models = models(vec![("main", main), ("other", other)], RoleTable::default()).unwrap();
+        assert!(models.resolve_model("main", None).is_ok());
+        let error = models.resolve_model("other", None).unwrap_err();
         assert!(error.to_string().contains("`UNSET` is not set"), "{error}");
     }
 
     #[test]
     fn no_model_at_all_is_an_error_of_its_own() {
-        let models = models(vec![], Roles::default()).unwrap();
+        let models = models(vec![], RoleTable::default()).unwrap();
         assert!(models.is_empty());
-        assert!(matches!(models.resolve("main", None), Err(ModelResolveError::NoModels)));
+        assert!(matches!(models.resolve_model("main", None), Err(ModelResolveError::NoModels)));
     }
 
     #[test]
     fn no_debug_output_shows_a_key_or_a_header() {
         let mut config = open_ai("m", env("KEY"));
         config.headers.insert("x-team".to_owned(), "hunter2".to_owned());
-        let models = models(vec![("x", config)], Roles::default()).unwrap();
-        models.resolve("x", None).unwrap();
+        let models = models(vec![("x", config)], RoleTable::default()).unwrap();
+        models.resolve_model("x", None).unwrap();
         let env = |_: &str| Some("sk-hunter2".to_owned());
         let wire = models.configs["x"].build_wire(&env, &mut Vec::new()).unwrap();
         assert!(!format!("{models:?} {wire:?}").contains("hunter2"));

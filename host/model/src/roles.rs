@@ -30,7 +30,7 @@ impl ModelRole {
 
 /// A name that agent files use for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alias {
+pub struct RoleAlias {
     /// The name, for example `sonnet`; case does not matter.
     pub name: &'static str,
     /// The role; `None` means the model of the parent agent, and `main` where there is none.
@@ -39,28 +39,28 @@ pub struct Alias {
     pub origin: &'static str,
 }
 
-const fn alias(name: &'static str, role: ModelRole, origin: &'static str) -> Alias {
-    Alias { name, role: Some(role), origin }
+const fn role_alias(name: &'static str, role: ModelRole, origin: &'static str) -> RoleAlias {
+    RoleAlias { name, role: Some(role), origin }
 }
 
 /// Every alias. The documentation is made from this table too.
-pub const ALIASES: &[Alias] = &[
-    alias("main", ModelRole::Main, "belljar, Netclaw"),
-    alias("fast", ModelRole::Fast, "belljar, SmallCode"),
-    alias("strong", ModelRole::Strong, "belljar, SmallCode"),
-    alias("compaction", ModelRole::Compaction, "belljar, Netclaw"),
-    alias("fallback", ModelRole::Fallback, "belljar, Netclaw"),
-    alias("default", ModelRole::Main, "SmallCode"),
-    alias("medium", ModelRole::Main, "SmallCode"),
-    alias("sonnet", ModelRole::Main, "Claude Code"),
-    alias("opus", ModelRole::Strong, "Claude Code"),
-    alias("haiku", ModelRole::Fast, "Claude Code"),
-    Alias { name: "inherit", role: None, origin: "Claude Code" },
+pub const ALIASES: &[RoleAlias] = &[
+    role_alias("main", ModelRole::Main, "belljar, Netclaw"),
+    role_alias("fast", ModelRole::Fast, "belljar, SmallCode"),
+    role_alias("strong", ModelRole::Strong, "belljar, SmallCode"),
+    role_alias("compaction", ModelRole::Compaction, "belljar, Netclaw"),
+    role_alias("fallback", ModelRole::Fallback, "belljar, Netclaw"),
+    role_alias("default", ModelRole::Main, "SmallCode"),
+    role_alias("medium", ModelRole::Main, "SmallCode"),
+    role_alias("sonnet", ModelRole::Main, "Claude Code"),
+    role_alias("opus", ModelRole::Strong, "Claude Code"),
+    role_alias("haiku", ModelRole::Fast, "Claude Code"),
+    RoleAlias { name: "inherit", role: None, origin: "Claude Code" },
 ];
 
 /// The `[roles]` table: which configured model plays which role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roles {
+pub struct RoleTable {
     /// Absent: the model called `main`, else the only one there is.
     pub main: Option<String>,
     /// Absent: the model called `fast`, else that of `main`, with a note.
@@ -73,7 +73,7 @@ pub struct Roles {
     pub fallback: Option<String>,
 }
 
-impl Roles {
+impl RoleTable {
     pub(crate) fn get(&self, role: ModelRole) -> Option<&str> {
         match role {
             ModelRole::Main => self.main.as_deref(),

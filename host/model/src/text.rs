@@ -8,7 +8,7 @@ pub(crate) const MAX_QUOTED_CHARS: usize = 400;
 
 /// `text` cut to [`MAX_QUOTED_CHARS`], with control, bidirectional and invisible characters
 /// written as escapes, so that a peer cannot move the cursor or hide words.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(MAX_QUOTED_CHARS));
     for (count, c) in text.trim().chars().enumerate() {
         if count == MAX_QUOTED_CHARS {
@@ -34,8 +34,9 @@ fn is_deceptive(c: char) -> bool {
 }
 
 /// `names` in backticks, separated by commas; `none` when there are none.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", quoted(name))).collect();
+pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> =
+        names.into_iter().map(|name| format!("`{}`", quote_text(name))).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
@@ -45,12 +46,12 @@ mod tests {
 
     #[test]
     fn control_and_bidi_characters_are_escaped() {
-        assert_eq!(quoted("a\u{1b}[2J\u{202e}b\n"), "a\\u{1b}[2J\\u{202e}b");
+        assert_eq!(quote_text("a\u{1b}[2J\u{202e}b\n"), "a\\u{1b}[2J\\u{202e}b");
     }
 
     #[test]
     fn long_text_is_cut() {
-        let text = quoted(&"x".repeat(10_000));
+        let text = quote_text(&"x".repeat(10_000));
         assert_eq!(text.chars().count(), MAX_QUOTED_CHARS + 1);
         assert!(text.ends_with('…'));
     }

@@ -16,7 +16,7 @@ pub struct ChatRequest {
     /// OpenAI-compatible servers receive one system message with the blocks joined by blank lines.
     pub system: Vec<String>,
     /// The conversation so far, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// Tools to advertise, in this order. Empty: no tools are mentioned at all.
     pub tools: Vec<ToolSpec>,
     /// The call that the answer must make. `None` = the model chooses.
@@ -69,7 +69,7 @@ impl Sampling {
     }
 
     /// Returns whether the sampling sets this field of a request.
-    pub(crate) fn says(&self, field: &str) -> bool {
+    pub(crate) fn sets_field(&self, field: &str) -> bool {
         match field {
             "top_p" => self.top_p.is_some(),
             "presence_penalty" => self.presence_penalty.is_some(),
@@ -108,7 +108,7 @@ pub enum Effort {
 /// One entry of the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-pub enum Message {
+pub enum ChatMessage {
     /// A message of a person, or of a parent agent.
     User {
         /// The text, sent unchanged.
@@ -136,16 +136,16 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl ChatMessage {
     /// A message of text alone, of a person or of a parent agent.
     #[must_use]
-    pub fn user(text: impl Into<String>) -> Self {
+    pub fn from_user(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
     }
 
     /// Text of the model alone, without calls and without reasoning.
     #[must_use]
-    pub fn said(text: impl Into<String>) -> Self {
+    pub fn from_assistant(text: impl Into<String>) -> Self {
         Self::Assistant { text: text.into(), calls: Vec::new(), reasoning: None }
     }
 
@@ -241,7 +241,7 @@ pub enum StopReason {
 
 /// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct ModelReply {
     /// The text, without thinking.
     pub text: String,
     /// The tool calls, in the model's order.
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn a_message_is_tagged_by_its_role_and_reads_back() {
-        let message = Message::said("hm");
+        let message = ChatMessage::from_assistant("hm");
         let json = serde_json::to_string(&message).unwrap();
         assert_eq!(json, r#"{"role":"assistant","text":"hm"}"#);
-        assert_eq!(serde_json::from_str::<Message>(&json).unwrap(), message);
+        assert_eq!(serde_json::from_str::<ChatMessage>(&json).unwrap(), message);
     }
 
     #[test]

@@ -174,8 +174,8 @@ const X32: i64 = 0x4000_0000;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Restricts the system calls of this thread and of threads made later.
-pub(crate) fn confine(network: bool) -> Result<(), String> {
-    for program in programs(network)? {
+pub(crate) fn confine_calls(network: bool) -> Result<(), String> {
+    for program in filter_programs(network)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -184,7 +184,7 @@ pub(crate) fn confine(network: bool) -> Result<(), String> {
 /// Restricts the system calls of this process before it executes a program. `processes`: the program may
 /// start others; `signals`: the program may signal its descendants, otherwise only itself.
 pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> Result<(), String> {
-    for filter in program::filters(network, processes, signals)? {
+    for filter in program::program_filters(network, processes, signals)? {
         seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -192,41 +192,41 @@ pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> 
 
 /// One filter for each answer. The kernel runs all filters and uses the strictest answer; of two errors, the
 /// last filter's.
-fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
-    let fatal = [numbers(FATAL), numbers(FATAL_HERE)].concat();
-    let refused = [numbers(REFUSED), numbers(REFUSED_HERE)].concat();
+fn filter_programs(network: bool) -> Result<Vec<BpfProgram>, String> {
+    let fatal = [call_numbers(FATAL), call_numbers(FATAL_HERE)].concat();
+    let refused = [call_numbers(REFUSED), call_numbers(REFUSED_HERE)].concat();
     let errno = |code: i32| SeccompAction::Errno(code.unsigned_abs());
     let (allow, unknown) = (SeccompAction::Allow, errno(libc::ENOSYS));
     Ok(vec![
-        program(allowed::rules(network)?, allow.clone(), unknown)?,
-        program(always(refused), errno(libc::EPERM), allow.clone())?,
-        program(always(fatal), SeccompAction::KillProcess, allow)?,
+        filter_program(allowed::allowed_rules(network)?, allow.clone(), unknown)?,
+        filter_program(match_always(refused), errno(libc::EPERM), allow.clone())?,
+        filter_program(match_always(fatal), SeccompAction::KillProcess, allow)?,
     ])
 }
 
 /// A filter with one answer for calls that match the rules, and one for the rest.
-fn program(
+fn filter_program(
     rules: Rules,
     action: SeccompAction,
     otherwise: SeccompAction,
 ) -> Result<BpfProgram, String> {
-    let target: TargetArch = std::env::consts::ARCH.try_into().map_err(text)?;
-    let filter = SeccompFilter::new(rules, otherwise, action, target).map_err(text)?;
-    filter.try_into().map_err(text)
+    let target: TargetArch = std::env::consts::ARCH.try_into().map_err(error_text)?;
+    let filter = SeccompFilter::new(rules, otherwise, action, target).map_err(error_text)?;
+    filter.try_into().map_err(error_text)
 }
 
 /// Rules for these calls, whatever the arguments.
-fn always(calls: impl IntoIterator<Item = i64>) -> Rules {
+fn match_always(calls: impl IntoIterator<Item = i64>) -> Rules {
     calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
 /// The numbers of these calls in all interfaces.
-fn numbers(calls: &[i64]) -> Vec<i64> {
-    [calls.to_vec(), marked(calls)].concat()
+fn call_numbers(calls: &[i64]) -> Vec<i64> {
+    [calls.to_vec(), x32_numbers(calls)].concat()
 }
 
 /// The numbers of these calls in the x32 interface; empty on other architectures.
-fn marked(calls: &[i64]) -> Vec<i64> {
+fn x32_numbers(calls: &[i64]) -> Vec<i64> {
     if cfg!(target_arch = "x86_64") {
         calls.iter().map(|call| call | X32).collect()
     } else {
@@ -234,27 +234,28 @@ fn marked(calls: &[i64]) -> Vec<i64> {
     }
 }
 
-fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
-    SeccompRule::new(conditions).map_err(text)
+fn new_rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
+    SeccompRule::new(conditions).map_err(error_text)
 }
 
 /// A rule whose conditions must all match.
 fn when_all(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
-    let each = conditions.iter().map(|(argument, op, value)| when(*argument, op.clone(), *value));
-    rule(each.collect::<Result<_, _>>()?)
+    let each =
+        conditions.iter().map(|(argument, op, value)| new_condition(*argument, op.clone(), *value));
+    new_rule(each.collect::<Result<_, _>>()?)
 }
 
 /// A condition on the lower half of an argument, because the kernel ignores the upper half of these
 /// arguments.
-fn when(argument: u8, op: Op, value: u64) -> Result<SeccompCondition, String> {
-    SeccompCondition::new(argument, Len::Dword, op, value).map_err(text)
+fn new_condition(argument: u8, op: Op, value: u64) -> Result<SeccompCondition, String> {
+    SeccompCondition::new(argument, Len::Dword, op, value).map_err(error_text)
 }
 
-fn number(value: i32) -> u64 {
+fn to_argument(value: i32) -> u64 {
     u64::from(value.unsigned_abs())
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

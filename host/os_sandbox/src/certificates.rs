@@ -65,7 +65,7 @@ const MAX_DEPTH: usize = 6;
 /// limit, or an unreadable file, is left out.
 pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
-    let mut look = Look::default();
+    let mut look = KeySearch::default();
     if look.is_whole(&place, 0) {
         return vec![place];
     }
@@ -73,14 +73,14 @@ pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
 }
 
 /// The excluded rest of this path: files with keys, and folders that could not be checked.
-pub(crate) fn keys(place: &Path) -> Vec<PathBuf> {
+pub(crate) fn key_paths(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
-    let mut look = Look::default();
+    let mut look = KeySearch::default();
     look.is_whole(&place, 0);
     look.keys
 }
 
-struct Look {
+struct KeySearch {
     entries: usize,
     bytes: u64,
     /// The usable parts of folders that cannot be let through as a whole.
@@ -89,13 +89,13 @@ struct Look {
     keys: Vec<PathBuf>,
 }
 
-impl Default for Look {
+impl Default for KeySearch {
     fn default() -> Self {
         Self { entries: MAX_ENTRIES, bytes: MAX_BYTES, found: Vec::new(), keys: Vec::new() }
     }
 }
 
-impl Look {
+impl KeySearch {
     /// Whether the whole path can be let through; otherwise the usable parts of a folder are recorded.
     fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
         let whole = match fs::symlink_metadata(path) {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(found(&root), ["ca.crt", "more/ca.crt", "more/deep/ca.crt", "whole"]);
         assert_eq!(without_keys(&root.join("link.pem")), [root.join("private/a.pem")]);
         assert!(without_keys(&root.join("proxy.pem")).is_empty());
-        let left: Vec<_> = keys(&root)
+        let left: Vec<_> = key_paths(&root)
             .into_iter()
             .map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned())
             .collect::<std::collections::BTreeSet<_>>()

@@ -10,7 +10,7 @@ use landlock::{
     RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
-use crate::wall::Allowed;
+use crate::wall::AllowedAccess;
 
 /// The requested version of landlock's interface: the newest tested one. An older kernel enforces the part
 /// that it supports.
@@ -22,11 +22,11 @@ static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
 /// Confines this thread and threads made later. Returns the version of the interface in force, and the parts
 /// that an old kernel lacks.
-pub(crate) fn confine(
-    paths: &BTreeMap<PathBuf, Allowed>,
+pub(crate) fn confine_files(
+    paths: &BTreeMap<PathBuf, AllowedAccess>,
     network: bool,
 ) -> Result<(u32, Option<String>), String> {
-    let status = restrict(paths, network).map_err(|error| error.to_string())?;
+    let status = restrict_paths(paths, network).map_err(|error| error.to_string())?;
     let version = match status.landlock {
         LandlockStatus::NotEnabled => return Err("the kernel has it switched off".to_owned()),
         LandlockStatus::NotImplemented => return Err("the kernel does not have it".to_owned()),
@@ -45,8 +45,8 @@ pub(crate) fn confine(
     }
 }
 
-fn restrict(
-    paths: &BTreeMap<PathBuf, Allowed>,
+fn restrict_paths(
+    paths: &BTreeMap<PathBuf, AllowedAccess>,
     network: bool,
 ) -> Result<RestrictionStatus, RulesetError> {
     let mut ruleset = Ruleset::default()
@@ -65,32 +65,33 @@ fn restrict(
         // A missing path needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };
         if path.starts_with("/proc") {
-            hold(path);
+            hold_open(path);
         }
-        let rights = rights(*allowed, path);
+        let rights = access_rights(*allowed, path);
         created = created.add_rule(PathBeneath::new(fd, rights))?;
     }
     created.restrict_self()
 }
 
-fn hold(path: &Path) {
+fn hold_open(path: &Path) {
     if let Ok(fd) = PathFd::new(path) {
         HELD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(fd);
     }
 }
 
-/// The rights in landlock's terms. A file's rule has no rights of directories, for example to list.
-fn rights(allowed: Allowed, path: &Path) -> BitFlags<AccessFs> {
+/// The rights in landlock's terms: `Empty` becomes the right to remove directories, which the kernel grants
+/// for empty ones only. A file's rule has no rights of directories, for example to list.
+fn access_rights(allowed: AllowedAccess, path: &Path) -> BitFlags<AccessFs> {
     let rights = match allowed {
-        Allowed::Empty => return AccessFs::RemoveDir.into(),
-        Allowed::List => AccessFs::ReadDir.into(),
-        Allowed::Read => make_bitflags!(AccessFs::{ReadFile | ReadDir}),
-        Allowed::Run => make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute}),
-        Allowed::Write => make_bitflags!(AccessFs::{
+        AllowedAccess::Empty => return AccessFs::RemoveDir.into(),
+        AllowedAccess::List => AccessFs::ReadDir.into(),
+        AllowedAccess::Read => make_bitflags!(AccessFs::{ReadFile | ReadDir}),
+        AllowedAccess::Run => make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute}),
+        AllowedAccess::Write => make_bitflags!(AccessFs::{
             ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir
                 | Refer
         }),
-        Allowed::Device => make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}),
+        AllowedAccess::Device => make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}),
     };
     if path.is_dir() { rights } else { rights & AccessFs::from_file(WANTED) }
 }

@@ -6,8 +6,8 @@
 //! apply to every thread made later.
 //!
 //! ```text
-//! Broker::start ──> a process outside the wall, which starts only what it was told of at first
-//! Wall::raise   ──> this process, from here on: its files, its system calls, no new program
+//! Broker::start_broker ──> a process outside the wall, which starts only what it was told of at first
+//! Wall::raise_wall     ──> this process, from here on: its files, its system calls, no new program
 //! ```
 //!
 //! Work that has to happen outside (compiling, the cache, the operator's hook commands and MCP servers,
@@ -25,7 +25,7 @@
 //! # Needs
 //!
 //! Linux: 5.13 for landlock, 6.12 for every requested right. On an older kernel, or elsewhere,
-//! [`Wall::raise`] does the possible part and lists the missing ones.
+//! [`Wall::raise_wall`] does the possible part and lists the missing ones.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -42,9 +42,10 @@ mod calls;
 mod files;
 
 pub use broker::{
-    Broker, BrokerSetup, BrokerVault, Keepers, Made, Making, keep, keep_program, serve,
+    Broker, BrokerSetup, BrokerVault, DerivedFile, KeeperArguments, Making, keep_hook,
+    keep_program, serve_broker,
 };
-pub use process::conceal;
-pub use program::{Environment, Known, Program, become_program};
-pub use running::Running;
-pub use wall::{Raised, Wall, WallReach};
+pub use process::conceal_process;
+pub use program::{KnownProgram, Program, ProgramEnvironment, become_program};
+pub use running::RunningChild;
+pub use wall::{Wall, WallReach, WallStatus};

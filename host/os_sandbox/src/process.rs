@@ -37,11 +37,11 @@ pub(crate) fn drop_privileges() -> std::io::Result<()> {
 
 /// Hides this process's memory, above all keys, from other processes of the same user: a crash writes no core
 /// file; no other process can read the memory or trace the process; and `/proc/PID/environ` is empty, while
-/// this process can still read its variables. Call `conceal` first in `main`, before any thread is made. A
+/// this process can still read its variables. Call `conceal_process` first in `main`, before any thread is made. A
 /// program that this process starts has to call it again.
 ///
 /// A process that may trace every process, for example one of `root`, can still read the memory.
-pub fn conceal() {
+pub fn conceal_process() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{
@@ -72,7 +72,7 @@ fn move_environment() {
     /// # Safety
     ///
     /// No other thread may change the environment meanwhile.
-    unsafe fn strings() -> Vec<*mut c_char> {
+    unsafe fn environment_strings() -> Vec<*mut c_char> {
         let mut strings = Vec::new();
         // SAFETY: `environ` is null or a list ended by a null pointer, and no other code changes the list
         // now.
@@ -93,14 +93,14 @@ fn move_environment() {
     // made for this process, writable and never freed; strings that the environment still names, or
     // that the loader may use, are not changed.
     unsafe {
-        let old = strings();
+        let old = environment_strings();
         for (name, value) in std::env::vars_os() {
             let name_bytes = name.as_encoded_bytes();
             if !name_bytes.is_empty() && !name_bytes.contains(&b'=') {
                 std::env::set_var(name, value);
             }
         }
-        let now = strings();
+        let now = environment_strings();
         for string in old.into_iter().filter(|string| !now.contains(string)) {
             let bytes = CStr::from_ptr(string).to_bytes();
             if !LOADERS.iter().any(|name| bytes.starts_with(name.as_bytes())) {

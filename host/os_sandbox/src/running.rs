@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use crate::broker::message::{Answer, FILES, MAX_ANSWER};
+use crate::broker::message::{BrokerAnswer, FILES, MAX_ANSWER};
 
 /// The full path of the shell, which runs every hook.
 pub(crate) const SHELL: &str = "/bin/sh";
@@ -27,21 +27,21 @@ pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 /// The longest wait for the broker to start a child. A start usually takes milliseconds.
 pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 
-/// A running child, in a process group of its own. Dropping `Running` kills the group, unless the child has
+/// A running child, in a process group of its own. Dropping `RunningChild` kills the group, unless the child has
 /// ended by itself.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningChild {
     /// The child's stdin; drop it to end the input.
     pub stdin: Option<Sender>,
     /// The child's stdout.
     pub stdout: Option<Receiver>,
     /// The child's stderr.
     pub stderr: Option<Receiver>,
-    child: Child,
+    child: ChildHandle,
 }
 
 #[derive(Debug)]
-enum Child {
+enum ChildHandle {
     Here { child: tokio::process::Child, group: Option<Pid> },
     Broker(BrokerChild),
 }
@@ -56,27 +56,27 @@ pub(crate) struct BrokerChild {
 }
 
 /// This process's ends of a child's three pipes.
-struct Streams {
+struct HostStreams {
     stdin: Option<Sender>,
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
 }
 
 /// The child's ends of the three pipes.
-struct Theirs {
+struct ChildStreams {
     stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
-impl Running {
+impl RunningChild {
     /// Starts a program from this process. Needs a tokio runtime with I/O, like every method of this type.
     ///
     /// # Errors
     ///
     /// The program cannot be started.
-    pub fn here(mut command: Command) -> io::Result<Self> {
-        let (streams, theirs) = streams()?;
+    pub fn start_here(mut command: Command) -> io::Result<Self> {
+        let (streams, theirs) = open_streams()?;
         command.stdin(theirs.stdin).stdout(theirs.stdout).stderr(theirs.stderr).process_group(0);
         // Dropping the command closes the child's ends in this process, so that a stream can end.
         let child = {
@@ -84,7 +84,7 @@ impl Running {
             command.kill_on_drop(true).spawn()?
         };
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self::of(streams, Child::Here { child, group }))
+        Ok(Self::from_streams(streams, ChildHandle::Here { child, group }))
     }
 
     /// Starts a hook command from this process: in the shell and in the workspace, with a minimal
@@ -93,35 +93,35 @@ impl Running {
     /// # Errors
     ///
     /// The command cannot be started.
-    pub fn hook(command: &str, workspace: &Path) -> io::Result<Self> {
-        Self::here(hook_command(command, workspace))
+    pub fn start_hook(command: &str, workspace: &Path) -> io::Result<Self> {
+        Self::start_here(hook_command(command, workspace))
     }
 
     /// Starts a child by the broker: `send` transfers the descriptors, then the broker must answer within
     /// `wait`.
-    pub(crate) async fn asked(
+    pub(crate) async fn start_by_broker(
         wait: Duration,
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
     ) -> io::Result<Self> {
-        let (streams, theirs) = streams()?;
-        let mut asked = BrokerChild::by(|control| {
+        let (streams, theirs) = open_streams()?;
+        let mut asked = BrokerChild::request_with(|control| {
             send([theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd(), control])
         })?;
         drop(theirs);
-        let answer = tokio::time::timeout(wait, asked.answer()).await;
+        let answer = tokio::time::timeout(wait, asked.next_answer()).await;
         match answer.map_err(|_| io::Error::other("the broker does not answer"))?? {
-            Answer::Started => Ok(Self::of(streams, Child::Broker(asked))),
-            Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Changed => Err(io::Error::new(
+            BrokerAnswer::Started => Ok(Self::from_streams(streams, ChildHandle::Broker(asked))),
+            BrokerAnswer::Refused(why) => Err(io::Error::other(why)),
+            BrokerAnswer::Changed => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "the program is another than the one that was asked for",
             )),
-            Answer::Ended(_) | Answer::Given(_) => Err(out_of_turn()),
+            BrokerAnswer::Ended(_) | BrokerAnswer::Given(_) => Err(out_of_turn()),
         }
     }
 
-    fn of(streams: Streams, child: Child) -> Self {
-        let Streams { stdin, stdout, stderr } = streams;
+    fn from_streams(streams: HostStreams, child: ChildHandle) -> Self {
+        let HostStreams { stdin, stdout, stderr } = streams;
         Self { stdin, stdout, stderr, child }
     }
 
@@ -132,13 +132,13 @@ impl Running {
     /// The child's status is lost, for example because the broker is gone.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.child {
-            Child::Here { child, group } => {
+            ChildHandle::Here { child, group } => {
                 let status = child.wait().await?;
                 // The process id may soon be reused.
                 *group = None;
                 Ok(status)
             }
-            Child::Broker(asked) => asked.wait().await,
+            ChildHandle::Broker(asked) => asked.wait().await,
         }
     }
 
@@ -146,19 +146,19 @@ impl Running {
     /// itself.
     pub fn kill(&mut self) {
         match &mut self.child {
-            Child::Here { child, group } => {
+            ChildHandle::Here { child, group } => {
                 if let Some(id) = group.take() {
                     // Both calls fail only if the process is gone already.
                     let _ = kill_process_group(id, Signal::KILL);
                     let _ = child.start_kill();
                 }
             }
-            Child::Broker(asked) => asked.give_up(),
+            ChildHandle::Broker(asked) => asked.give_up(),
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         self.kill();
     }
@@ -166,7 +166,9 @@ impl Drop for Running {
 
 impl BrokerChild {
     /// A child for a request that `send` sends, with one end of the socket for answers.
-    pub(crate) fn by(send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Self> {
+    pub(crate) fn request_with(
+        send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> io::Result<Self> {
         let (own, control) = StdUnixStream::pair()?;
         send(control.as_fd())?;
         drop(control);
@@ -176,11 +178,13 @@ impl BrokerChild {
     }
 
     /// Waits for the answer; returns whether the requested content was provided.
-    pub(crate) async fn given(&mut self) -> io::Result<bool> {
-        match self.answer().await? {
-            Answer::Given(given) => Ok(given),
-            Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Started | Answer::Changed | Answer::Ended(_) => Err(out_of_turn()),
+    pub(crate) async fn is_granted(&mut self) -> io::Result<bool> {
+        match self.next_answer().await? {
+            BrokerAnswer::Given(given) => Ok(given),
+            BrokerAnswer::Refused(why) => Err(io::Error::other(why)),
+            BrokerAnswer::Started | BrokerAnswer::Changed | BrokerAnswer::Ended(_) => {
+                Err(out_of_turn())
+            }
         }
     }
 
@@ -188,10 +192,12 @@ impl BrokerChild {
         if let Some(status) = self.ended {
             return Ok(status);
         }
-        match self.answer().await? {
-            Answer::Ended(raw) => Ok(*self.ended.insert(ExitStatus::from_raw(raw))),
-            Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Started | Answer::Changed | Answer::Given(_) => Err(out_of_turn()),
+        match self.next_answer().await? {
+            BrokerAnswer::Ended(raw) => Ok(*self.ended.insert(ExitStatus::from_raw(raw))),
+            BrokerAnswer::Refused(why) => Err(io::Error::other(why)),
+            BrokerAnswer::Started | BrokerAnswer::Changed | BrokerAnswer::Given(_) => {
+                Err(out_of_turn())
+            }
         }
     }
 
@@ -202,7 +208,7 @@ impl BrokerChild {
     }
 
     /// Reads the next answer. A dropped future keeps the bytes that were read.
-    async fn answer(&mut self) -> io::Result<Answer> {
+    async fn next_answer(&mut self) -> io::Result<BrokerAnswer> {
         loop {
             if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.heard.drain(..=end).collect();
@@ -237,15 +243,15 @@ fn hook_command(command: &str, workspace: &Path) -> Command {
 }
 
 /// Makes three pipes, and returns this process's ends and the child's ends.
-fn streams() -> io::Result<(Streams, Theirs)> {
+fn open_streams() -> io::Result<(HostStreams, ChildStreams)> {
     let (stdin, to_child) = io::pipe()?;
     let (from_child, stdout) = io::pipe()?;
     let (complaints, stderr) = io::pipe()?;
-    let own = Streams {
+    let own = HostStreams {
         stdin: Some(Sender::from_owned_fd(to_child.into())?),
         stdout: Some(Receiver::from_owned_fd(from_child.into())?),
         stderr: Some(Receiver::from_owned_fd(complaints.into())?),
     };
-    let theirs = Theirs { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
+    let theirs = ChildStreams { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
     Ok((own, theirs))
 }

@@ -9,7 +9,7 @@ use crate::certificates;
 
 /// The permitted use of a path and everything below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Allowed {
+pub(crate) enum AllowedAccess {
     /// Empty directories below the path may be removed.
     Empty,
     /// Directories may be listed.
@@ -29,7 +29,7 @@ pub(crate) enum Allowed {
 /// network, no new program.
 #[derive(Debug, Clone, Default)]
 pub struct Wall {
-    paths: BTreeMap<PathBuf, Allowed>,
+    paths: BTreeMap<PathBuf, AllowedAccess>,
     kept_out: Vec<PathBuf>,
     network: bool,
 }
@@ -39,7 +39,7 @@ const MAX_AROUND: usize = 10_000;
 
 /// The parts of a wall that are in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Raised {
+pub struct WallStatus {
     /// The version of the landlock interface that restricts files; `None` = files are unrestricted.
     pub landlock: Option<u32>,
     /// Whether system calls are restricted.
@@ -52,62 +52,63 @@ pub struct Raised {
 /// serialized for another process, except for paths that are not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallReach {
-    read: Vec<Reached>,
-    written: Vec<Reached>,
+    read: Vec<ReachedFile>,
+    written: Vec<ReachedFile>,
 }
 
 /// One file or directory. A later file at the same path has another identity and is not let through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Reached {
+struct ReachedFile {
     path: PathBuf,
     identity: Option<(u64, u64)>,
 }
 
-impl Reached {
-    fn at(path: PathBuf) -> Self {
-        Self { identity: identity(&path), path }
+impl ReachedFile {
+    fn from_path(path: PathBuf) -> Self {
+        Self { identity: file_identity(&path), path }
     }
 
     fn is_there(&self) -> bool {
-        identity(&self.path) == self.identity
+        file_identity(&self.path) == self.identity
     }
 }
 
 /// The identity of a file: device and inode number.
 #[cfg(unix)]
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn file_identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
 
 #[cfg(not(unix))]
-fn identity(_path: &Path) -> Option<(u64, u64)> {
+fn file_identity(_path: &Path) -> Option<(u64, u64)> {
     None
 }
 
 impl WallReach {
     /// Whether a file, or a directory with everything below, may be read. A missing path is judged by its
     /// nearest existing ancestor.
-    pub fn reads(&self, path: &Path) -> bool {
-        lies_in(path, &self.read) || self.writes(path)
+    pub fn can_read(&self, path: &Path) -> bool {
+        lies_in(path, &self.read) || self.can_write(path)
     }
 
-    /// Whether a path may be written, by the rules of [`WallReach::reads`].
-    pub fn writes(&self, path: &Path) -> bool {
+    /// Whether a path may be written, by the rules of [`WallReach::can_read`].
+    pub fn can_write(&self, path: &Path) -> bool {
         lies_in(path, &self.written)
     }
 }
 
-fn lies_in(path: &Path, places: &[Reached]) -> bool {
+fn lies_in(path: &Path, places: &[ReachedFile]) -> bool {
     let there = path.ancestors().find_map(|above| above.canonicalize().ok());
-    let holds = |there: &Path, place: &Reached| there.starts_with(&place.path) && place.is_there();
+    let holds =
+        |there: &Path, place: &ReachedFile| there.starts_with(&place.path) && place.is_there();
     there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
 }
 
 /// Files that the libraries of every program read: late-loaded shared libraries (name services), locales,
 /// time zones, and settings of name resolution. No file of a person is among them. Certificates are let
-/// through separately ([`Wall::certificates`]).
+/// through separately ([`Wall::allow_certificates`]).
 pub(crate) const SYSTEM: &[&str] = &[
     "/etc/crypto-policies",
     "/etc/gai.conf",
@@ -155,12 +156,12 @@ impl Wall {
     /// and UDP to any address, because the network gate restricts both.
     pub fn with_system(mut self) -> Self {
         for path in SYSTEM {
-            self.allow(Path::new(path), Allowed::Read);
+            self.allow_path(Path::new(path), AllowedAccess::Read);
         }
         for path in DEVICES {
-            self.allow(Path::new(path), Allowed::Device);
+            self.allow_path(Path::new(path), AllowedAccess::Device);
         }
-        self.certificates();
+        self.allow_certificates();
         self.keep_keys_out();
         for path in CERTIFICATES.iter().filter_map(std::env::var_os) {
             for path in std::env::split_paths(&path) {
@@ -172,7 +173,7 @@ impl Wall {
     }
 
     /// INV-430: lets the machine's certificates through, without the private keys beside them.
-    pub(crate) fn certificates(&mut self) {
+    pub(crate) fn allow_certificates(&mut self) {
         for place in certificates::PLACES {
             self.read_without_keys(Path::new(place));
         }
@@ -182,71 +183,73 @@ impl Wall {
     /// whole.
     pub(crate) fn keep_keys_out(&mut self) {
         for path in
-            certificates::WITHIN.iter().flat_map(|place| certificates::keys(Path::new(place)))
+            certificates::WITHIN.iter().flat_map(|place| certificates::key_paths(Path::new(place)))
         {
-            self.keep_out(&path);
+            self.exclude_directory(&path);
         }
     }
 
     fn read_without_keys(&mut self, place: &Path) {
         for path in certificates::without_keys(place) {
-            self.allow(&path, Allowed::Read);
+            self.allow_path(&path, AllowedAccess::Read);
         }
     }
 
     /// Lets a file, or a directory with everything below, be read. A path that is missing when the wall is
     /// raised stays unreadable even if it is created later; a link lets through its target of that moment.
-    pub fn read(&mut self, path: &Path) {
-        self.allow(path, Allowed::Read);
+    pub fn allow_read(&mut self, path: &Path) {
+        self.allow_path(path, AllowedAccess::Read);
     }
 
-    /// Lets a path be read, as [`Wall::read`] does, and written.
-    pub fn write(&mut self, path: &Path) {
-        self.allow(path, Allowed::Write);
+    /// Lets a path be read, as [`Wall::allow_read`] does, and written.
+    pub fn allow_write(&mut self, path: &Path) {
+        self.allow_path(path, AllowedAccess::Write);
     }
 
     /// Lets empty directories below `path` be removed: for temporary directories, whose parent all users
     /// share.
-    pub fn remove_empty(&mut self, path: &Path) {
-        self.allow(path, Allowed::Empty);
+    pub fn allow_remove_empty(&mut self, path: &Path) {
+        self.allow_path(path, AllowedAccess::Empty);
     }
 
     /// Excludes a directory from reading and writing whatever else is let through. Of a readable directory
     /// around the excluded one, the other entries that exist when the wall is raised are let through one by
     /// one. The names inside an excluded directory can still be listed then, because the right to list is
     /// inherited. A *writable* directory around an excluded one lets it through: see [`Wall::writes_around`].
-    pub fn keep_out(&mut self, path: &Path) {
+    pub fn exclude_directory(&mut self, path: &Path) {
         self.kept_out.push(path.to_path_buf());
     }
 
     /// Whether this path is a writable directory or inside one, with links followed.
     pub fn writes_around(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
-        let written = self.paths.iter().filter(|(_, allowed)| **allowed == Allowed::Write);
+        let written = self.paths.iter().filter(|(_, allowed)| **allowed == AllowedAccess::Write);
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
     /// The files that a process behind this wall can ever reach, as of now.
-    pub fn reach(&self) -> WallReach {
+    pub fn present_reach(&self) -> WallReach {
         let mut reach = WallReach::default();
         for (path, allowed) in self.let_through() {
             let Ok(place) = path.canonicalize() else { continue };
             match allowed {
-                Allowed::Write => reach.written.push(Reached::at(place)),
-                Allowed::Read | Allowed::Run => reach.read.push(Reached::at(place)),
-                Allowed::Empty | Allowed::List | Allowed::Device => {}
+                AllowedAccess::Write => reach.written.push(ReachedFile::from_path(place)),
+                AllowedAccess::Read | AllowedAccess::Run => {
+                    reach.read.push(ReachedFile::from_path(place))
+                }
+                AllowedAccess::Empty | AllowedAccess::List | AllowedAccess::Device => {}
             }
         }
         reach
     }
 
     /// The paths without the excluded ones.
-    pub(crate) fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
+    pub(crate) fn let_through(&self) -> BTreeMap<PathBuf, AllowedAccess> {
         let found = |path: &PathBuf| path.canonicalize().ok();
         let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
         let mut paths = BTreeMap::new();
         for (path, allowed) in &self.paths {
-            around(path, *allowed, &kept_out, &mut paths);
+            allow_around(path, *allowed, &kept_out, &mut paths);
         }
         paths
     }
@@ -256,29 +259,29 @@ impl Wall {
     ///
     /// The process must have only one thread, because other threads would stay outside; otherwise nothing is
     /// done.
-    pub fn raise(&self) -> Raised {
+    pub fn raise_wall(&self) -> WallStatus {
         match other_threads() {
             Ok(0) => self.raise_for_thread(),
-            Ok(count) => Raised::not(format!("{count} threads would stay outside")),
-            Err(why) => Raised::not(why),
+            Ok(count) => WallStatus::not_raised(format!("{count} threads would stay outside")),
+            Err(why) => WallStatus::not_raised(why),
         }
     }
 
-    /// Raises the wall like [`Wall::raise`], but for this thread and threads made later: for tests, whose
+    /// Raises the wall like [`Wall::raise_wall`], but for this thread and threads made later: for tests, whose
     /// harness has threads of its own.
     #[doc(hidden)]
-    pub fn raise_for_thread(&self) -> Raised {
-        let mut raised = Raised::default();
+    pub fn raise_for_thread(&self) -> WallStatus {
+        let mut raised = WallStatus::default();
         #[cfg(target_os = "linux")]
         {
-            match crate::files::confine(&self.let_through(), self.network) {
+            match crate::files::confine_files(&self.let_through(), self.network) {
                 Ok((version, lacks)) => {
                     raised.landlock = Some(version);
                     raised.missing.extend(lacks);
                 }
                 Err(why) => raised.missing.push(format!("landlock: {why}")),
             }
-            match crate::calls::confine(self.network) {
+            match crate::calls::confine_calls(self.network) {
                 Ok(()) => raised.seccomp = true,
                 Err(why) => raised.missing.push(format!("seccomp: {why}")),
             }
@@ -289,14 +292,14 @@ impl Wall {
     }
 
     /// Keeps the larger of the old and the new permission.
-    pub(crate) fn allow(&mut self, path: &Path, allowed: Allowed) {
-        add(&mut self.paths, path, allowed);
+    pub(crate) fn allow_path(&mut self, path: &Path, allowed: AllowedAccess) {
+        add_path(&mut self.paths, path, allowed);
     }
 }
 
-impl Raised {
+impl WallStatus {
     /// A wall that was not raised, with the reason.
-    pub fn not(why: impl Into<String>) -> Self {
+    pub fn not_raised(why: impl Into<String>) -> Self {
         Self { missing: vec![why.into()], ..Self::default() }
     }
 
@@ -307,29 +310,29 @@ impl Raised {
 }
 
 /// Keeps the larger of the old and the new permission.
-fn add(paths: &mut BTreeMap<PathBuf, Allowed>, path: &Path, allowed: Allowed) {
+fn add_path(paths: &mut BTreeMap<PathBuf, AllowedAccess>, path: &Path, allowed: AllowedAccess) {
     let before = paths.entry(path.to_path_buf()).or_insert(allowed);
     *before = (*before).max(allowed);
 }
 
 /// Lets a path through, or, for a directory around an excluded one, all its other entries.
-fn around(
+fn allow_around(
     path: &Path,
-    allowed: Allowed,
+    allowed: AllowedAccess,
     kept_out: &[PathBuf],
-    paths: &mut BTreeMap<PathBuf, Allowed>,
+    paths: &mut BTreeMap<PathBuf, AllowedAccess>,
 ) {
-    let Ok(place) = path.canonicalize() else { return add(paths, path, allowed) };
+    let Ok(place) = path.canonicalize() else { return add_path(paths, path, allowed) };
     if kept_out.iter().any(|kept| place.starts_with(kept)) {
         return;
     }
-    let is_read = matches!(allowed, Allowed::Read | Allowed::Run);
+    let is_read = matches!(allowed, AllowedAccess::Read | AllowedAccess::Run);
     if !is_read || !kept_out.iter().any(|kept| kept.starts_with(&place)) {
-        return add(paths, path, allowed);
+        return add_path(paths, path, allowed);
     }
-    add(paths, &place, Allowed::List);
+    add_path(paths, &place, AllowedAccess::List);
     for entry in std::fs::read_dir(&place).into_iter().flatten().flatten().take(MAX_AROUND) {
-        around(&entry.path(), allowed, kept_out, paths);
+        allow_around(&entry.path(), allowed, kept_out, paths);
     }
 }
 
@@ -361,12 +364,13 @@ mod tests {
         let file = root.join("file");
         fs::write(&file, "one").unwrap();
         let mut wall = Wall::default();
-        wall.read(&root.join("read"));
-        wall.read(&file);
-        wall.read(&root.join("later"));
-        wall.write(&root.join("written"));
-        let reach = wall.reach();
-        let reached = |path: &str| (reach.reads(&root.join(path)), reach.writes(&root.join(path)));
+        wall.allow_read(&root.join("read"));
+        wall.allow_read(&file);
+        wall.allow_read(&root.join("later"));
+        wall.allow_write(&root.join("written"));
+        let reach = wall.present_reach();
+        let reached =
+            |path: &str| (reach.can_read(&root.join(path)), reach.can_write(&root.join(path)));
         assert_eq!(reached("read/deep/not there"), (true, false));
         assert_eq!(reached("written/x"), (true, true));
         assert_eq!(reached("other"), (false, false));
@@ -390,10 +394,10 @@ mod tests {
             fs::create_dir(home.join(made)).unwrap();
         }
         let mut wall = Wall::default();
-        wall.read(&home);
-        wall.keep_out(&home.join("cache"));
-        let reach = wall.reach();
-        assert!(reach.reads(&home.join("agents/scout.md")));
-        assert!(!reach.reads(&home.join("cache/x")) && !reach.reads(&home.join("new")));
+        wall.allow_read(&home);
+        wall.exclude_directory(&home.join("cache"));
+        let reach = wall.present_reach();
+        assert!(reach.can_read(&home.join("agents/scout.md")));
+        assert!(!reach.can_read(&home.join("cache/x")) && !reach.can_read(&home.join("new")));
     }
 }

@@ -27,10 +27,10 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["broker"] => {
             let (hook, program) = (["keeper".into()], ["program-keeper".into()]);
-            let keepers = belljar_os_sandbox::Keepers { hook: &hook, program: &program };
-            belljar_os_sandbox::serve(keepers, &parts::Shelf)
+            let keepers = belljar_os_sandbox::KeeperArguments { hook: &hook, program: &program };
+            belljar_os_sandbox::serve_broker(keepers, &parts::Shelf)
         }
-        ["keeper", command] => belljar_os_sandbox::keep(command.as_ref()),
+        ["keeper", command] => belljar_os_sandbox::keep_hook(command.as_ref()),
         ["program-keeper", program] => {
             belljar_os_sandbox::keep_program(program.as_ref(), &["program".into()])
         }

@@ -36,7 +36,7 @@ impl fmt::Display for AddressClass {
 
 /// Classifies an address by the IANA special-purpose registries for IPv4 and IPv6. An address that is not
 /// known as public is not public.
-pub fn classify(address: IpAddr) -> AddressClass {
+pub fn classify_address(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
         IpAddr::V6(v6) => classify_v6(v6),
@@ -133,7 +133,7 @@ mod tests {
             ("4000::1", AddressClass::Reserved),
         ];
         for (text, class) in cases {
-            assert_eq!(classify(text.parse().unwrap()), class, "{text}");
+            assert_eq!(classify_address(text.parse().unwrap()), class, "{text}");
         }
     }
 }

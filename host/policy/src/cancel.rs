@@ -11,44 +11,44 @@ use crate::Budget;
 /// The tasks that wait for one budget, by the number of the wait. A waiting task is in the list of its budget
 /// and of every ancestor.
 #[derive(Default)]
-pub(crate) struct Waiters(Mutex<BTreeMap<u64, Waker>>);
+pub(crate) struct BudgetWaiters(Mutex<BTreeMap<u64, Waker>>);
 
-/// Completes when the budget or an ancestor is cancelled; see [`Budget::cancelled`].
+/// Completes when the budget or an ancestor is cancelled; see [`Budget::wait_cancelled`].
 #[derive(Debug)]
-pub struct Cancelled {
+pub struct CancellationWait {
     budget: Budget,
     wait: Option<(u64, Waker)>,
 }
 
-impl Waiters {
+impl BudgetWaiters {
     /// Wakes all waiting tasks, once.
-    pub(crate) fn wake(&self) {
-        let woken = std::mem::take(&mut *self.list());
+    pub(crate) fn wake_all(&self) {
+        let woken = std::mem::take(&mut *self.lock_list());
         // Called outside the lock, because a waker may run any code.
         woken.into_values().for_each(Waker::wake);
     }
 
-    pub(crate) fn set(&self, number: u64, waker: &Waker) {
-        self.list().insert(number, waker.clone());
+    pub(crate) fn set_waker(&self, number: u64, waker: &Waker) {
+        self.lock_list().insert(number, waker.clone());
     }
 
-    pub(crate) fn remove(&self, number: u64) {
-        self.list().remove(&number);
+    pub(crate) fn remove_waker(&self, number: u64) {
+        self.lock_list().remove(&number);
     }
 
     /// A panic while the lock is held leaves a list that is still well-formed.
-    fn list(&self) -> MutexGuard<'_, BTreeMap<u64, Waker>> {
+    fn lock_list(&self) -> MutexGuard<'_, BTreeMap<u64, Waker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Cancelled {
+impl CancellationWait {
     pub(crate) fn new(budget: Budget) -> Self {
         Self { budget, wait: None }
     }
 }
 
-impl Future for Cancelled {
+impl Future for CancellationWait {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -63,17 +63,17 @@ impl Future for Cancelled {
                 None => this.budget.next_wait(),
             };
             this.wait = Some((number, cx.waker().clone()));
-            this.budget.waiters().for_each(|waiters| waiters.set(number, cx.waker()));
+            this.budget.waiter_lists().for_each(|waiters| waiters.set_waker(number, cx.waker()));
         }
         // Checked again, because a cancellation before the waker was stored woke no task.
         if this.budget.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-impl Drop for Cancelled {
+impl Drop for CancellationWait {
     fn drop(&mut self) {
         if let Some((number, _)) = self.wait {
-            self.budget.waiters().for_each(|waiters| waiters.remove(number));
+            self.budget.waiter_lists().for_each(|waiters| waiters.remove_waker(number));
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use std::task::Wake;
 
     use super::*;
-    use crate::{Caps, Level};
+    use crate::{BudgetCaps, BudgetLevel};
 
     #[derive(Default)]
     struct Count(AtomicUsize);
@@ -103,9 +103,9 @@ mod tests {
     }
 
     fn tree() -> (Budget, Budget, Budget) {
-        let top = Budget::root(Level::Session, Caps::unlimited());
-        let a = top.child(Level::Subagent, Caps::unlimited());
-        let b = top.child(Level::Subagent, Caps::unlimited());
+        let top = Budget::new_root(BudgetLevel::Session, BudgetCaps::unlimited());
+        let a = top.new_child(BudgetLevel::Subagent, BudgetCaps::unlimited());
+        let b = top.new_child(BudgetLevel::Subagent, BudgetCaps::unlimited());
         (top, a, b)
     }
 
@@ -114,13 +114,13 @@ mod tests {
         for (nth, reached) in [(0, true), (1, true), (2, false)] {
             let (top, a, b) = tree();
             let (count, waker) = waker();
-            let mut wait = pin!(a.cancelled());
+            let mut wait = pin!(a.wait_cancelled());
             let mut cx = Context::from_waker(&waker);
             assert!(wait.as_mut().poll(&mut cx).is_pending());
             [&top, &a, &b][nth].cancel();
             assert_eq!(count.0.load(Ordering::SeqCst), usize::from(reached), "{nth}");
             assert_eq!(wait.as_mut().poll(&mut cx).is_ready(), reached, "{nth}");
-            let mut late = pin!(a.cancelled());
+            let mut late = pin!(a.wait_cancelled());
             assert_eq!(late.as_mut().poll(&mut cx).is_ready(), reached, "{nth}");
         }
     }
@@ -129,7 +129,7 @@ mod tests {
     fn a_wait_that_moves_to_another_task_wakes_that_one() {
         let (top, a, _) = tree();
         let ((first, one), (second, two)) = (waker(), waker());
-        let mut wait = pin!(a.cancelled());
+        let mut wait = pin!(a.wait_cancelled());
         assert!(wait.as_mut().poll(&mut Context::from_waker(&one)).is_pending());
         assert!(wait.as_mut().poll(&mut Context::from_waker(&two)).is_pending());
         top.cancel();
@@ -141,11 +141,11 @@ mod tests {
         let (top, a, _) = tree();
         let (count, waker) = waker();
         {
-            let mut wait = pin!(a.cancelled());
+            let mut wait = pin!(a.wait_cancelled());
             assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-            assert!(a.waiters().all(|waiters| waiters.list().len() == 1));
+            assert!(a.waiter_lists().all(|waiters| waiters.lock_list().len() == 1));
         }
-        assert!(a.waiters().all(|waiters| waiters.list().is_empty()));
+        assert!(a.waiter_lists().all(|waiters| waiters.lock_list().is_empty()));
         top.cancel();
         assert_eq!(count.0.load(Ordering::SeqCst), 0);
     }
@@ -157,7 +157,7 @@ mod tests {
             let (count, waker) = waker();
             #[expect(clippy::disallowed_methods, reason = "a test with two threads")]
             let canceller = std::thread::spawn(move || top.cancel());
-            let mut wait = pin!(a.cancelled());
+            let mut wait = pin!(a.wait_cancelled());
             let ready = wait.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
             canceller.join().unwrap();
             assert!(ready || count.0.load(Ordering::SeqCst) == 1);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// If several refuse, the first one decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum DecisionSource {
     /// The agent's own file.
     Definition,
     /// The tool's manifest, `tool.toml`.
@@ -23,7 +23,7 @@ pub enum Source {
     Host,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for DecisionSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Definition => "the agent definition",
@@ -42,7 +42,7 @@ impl fmt::Display for Source {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Permission {
+pub enum CallPermission {
     /// Never. The value of anything unstated.
     Deny,
     /// Ask the person at the root before each call; refused if no person can be asked.
@@ -107,15 +107,15 @@ impl fmt::Display for DenyCode {
     }
 }
 
-/// A refusal with both of its texts. `Display` shows the operator's text; pass only [`Denied::code`] to a
+/// A refusal with both of its texts. `Display` shows the operator's text; pass only [`PolicyDenial::code`] to a
 /// guest or a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{facts} ({by} decided)")]
-pub struct Denied {
+pub struct PolicyDenial {
     /// The reason that the guest and the model may read.
     pub code: DenyCode,
     /// The deciding source.
-    pub by: Source,
+    pub by: DecisionSource,
     /// All facts, for the operator's log. Foreign text in it is already escaped.
     pub facts: String,
     /// Lines for `belljar.toml` that would grant the request, if any.
@@ -123,9 +123,9 @@ pub struct Denied {
     pub hint: Option<String>,
 }
 
-impl Denied {
+impl PolicyDenial {
     /// A refusal without a hint.
-    pub fn new(code: DenyCode, by: Source, facts: impl Into<String>) -> Self {
+    pub fn new(code: DenyCode, by: DecisionSource, facts: impl Into<String>) -> Self {
         Self { code, by, facts: facts.into(), hint: None }
     }
 }

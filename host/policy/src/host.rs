@@ -21,7 +21,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{AddressClass, Denied, DenyCode, Shown, Source, classify};
+use crate::{AddressClass, DecisionSource, DenyCode, PolicyDenial, ShownText, classify_address};
 
 mod covers;
 
@@ -34,14 +34,14 @@ const MAX_RULE: usize = 300;
 
 /// The two schemes that the gate supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scheme {
+pub enum UrlScheme {
     /// Clear text.
     Http,
     /// TLS.
     Https,
 }
 
-impl Scheme {
+impl UrlScheme {
     /// The port of a URL without a port.
     pub fn default_port(self) -> u16 {
         match self {
@@ -95,7 +95,7 @@ pub enum Port {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostRule {
-    scheme: Option<Scheme>,
+    scheme: Option<UrlScheme>,
     pattern: HostPattern,
     port: Port,
     text: String,
@@ -113,8 +113,8 @@ pub struct HostRuleError {
 
 /// The target of a request: the parts of a URL that the allowlist checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    scheme: Scheme,
+pub struct RequestTarget {
+    scheme: UrlScheme,
     host: TargetHost,
     port: u16,
 }
@@ -148,8 +148,8 @@ pub enum TargetError {
 /// The rules of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostList {
-    /// The source of the list. Only [`Source::Grants`] can open addresses that are not public.
-    pub source: Source,
+    /// The source of the list. Only [`DecisionSource::Grants`] can open addresses that are not public.
+    pub source: DecisionSource,
     /// The rules; an empty list allows nothing.
     pub rules: Vec<HostRule>,
 }
@@ -163,19 +163,19 @@ pub struct HostScope {
 }
 
 /// A permit for a target that every list allows. A name must still be resolved, and each address has to pass
-/// [`UrlPermit::address`].
+/// [`UrlPermit::check_address`].
 #[derive(Debug, Clone)]
 pub struct UrlPermit {
-    target: Target,
+    target: RequestTarget,
     lists: Vec<Arc<HostList>>,
 }
 
-/// A permit to connect to one address. Only [`UrlPermit::address`] makes one.
+/// A permit to connect to one address. Only [`UrlPermit::check_address`] makes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressPermit(SocketAddr);
 
 impl HostRule {
-    fn matches(&self, target: &Target) -> bool {
+    fn matches_target(&self, target: &RequestTarget) -> bool {
         self.scheme.is_none_or(|scheme| scheme == target.scheme)
             && self.matches_port(target)
             && match (&self.pattern, &target.host) {
@@ -188,7 +188,7 @@ impl HostRule {
             }
     }
 
-    fn matches_port(&self, target: &Target) -> bool {
+    fn matches_port(&self, target: &RequestTarget) -> bool {
         match self.port {
             Port::Default => target.port == target.scheme.default_port(),
             Port::Any => true,
@@ -197,7 +197,7 @@ impl HostRule {
     }
 
     /// Whether this rule opens a non-public address for the target.
-    fn opens(&self, target: &Target, address: IpAddr) -> bool {
+    fn opens_address(&self, target: &RequestTarget, address: IpAddr) -> bool {
         let fits =
             self.scheme.is_none_or(|scheme| scheme == target.scheme) && self.matches_port(target);
         fits && match &self.pattern {
@@ -205,7 +205,7 @@ impl HostRule {
             HostPattern::Name(name) => {
                 name == "localhost"
                     && target.host == TargetHost::Name(name.clone())
-                    && classify(address) == AddressClass::Loopback
+                    && classify_address(address) == AddressClass::Loopback
             }
             HostPattern::Any | HostPattern::Below(_) => false,
         }
@@ -216,8 +216,10 @@ impl FromStr for HostRule {
     type Err = HostRuleError;
 
     fn from_str(text: &str) -> Result<Self, HostRuleError> {
-        parse_rule(text)
-            .map_err(|why| HostRuleError { text: Shown::clipped(text, MAX_RULE).to_string(), why })
+        parse_rule(text).map_err(|why| HostRuleError {
+            text: ShownText::clip_line(text, MAX_RULE).to_string(),
+            why,
+        })
     }
 }
 
@@ -240,17 +242,17 @@ impl fmt::Display for HostRule {
     }
 }
 
-impl Target {
+impl RequestTarget {
     /// Parses a URL by the URL standard: the host in lower case and ASCII form, numeric addresses in every
     /// notation, default ports filled in.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let url = Url::parse(url).map_err(|_| TargetError::Malformed)?;
-        Self::of(&url)
+        Self::from_url(&url)
     }
 
-    /// Checks an already parsed URL like [`Target::parse`].
-    pub fn of(url: &Url) -> Result<Self, TargetError> {
-        let scheme = Scheme::parse(url.scheme()).ok_or(TargetError::Scheme)?;
+    /// Checks an already parsed URL like [`RequestTarget::parse`].
+    pub fn from_url(url: &Url) -> Result<Self, TargetError> {
+        let scheme = UrlScheme::parse(url.scheme()).ok_or(TargetError::Scheme)?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(TargetError::Userinfo);
         }
@@ -264,7 +266,7 @@ impl Target {
     }
 
     /// `http` or `https`.
-    pub fn scheme(&self) -> Scheme {
+    pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
@@ -279,11 +281,11 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for RequestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://", self.scheme.as_str())?;
         match &self.host {
-            TargetHost::Name(name) => write!(f, "{}", Shown::new(name))?,
+            TargetHost::Name(name) => write!(f, "{}", ShownText::new(name))?,
             TargetHost::Ip(IpAddr::V4(ip)) => write!(f, "{ip}")?,
             TargetHost::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]")?,
         }
@@ -294,18 +296,18 @@ impl fmt::Display for Target {
 impl HostScope {
     /// A scope that allows nothing: one empty list.
     pub fn none() -> Self {
-        Self::of(Source::Grants, Vec::new())
+        Self::from_rules(DecisionSource::Grants, Vec::new())
     }
 
     /// A scope of one list.
-    pub fn of(source: Source, rules: Vec<HostRule>) -> Self {
+    pub fn from_rules(source: DecisionSource, rules: Vec<HostRule>) -> Self {
         Self { lists: vec![Arc::new(HostList { source, rules })] }
     }
 
     /// Adds a list that a request must pass too. Only narrows.
     #[must_use]
-    pub fn and(mut self, source: Source, rules: Vec<HostRule>) -> Self {
-        self.push(Arc::new(HostList { source, rules }));
+    pub fn with_rules(mut self, source: DecisionSource, rules: Vec<HostRule>) -> Self {
+        self.push_list(Arc::new(HostList { source, rules }));
         self
     }
 
@@ -313,7 +315,7 @@ impl HostScope {
     #[must_use]
     pub fn and_scope(mut self, other: &Self) -> Self {
         for list in &other.lists {
-            self.push(Arc::clone(list));
+            self.push_list(Arc::clone(list));
         }
         self
     }
@@ -324,16 +326,16 @@ impl HostScope {
     }
 
     /// Whether every list has a rule that covers `rule`.
-    pub fn covers(&self, rule: &HostRule) -> bool {
-        self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers(rule)))
+    pub fn covers_rule(&self, rule: &HostRule) -> bool {
+        self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers_rule(rule)))
     }
 
     /// The rules covered by every list, in order, without duplicates: the intersection, for display. A rule
     /// that only partly overlaps another list is left out.
-    pub fn effective(&self) -> Vec<&HostRule> {
+    pub fn effective_rules(&self) -> Vec<&HostRule> {
         let mut rules: Vec<&HostRule> = Vec::new();
         for rule in self.lists.iter().flat_map(|list| &list.rules) {
-            if self.covers(rule) && !rules.contains(&rule) {
+            if self.covers_rule(rule) && !rules.contains(&rule) {
                 rules.push(rule);
             }
         }
@@ -346,22 +348,23 @@ impl HostScope {
     }
 
     /// Whether this scope contains every list of `other`, and so allows no request that `other` refuses.
-    pub fn within(&self, other: &Self) -> bool {
+    pub fn is_within(&self, other: &Self) -> bool {
         self.is_none() || other.lists.iter().all(|list| self.lists.contains(list))
     }
 
     /// The first check: scheme, host and port against every list.
-    pub fn check(&self, target: &Target) -> Result<UrlPermit, Denied> {
-        let refuses = |list: &&Arc<HostList>| !list.rules.iter().any(|rule| rule.matches(target));
+    pub fn check_target(&self, target: &RequestTarget) -> Result<UrlPermit, PolicyDenial> {
+        let refuses =
+            |list: &&Arc<HostList>| !list.rules.iter().any(|rule| rule.matches_target(target));
         // Of several refusing lists, the one named by `explain` decides.
         if let Some(list) = self.lists.iter().filter(refuses).min_by_key(|list| list.source) {
             let facts = format!("`{target}` matches no host rule of {}", list.source);
-            return Err(Denied::new(DenyCode::HostNotAllowed, list.source, facts));
+            return Err(PolicyDenial::new(DenyCode::HostNotAllowed, list.source, facts));
         }
         Ok(UrlPermit { target: target.clone(), lists: self.lists.clone() })
     }
 
-    fn push(&mut self, list: Arc<HostList>) {
+    fn push_list(&mut self, list: Arc<HostList>) {
         if !self.lists.contains(&list) {
             self.lists.push(list);
         }
@@ -370,23 +373,27 @@ impl HostScope {
 
 impl UrlPermit {
     /// The permitted target.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &RequestTarget {
         &self.target
     }
 
     /// The second check: an address of the target's resolved name, or the target's own.
-    pub fn address(&self, ip: IpAddr) -> Result<AddressPermit, Denied> {
+    pub fn check_address(&self, ip: IpAddr) -> Result<AddressPermit, PolicyDenial> {
         if let TargetHost::Ip(own) = self.target.host
             && own != ip
         {
             let facts = format!("`{}` does not lead to `{ip}`", self.target);
-            return Err(Denied::new(DenyCode::AddressNotAllowed, Source::Grants, facts));
+            return Err(PolicyDenial::new(
+                DenyCode::AddressNotAllowed,
+                DecisionSource::Grants,
+                facts,
+            ));
         }
-        let class = classify(ip);
-        let operators = self.lists.iter().filter(|list| list.source == Source::Grants);
+        let class = classify_address(ip);
+        let operators = self.lists.iter().filter(|list| list.source == DecisionSource::Grants);
         let mut opened = class == AddressClass::Public;
         for list in operators {
-            let opens = list.rules.iter().any(|rule| rule.opens(&self.target, ip));
+            let opens = list.rules.iter().any(|rule| rule.opens_address(&self.target, ip));
             if class != AddressClass::Public && !opens {
                 opened = false;
                 break;
@@ -397,13 +404,13 @@ impl UrlPermit {
             return Ok(AddressPermit(SocketAddr::new(ip, self.target.port)));
         }
         let facts = format!("`{}` leads to `{ip}`, which is {class}", self.target);
-        Err(Denied::new(DenyCode::AddressNotAllowed, Source::Grants, facts))
+        Err(PolicyDenial::new(DenyCode::AddressNotAllowed, DecisionSource::Grants, facts))
     }
 }
 
 impl AddressPermit {
     /// The address and port to connect to.
-    pub fn socket(self) -> SocketAddr {
+    pub fn socket_address(self) -> SocketAddr {
         self.0
     }
 }
@@ -414,7 +421,7 @@ fn parse_rule(text: &str) -> Result<HostRule, &'static str> {
     }
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => {
-            let scheme = Scheme::parse(&scheme.to_ascii_lowercase())
+            let scheme = UrlScheme::parse(&scheme.to_ascii_lowercase())
                 .ok_or("the scheme must be `http` or `https`")?;
             (Some(scheme), rest)
         }

@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O, no clock, no async runtime. The other crates check here before they act, and a check returns
 //! the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an [`AddressPermit`]), so that unchecked use
-//! does not compile. For example, a connection needs an [`AddressPermit`], which only `UrlPermit::address`
+//! does not compile. For example, a connection needs an [`AddressPermit`], which only `UrlPermit::check_address`
 //! returns.
 //!
 //! Effective rights = definition ∩ tool manifest ∩ operator grants ∩ the parent's rights. [`Rights`] holds
@@ -26,21 +26,24 @@ mod shown;
 pub mod spelling;
 mod typed;
 
-pub use address::{AddressClass, classify};
-pub use budget::{Budget, Caps, Exhausted, Hold, Level, METERS, Meter};
-pub use cancel::Cancelled;
-pub use decision::{Denied, DenyCode, Permission, Source};
-pub use explain::{Explanation, RightsQuestion, Stance, Vote, explain};
+pub use address::{AddressClass, classify_address};
+pub use budget::{Budget, BudgetCaps, BudgetHold, BudgetLevel, ExhaustedLimit, METERS, Meter};
+pub use cancel::CancellationWait;
+pub use decision::{CallPermission, DecisionSource, DenyCode, PolicyDenial};
+pub use explain::{DecisionExplanation, RightsQuestion, SourceStance, SourceVote, explain_tool};
 pub use host::{
     AddressPermit, GUEST_MARK, HostList, HostPattern, HostRule, HostRuleError, HostScope, Port,
-    Scheme, Target, TargetError, TargetHost, UrlPermit,
+    RequestTarget, TargetError, TargetHost, UrlPermit, UrlScheme,
 };
 pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
-pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
+pub use mount::{
+    GuestPath, GuestPathError, Mount, MountAccess, MountAsk, PROTECTED_NAMES, WORKSPACE,
+};
 pub use names::{InvalidName, SecretName, ToolName};
 pub use peers::PeersAsk;
 pub use rights::{
-    Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
+    AskedRights, Grants, NarrowingNote, Rights, ToolAsk, ToolPermit, ToolRights, WantedRight,
+    WriteScope,
 };
-pub use shown::{Shown, ShownPath, is_hidden};
+pub use shown::{ShownPath, ShownText, is_hidden};
 pub use typed::typed_path;

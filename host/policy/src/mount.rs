@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Shown;
+use crate::ShownText;
 
 /// The workspace's path in every guest; also the guest's current directory.
 pub const WORKSPACE: &str = "/workspace";
@@ -23,7 +23,7 @@ const MAX_GUEST_PATH: usize = 255;
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Access {
+pub enum MountAccess {
     /// Look and read.
     Read,
     /// Also create, change and remove, in a layer beside the directory; the directory itself is only read.
@@ -55,7 +55,7 @@ pub struct Mount {
     /// The directory on the host. Never shown to a guest.
     pub host: PathBuf,
     /// The allowed access.
-    pub access: Access,
+    pub access: MountAccess,
 }
 
 /// A mount requested by an agent definition. It has only a guest path, because strangers' files must not
@@ -65,13 +65,13 @@ pub struct MountAsk {
     /// The guest path of the mount.
     pub guest: GuestPath,
     /// The highest access.
-    pub access: Access,
+    pub access: MountAccess,
 }
 
 impl GuestPath {
     /// Parses a guest path. A final `/` is dropped.
     pub fn new(text: &str) -> Result<Self, GuestPathError> {
-        let error = || GuestPathError(Shown::clipped(text, MAX_GUEST_PATH).to_string());
+        let error = || GuestPathError(ShownText::clip_line(text, MAX_GUEST_PATH).to_string());
         let rest = text.strip_prefix('/').ok_or_else(error)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let bad = |part: &str| {
@@ -95,7 +95,7 @@ impl GuestPath {
 
     /// Whether `path` equals this path or is below it, part by part. A path with `.` or `..` is never
     /// covered, because it may lead out again.
-    pub fn covers(&self, path: &str) -> bool {
+    pub fn covers_path(&self, path: &str) -> bool {
         let below = |rest: &str| {
             let normal = !rest.split('/').any(|part| part == "." || part == "..");
             normal && (rest.is_empty() || rest.starts_with('/'))
@@ -106,7 +106,7 @@ impl GuestPath {
 
 impl Mount {
     /// Whether this mount grants nothing beyond `other`, which has the same paths.
-    pub fn within(&self, other: &Self) -> bool {
+    pub fn is_within(&self, other: &Self) -> bool {
         self.guest == other.guest && self.host == other.host && self.access <= other.access
     }
 }
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn a_path_covers_whole_parts_only() {
         let mount = GuestPath::workspace();
-        assert!(mount.covers("/workspace") && mount.covers("/workspace/a"));
-        assert!(!mount.covers("/workspace2") && !mount.covers("/"));
-        assert!(!mount.covers("/workspace/../etc") && !mount.covers("/workspace/."));
-        assert!(mount.covers("/workspace/..a/b.."));
+        assert!(mount.covers_path("/workspace") && mount.covers_path("/workspace/a"));
+        assert!(!mount.covers_path("/workspace2") && !mount.covers_path("/"));
+        assert!(!mount.covers_path("/workspace/../etc") && !mount.covers_path("/workspace/."));
+        assert!(mount.covers_path("/workspace/..a/b.."));
     }
 }

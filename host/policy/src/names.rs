@@ -33,7 +33,7 @@ macro_rules! name {
                 if is_name(text) {
                     return Ok(Self(text.into()));
                 }
-                let text = crate::Shown::clipped(text, MAX_NAME).to_string();
+                let text = crate::ShownText::clip_line(text, MAX_NAME).to_string();
                 Err(InvalidName { what: $what, text })
             }
 

@@ -21,7 +21,7 @@ pub enum PeersAsk {
 
 impl PeersAsk {
     /// Whether a tool is requested.
-    pub fn covers(&self, tool: &ToolName) -> bool {
+    pub fn covers_tool(&self, tool: &ToolName) -> bool {
         match self {
             Self::None => false,
             Self::All => true,

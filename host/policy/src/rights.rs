@@ -1,37 +1,40 @@
 //! Rights and their intersection: the only source of rights.
 //!
-//! `Rights::effective` intersects the definition's requests, the operator's grants and the parent's rights.
+//! `Rights::intersect_rights` intersects the definition's requests, the operator's grants and the parent's rights.
 //! `Rights::for_tool` intersects the result with the tool's manifest. An absent list in a definition means no
 //! narrowing; an absent list in a manifest means no request; an empty list always means nothing. For example,
 //! a definition without `hosts` has all granted hosts, one with `hosts: []` has none.
 
+mod narrowing;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Access, Denied, Explanation, GuestPath, HostRule, HostScope, Limits, LimitsRequest, Mount,
-    MountAsk, PeersAsk, Permission, SecretName, Source, ToolName, Vote,
+    CallPermission, DecisionExplanation, DecisionSource, GuestPath, HostRule, HostScope, Limits,
+    LimitsRequest, Mount, MountAccess, MountAsk, PeersAsk, PolicyDenial, SecretName, SourceVote,
+    ToolName,
 };
+pub use narrowing::{NarrowingNote, WantedRight};
 
 /// The rights that an agent definition asks for. `None` = unstated, so no narrowing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct AskedRights {
     /// The tools, under belljar's names.
     pub tools: Option<BTreeSet<ToolName>>,
     /// The highest permission of named tools, below the grants: denied, or asked for first. Narrows even
     /// without `tools`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub at_most: BTreeMap<ToolName, Permission>,
+    pub at_most: BTreeMap<ToolName, CallPermission>,
     /// The highest permission of tools outside of `at_most`, including later installed ones. `None` =
     /// unstated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others: Option<Permission>,
+    pub others: Option<CallPermission>,
     /// The mounts that the agent's tools may write to at most.
-    #[serde(default, skip_serializing_if = "Writes::is_unbounded")]
-    pub writes: Writes,
+    #[serde(default, skip_serializing_if = "WriteScope::is_unbounded")]
+    pub writes: WriteScope,
     /// The mounts.
     pub mounts: Option<Vec<MountAsk>>,
     /// The hosts.
@@ -43,7 +46,7 @@ pub struct Asked {
 /// The mounts that an agent may write to, by its own definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Writes {
+pub enum WriteScope {
     /// No mount: every mount is read-only.
     Nowhere,
     /// The workspace; every other mount is read-only.
@@ -57,7 +60,7 @@ pub enum Writes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
     /// The tools; an unlisted tool is denied.
-    pub tools: BTreeMap<ToolName, Permission>,
+    pub tools: BTreeMap<ToolName, CallPermission>,
     /// The mounts.
     pub mounts: Vec<Mount>,
     /// The hosts: a request must match an entry in every list (home, then workspace). No list = no host.
@@ -72,7 +75,7 @@ pub struct Grants {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAsk {
     /// The highest access to the agent's mounts; the manifest cannot choose mounts. `None` = no mount.
-    pub mounts: Option<Access>,
+    pub mounts: Option<MountAccess>,
     /// Hosts.
     pub hosts: Vec<HostRule>,
     /// Secrets.
@@ -94,7 +97,7 @@ pub struct ToolAsk {
 /// value.
 #[derive(Debug, Clone)]
 pub struct Rights {
-    tools: BTreeMap<ToolName, Permission>,
+    tools: BTreeMap<ToolName, CallPermission>,
     mounts: Vec<Mount>,
     hosts: HostScope,
     secrets: BTreeSet<SecretName>,
@@ -105,10 +108,10 @@ pub struct Rights {
 /// The tool names of each source, which only explain refusals and grant nothing.
 #[derive(Debug, Clone, Default)]
 struct ToolLists {
-    asked: Asked,
-    granted: BTreeMap<ToolName, Permission>,
+    asked: AskedRights,
+    granted: BTreeMap<ToolName, CallPermission>,
     parent: Option<Rights>,
-    bars: BTreeMap<ToolName, Vote>,
+    bars: BTreeMap<ToolName, SourceVote>,
 }
 
 /// Rights are equal if they grant the same, whichever source refuses the rest.
@@ -144,41 +147,15 @@ pub struct ToolRights {
     peers: BTreeSet<ToolName>,
 }
 
-/// A note about a denied request. Every narrowing has such a note.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Narrowing {
-    /// The source that refused.
-    pub by: Source,
-    /// The request, as a person reads it.
-    pub what: String,
-    /// The request in a form by which a program can grant it.
-    pub wanted: Wanted,
-    /// The reason, where the source alone does not explain the refusal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-}
-
-/// A right that a definition asks for by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wanted {
-    /// A tool, by its name.
-    Tool(ToolName),
-    /// A mount, with this access.
-    Mount(MountAsk),
-    /// Hosts.
-    Host(HostRule),
-}
-
-impl Writes {
+impl WriteScope {
     /// The part of `access` that remains on a mount at `guest`.
-    pub fn left_of(self, access: Access, guest: &GuestPath) -> Access {
+    pub fn left_of(self, access: MountAccess, guest: &GuestPath) -> MountAccess {
         let bounded = match self {
             Self::Nowhere => true,
-            Self::Workspace => !GuestPath::workspace().covers(guest.as_str()),
+            Self::Workspace => !GuestPath::workspace().covers_path(guest.as_str()),
             Self::Anywhere => false,
         };
-        if bounded { access.min(Access::Read) } else { access }
+        if bounded { access.min(MountAccess::Read) } else { access }
     }
 
     fn is_unbounded(&self) -> bool {
@@ -186,42 +163,17 @@ impl Writes {
     }
 }
 
-impl Asked {
+impl AskedRights {
     /// The highest permission of a tool, by all fields other than `tools`.
-    pub fn most(&self, tool: &str) -> Permission {
+    pub fn highest_permission(&self, tool: &str) -> CallPermission {
         let named = self.at_most.get(tool).copied();
-        named.or(self.others).unwrap_or(Permission::Allow)
+        named.or(self.others).unwrap_or(CallPermission::Allow)
     }
 
     /// A copy with only the statements about tools.
-    fn of_tools(&self) -> Self {
+    fn only_tools(&self) -> Self {
         let (tools, at_most) = (self.tools.clone(), self.at_most.clone());
         Self { tools, at_most, others: self.others, ..Self::default() }
-    }
-}
-
-impl Narrowing {
-    fn new(by: Source, wanted: Wanted) -> Self {
-        let what = match &wanted {
-            Wanted::Tool(name) => format!("tool `{name}`"),
-            Wanted::Mount(ask) => format!("mount `{}` ({})", ask.guest, ask.access),
-            Wanted::Host(rule) => format!("host `{}`", crate::Shown::new(&rule.to_string())),
-        };
-        Self { by, what, wanted, why: None }
-    }
-
-    /// A granted tool that cannot be offered to any agent, for this reason.
-    pub fn withheld(tool: ToolName, why: String) -> Self {
-        Self { why: Some(why), ..Self::new(Source::Host, Wanted::Tool(tool)) }
-    }
-}
-
-impl fmt::Display for Narrowing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.why {
-            Some(why) => f.write_str(why),
-            None => write!(f, "{} is not given by {}", self.what, self.by),
-        }
     }
 }
 
@@ -240,9 +192,15 @@ impl Grants {
     /// These grants ∩ what a second file states, in the shape of a definition's requests; of secrets, which no
     /// definition asks for, only `secrets` stay.
     #[must_use]
-    pub fn narrowed(mut self, by: Asked, secrets: Option<&BTreeSet<SecretName>>) -> Self {
+    pub fn narrow_grants(
+        mut self,
+        by: AskedRights,
+        secrets: Option<&BTreeSet<SecretName>>,
+    ) -> Self {
         self.tools.retain(|name, _| by.tools.as_ref().is_none_or(|tools| tools.contains(name)));
-        self.tools.iter_mut().for_each(|(name, may)| *may = (*may).min(by.most(name.as_str())));
+        self.tools
+            .iter_mut()
+            .for_each(|(name, may)| *may = (*may).min(by.highest_permission(name.as_str())));
         self.mounts = effective_mounts(&by, &self, None, &mut Vec::new());
         self.limits = self.limits.narrowed(&by.limits);
         self.hosts.extend(by.hosts);
@@ -254,14 +212,14 @@ impl Grants {
     pub fn host_scope(&self) -> HostScope {
         let mut lists = self.hosts.iter();
         let first = lists.next().cloned().unwrap_or_default();
-        lists.fold(HostScope::of(Source::Grants, first), |scope, list| {
-            scope.and(Source::Grants, list.clone())
+        lists.fold(HostScope::from_rules(DecisionSource::Grants, first), |scope, list| {
+            scope.with_rules(DecisionSource::Grants, list.clone())
         })
     }
 
-    /// The granted permission of a tool; unstated = [`Permission::Deny`].
-    pub fn permission(&self, tool: &str) -> Permission {
-        self.tools.get(tool).copied().unwrap_or(Permission::Deny)
+    /// The granted permission of a tool; unstated = [`CallPermission::Deny`].
+    pub fn tool_permission(&self, tool: &str) -> CallPermission {
+        self.tools.get(tool).copied().unwrap_or(CallPermission::Deny)
     }
 }
 
@@ -280,18 +238,18 @@ impl Rights {
 
     /// Computes definition ∩ grants ∩ parent, with a note for each refused request of the definition. Without
     /// a parent, the grants alone bound the definition.
-    pub fn effective(
-        asked: &Asked,
+    pub fn intersect_rights(
+        asked: &AskedRights,
         grants: &Grants,
         parent: Option<&Self>,
-    ) -> (Self, Vec<Narrowing>) {
+    ) -> (Self, Vec<NarrowingNote>) {
         let mut notes = Vec::new();
         let tools = effective_tools(asked, grants, parent, &mut notes);
         let mounts = effective_mounts(asked, grants, parent, &mut notes);
         let mut hosts = grants.host_scope();
         missing_hosts(asked, &hosts, parent, &mut notes);
         if let Some(rules) = &asked.hosts {
-            hosts = hosts.and(Source::Definition, rules.clone());
+            hosts = hosts.with_rules(DecisionSource::Definition, rules.clone());
         }
         let mut secrets = grants.secrets.clone();
         let mut limits = grants.limits.narrowed(&asked.limits);
@@ -301,7 +259,7 @@ impl Rights {
             limits = limits.min(&parent.limits);
         }
         let lists = ToolLists {
-            asked: asked.of_tools(),
+            asked: asked.only_tools(),
             granted: grants.tools.clone(),
             parent: parent.cloned(),
             bars: BTreeMap::new(),
@@ -310,42 +268,52 @@ impl Rights {
     }
 
     /// The rights of a child: the child's definition ∩ the child's grants ∩ these rights.
-    pub fn attenuate(&self, asked: &Asked, grants: &Grants) -> (Self, Vec<Narrowing>) {
-        Self::effective(asked, grants, Some(self))
+    pub fn attenuate_for_child(
+        &self,
+        asked: &AskedRights,
+        grants: &Grants,
+    ) -> (Self, Vec<NarrowingNote>) {
+        Self::intersect_rights(asked, grants, Some(self))
     }
 
     /// The same rights with other explanations of refusals: the definition asks for `asked`, and `bars`
     /// denied tools. Needed where more than definition, grants and parent narrowed the rights.
     #[must_use]
-    pub fn explained(mut self, asked: &Asked, bars: BTreeMap<ToolName, Vote>) -> Self {
-        let lists = ToolLists { asked: asked.of_tools(), bars, ..(*self.lists).clone() };
+    pub fn with_explanation(
+        mut self,
+        asked: &AskedRights,
+        bars: BTreeMap<ToolName, SourceVote>,
+    ) -> Self {
+        let lists = ToolLists { asked: asked.only_tools(), bars, ..(*self.lists).clone() };
         self.lists = Arc::new(lists);
         self
     }
 
     /// Whether these rights grant nothing beyond `other`.
-    pub fn within(&self, other: &Self) -> bool {
-        self.tools.iter().all(|(name, permission)| *permission <= other.permission(name.as_str()))
-            && self.mounts.iter().all(|mount| other.mounts.iter().any(|m| mount.within(m)))
-            && self.hosts.within(&other.hosts)
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.tools
+            .iter()
+            .all(|(name, permission)| *permission <= other.tool_permission(name.as_str()))
+            && self.mounts.iter().all(|mount| other.mounts.iter().any(|m| mount.is_within(m)))
+            && self.hosts.is_within(&other.hosts)
             && self.secrets.is_subset(&other.secrets)
             && self.limits.within(&other.limits)
     }
 
-    /// The tools that may be advertised, with their permission; never [`Permission::Deny`].
-    pub fn tools(&self) -> impl Iterator<Item = (&ToolName, Permission)> {
+    /// The tools that may be advertised, with their permission; never [`CallPermission::Deny`].
+    pub fn offered_tools(&self) -> impl Iterator<Item = (&ToolName, CallPermission)> {
         self.tools.iter().map(|(name, permission)| (name, *permission))
     }
 
-    /// The permission of a tool; unlisted = [`Permission::Deny`].
-    pub fn permission(&self, tool: &str) -> Permission {
-        self.tools.get(tool).copied().unwrap_or(Permission::Deny)
+    /// The permission of a tool; unlisted = [`CallPermission::Deny`].
+    pub fn tool_permission(&self, tool: &str) -> CallPermission {
+        self.tools.get(tool).copied().unwrap_or(CallPermission::Deny)
     }
 
     /// Whether a tool may be called, at once or after a person's approval: [`Self::tool`] without the reason
     /// for a refusal.
-    pub fn has(&self, tool: &str) -> bool {
-        self.permission(tool) != Permission::Deny
+    pub fn has_tool(&self, tool: &str) -> bool {
+        self.tool_permission(tool) != CallPermission::Deny
     }
 
     /// The mounts.
@@ -370,7 +338,7 @@ impl Rights {
 
     /// The same rights under smaller limits, for example those of `--max-steps`.
     #[must_use]
-    pub fn limited(mut self, request: &LimitsRequest) -> Self {
+    pub fn with_smaller_limits(mut self, request: &LimitsRequest) -> Self {
         self.limits = self.limits.narrowed(request);
         self
     }
@@ -378,8 +346,8 @@ impl Rights {
     /// The same rights where no overlay can be stored: overlaid mounts become read-only.
     #[must_use]
     pub fn without_overlays(mut self) -> Self {
-        for mount in self.mounts.iter_mut().filter(|mount| mount.access == Access::Overlay) {
-            mount.access = Access::Read;
+        for mount in self.mounts.iter_mut().filter(|mount| mount.access == MountAccess::Overlay) {
+            mount.access = MountAccess::Read;
         }
         self
     }
@@ -387,9 +355,9 @@ impl Rights {
     /// The same rights without lasting effects in any mount: writable mounts become overlays. Without
     /// `network`, all hosts and secrets are removed too.
     #[must_use]
-    pub fn rehearsed(mut self, network: bool) -> Self {
+    pub fn for_rehearsal(mut self, network: bool) -> Self {
         for mount in &mut self.mounts {
-            mount.access = mount.access.min(Access::Overlay);
+            mount.access = mount.access.min(MountAccess::Overlay);
         }
         if !network {
             self.hosts = HostScope::none();
@@ -399,31 +367,33 @@ impl Rights {
     }
 
     /// Whether a tool may be called, and which source decided: the explanation behind every refusal.
-    pub fn decision(&self, tool: &str) -> Explanation {
+    pub fn explain_decision(&self, tool: &str) -> DecisionExplanation {
         let ToolLists { asked, granted, parent, bars } = &*self.lists;
-        let granted = granted.get(tool).copied().unwrap_or(Permission::Deny);
-        let parent = parent.as_ref().map(|parent| parent.permission(tool));
-        let decision = crate::explain::decision(tool, asked, granted, parent, bars.get(tool));
+        let granted = granted.get(tool).copied().unwrap_or(CallPermission::Deny);
+        let parent = parent.as_ref().map(|parent| parent.tool_permission(tool));
+        let decision = crate::explain::decide_tool(tool, asked, granted, parent, bars.get(tool));
         // The rights decide, even if the explanation differs.
-        match (self.permission(tool), decision.permission) {
-            (Permission::Deny, Permission::Allow | Permission::Ask) => {
-                decision.withheld("it is not among the rights of this agent")
+        match (self.tool_permission(tool), decision.permission) {
+            (CallPermission::Deny, CallPermission::Allow | CallPermission::Ask) => {
+                decision.with_refusal("it is not among the rights of this agent")
             }
-            (permission, _) => Explanation { permission, ..decision },
+            (permission, _) => DecisionExplanation { permission, ..decision },
         }
     }
 
     /// Checks a call before its dispatch. The name comes from the model, so it is looked up unchanged and
     /// never quoted.
-    pub fn tool(&self, name: &str) -> Result<ToolPermit, Denied> {
+    pub fn tool(&self, name: &str) -> Result<ToolPermit, PolicyDenial> {
         match self.tools.get_key_value(name) {
-            Some((tool, Permission::Allow)) => {
+            Some((tool, CallPermission::Allow)) => {
                 Ok(ToolPermit { tool: tool.clone(), needs_answer: false, own_answer: false })
             }
-            Some((tool, Permission::Ask)) => {
+            Some((tool, CallPermission::Ask)) => {
                 Ok(ToolPermit { tool: tool.clone(), needs_answer: true, own_answer: false })
             }
-            Some((_, Permission::Deny)) | None => Err(self.decision(name).denied(name)),
+            Some((_, CallPermission::Deny)) | None => {
+                Err(self.explain_decision(name).to_denial(name))
+            }
         }
     }
 
@@ -434,10 +404,10 @@ impl Rights {
         });
         ToolRights {
             mounts: mounts.collect(),
-            hosts: self.hosts.clone().and(Source::Manifest, ask.hosts.clone()),
+            hosts: self.hosts.clone().with_rules(DecisionSource::Manifest, ask.hosts.clone()),
             secrets: self.secrets.intersection(&ask.secrets).cloned().collect(),
             limits: self.limits.narrowed(&ask.limits),
-            peers: self.tools.keys().filter(|name| ask.peers.covers(name)).cloned().collect(),
+            peers: self.tools.keys().filter(|name| ask.peers.covers_tool(name)).cloned().collect(),
         }
     }
 }
@@ -448,12 +418,12 @@ impl ToolPermit {
         &self.tool
     }
 
-    /// Whether a person has to approve before the call ([`Permission::Ask`]).
+    /// Whether a person has to approve before the call ([`CallPermission::Ask`]).
     pub fn needs_answer(&self) -> bool {
         self.needs_answer
     }
 
-    /// Whether approval of an earlier call does not suffice: see [`Self::asking`].
+    /// Whether approval of an earlier call does not suffice: see [`Self::with_question`].
     pub fn needs_own_answer(&self) -> bool {
         self.own_answer
     }
@@ -461,7 +431,7 @@ impl ToolPermit {
     /// The permit for a call that needs a person's approval, whatever the grant and earlier approvals: a hook
     /// may require this question.
     #[must_use]
-    pub fn asking(self) -> Self {
+    pub fn with_question(self) -> Self {
         Self { needs_answer: true, own_answer: true, ..self }
     }
 
@@ -507,64 +477,67 @@ impl ToolRights {
 
     /// The tools that this store may call, each a tool of the agent. Such a call is decided like a call of
     /// the agent's model.
-    pub fn peers(&self) -> &BTreeSet<ToolName> {
+    pub fn peer_tools(&self) -> &BTreeSet<ToolName> {
         &self.peers
     }
 }
 
 fn effective_tools(
-    asked: &Asked,
+    asked: &AskedRights,
     grants: &Grants,
     parent: Option<&Rights>,
-    notes: &mut Vec<Narrowing>,
-) -> BTreeMap<ToolName, Permission> {
+    notes: &mut Vec<NarrowingNote>,
+) -> BTreeMap<ToolName, CallPermission> {
     let mut tools = BTreeMap::new();
     for (name, granted) in &grants.tools {
         if asked.tools.as_ref().is_some_and(|asked| !asked.contains(name)) {
             continue;
         }
-        let above = parent.map_or(Permission::Allow, |parent| parent.permission(name.as_str()));
-        let permission = (*granted).min(above).min(asked.most(name.as_str()));
-        if permission != Permission::Deny {
+        let above =
+            parent.map_or(CallPermission::Allow, |parent| parent.tool_permission(name.as_str()));
+        let permission = (*granted).min(above).min(asked.highest_permission(name.as_str()));
+        if permission != CallPermission::Deny {
             tools.insert(name.clone(), permission);
         }
     }
     let missing = |name: &&ToolName| {
-        !tools.contains_key(*name) && asked.most(name.as_str()) != Permission::Deny
+        !tools.contains_key(*name)
+            && asked.highest_permission(name.as_str()) != CallPermission::Deny
     };
     for name in asked.tools.iter().flatten().filter(missing) {
         let tool = name.as_str();
-        let above = parent.map(|parent| parent.permission(tool));
-        let decision = crate::explain::decision(tool, asked, grants.permission(tool), above, None);
-        let by = decision.decided_by.unwrap_or(Source::Grants);
-        notes.push(Narrowing::new(by, Wanted::Tool(name.clone())));
+        let above = parent.map(|parent| parent.tool_permission(tool));
+        let decision =
+            crate::explain::decide_tool(tool, asked, grants.tool_permission(tool), above, None);
+        let by = decision.decided_by.unwrap_or(DecisionSource::Grants);
+        notes.push(NarrowingNote::new(by, WantedRight::Tool(name.clone())));
     }
     tools
 }
 
 fn missing_hosts(
-    asked: &Asked,
+    asked: &AskedRights,
     granted: &HostScope,
     parent: Option<&Rights>,
-    notes: &mut Vec<Narrowing>,
+    notes: &mut Vec<NarrowingNote>,
 ) {
     for rule in asked.hosts.iter().flatten() {
-        let by = if !granted.covers(rule) {
-            Source::Grants
-        } else if parent.is_some_and(|parent| !parent.hosts.covers(rule)) {
-            Source::Parent
+        let by = if !granted.covers_rule(rule) {
+            DecisionSource::Grants
+        } else if parent.is_some_and(|parent| !parent.hosts.covers_rule(rule)) {
+            DecisionSource::Parent
         } else {
             continue;
         };
-        notes.push(Narrowing::new(by, Wanted::Host(rule.clone())));
+        notes.push(NarrowingNote::new(by, WantedRight::Host(rule.clone())));
     }
 }
 
 fn effective_mounts(
-    asked: &Asked,
+    asked: &AskedRights,
     grants: &Grants,
     parent: Option<&Rights>,
-    notes: &mut Vec<Narrowing>,
+    notes: &mut Vec<NarrowingNote>,
 ) -> Vec<Mount> {
     let mut mounts = Vec::new();
     for granted in &grants.mounts {
@@ -586,15 +559,15 @@ fn effective_mounts(
     for ask in asked.mounts.iter().flatten() {
         // Access that the definition itself gives up is not missing. An overlay counts as writable,
         // because the agent can work there like in the directory.
-        let wanted = asked.writes.left_of(ask.access, &ask.guest).min(Access::Overlay);
+        let wanted = asked.writes.left_of(ask.access, &ask.guest).min(MountAccess::Overlay);
         match mounts.iter().find(|mount| mount.guest == ask.guest) {
             Some(mount) if mount.access >= wanted => {}
             _ => {
                 let by = match grants.mounts.iter().find(|mount| mount.guest == ask.guest) {
-                    Some(mount) if mount.access >= wanted => Source::Parent,
-                    _ => Source::Grants,
+                    Some(mount) if mount.access >= wanted => DecisionSource::Parent,
+                    _ => DecisionSource::Grants,
                 };
-                notes.push(Narrowing::new(by, Wanted::Mount(ask.clone())));
+                notes.push(NarrowingNote::new(by, WantedRight::Mount(ask.clone())));
             }
         }
     }

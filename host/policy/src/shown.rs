@@ -9,38 +9,38 @@ use crate::typed::PathText;
 /// bidirectional controls, zero-width and other invisible characters appear as `\u{..}`. Escaped text cannot
 /// move the cursor, hide itself or reorder a line. For example, a carriage return appears as `\r`.
 ///
-/// Line feeds and tabs are escaped too, except by [`Shown::multiline`].
+/// Line feeds and tabs are escaped too, except by [`ShownText::multiline`].
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct ShownText<'a> {
     text: &'a str,
     lines: bool,
     limit: usize,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownText<'a> {
     /// One line, without a length limit.
     pub fn new(text: &'a str) -> Self {
         Self { text, lines: false, limit: usize::MAX }
     }
 
     /// One line, cut after `limit` characters with `…`.
-    pub fn clipped(text: &'a str, limit: usize) -> Self {
+    pub fn clip_line(text: &'a str, limit: usize) -> Self {
         Self { text, lines: false, limit }
     }
 
-    /// Keeps line feeds and tabs; otherwise escapes like [`Shown::new`].
+    /// Keeps line feeds and tabs; otherwise escapes like [`ShownText::new`].
     pub fn multiline(text: &'a str) -> Self {
         Self { text, lines: true, limit: usize::MAX }
     }
 
-    /// Whether [`Shown`] escapes this character, because a terminal or a page would not show it as itself.
+    /// Whether [`ShownText`] escapes this character, because a terminal or a page would not show it as itself.
     /// True for line feeds and tabs.
-    pub fn hides(c: char) -> bool {
+    pub fn is_hidden(c: char) -> bool {
         is_hidden(c)
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShownText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, c) in self.text.chars().enumerate() {
             if n == self.limit {
@@ -48,7 +48,7 @@ impl fmt::Display for Shown<'_> {
             }
             match c {
                 '\n' | '\t' if self.lines => f.write_char(c)?,
-                c => show(c, f)?,
+                c => write_shown(c, f)?,
             }
         }
         Ok(())
@@ -56,7 +56,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// Writes a character, or its escape if the character is invisible.
-pub(crate) fn show(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn write_shown(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match c {
         '\n' => f.write_str("\\n"),
         '\t' => f.write_str("\\t"),
@@ -68,13 +68,13 @@ pub(crate) fn show(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// Paths escaped for display, because a directory's name may be a stranger's text too.
 pub trait ShownPath {
-    /// The path on one line, escaped like [`Shown::new`], with `\xE9` for a byte that is not UTF-8. Different
+    /// The path on one line, escaped like [`ShownText::new`], with `\xE9` for a byte that is not UTF-8. Different
     /// paths are displayed differently, and [`typed_path`](crate::typed_path) parses the displayed form.
-    fn shown(&self) -> impl fmt::Display + '_;
+    fn to_shown(&self) -> impl fmt::Display + '_;
 }
 
 impl ShownPath for Path {
-    fn shown(&self) -> impl fmt::Display + '_ {
+    fn to_shown(&self) -> impl fmt::Display + '_ {
         PathText(self.as_os_str())
     }
 }
@@ -98,24 +98,24 @@ mod tests {
     #[test]
     fn terminal_escapes_bidi_and_zero_width_are_spelled_out() {
         let hostile = "a\u{1b}[2Jb\u{202e}c\u{200b}d\r\ne\u{9b}f\u{e0041}";
-        let shown = Shown::new(hostile).to_string();
+        let shown = ShownText::new(hostile).to_string();
         assert_eq!(shown, "a\\u{1b}[2Jb\\u{202e}c\\u{200b}d\\r\\ne\\u{9b}f\\u{e0041}");
     }
 
     #[test]
     fn a_path_is_shown_without_what_it_hides() {
         let path = Path::new("/tmp/a\u{1b}[2J\u{202e}b");
-        assert_eq!(path.shown().to_string(), "/tmp/a\\u{1b}[2J\\u{202e}b");
+        assert_eq!(path.to_shown().to_string(), "/tmp/a\\u{1b}[2J\\u{202e}b");
     }
 
     #[test]
     fn multiline_keeps_only_line_feeds_and_tabs() {
-        assert_eq!(Shown::multiline("a\n\tb\u{7}").to_string(), "a\n\tb\\u{7}");
+        assert_eq!(ShownText::multiline("a\n\tb\u{7}").to_string(), "a\n\tb\\u{7}");
     }
 
     #[test]
     fn clipping_counts_characters() {
-        assert_eq!(Shown::clipped("äöü", 2).to_string(), "äö…");
-        assert_eq!(Shown::clipped("äö", 2).to_string(), "äö");
+        assert_eq!(ShownText::clip_line("äöü", 2).to_string(), "äö…");
+        assert_eq!(ShownText::clip_line("äö", 2).to_string(), "äö");
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const ESCAPE: usize = 4;
 const BACKSLASH: u8 = b'\\';
 
 /// The spelling of a name or path for a guest or a peer.
-pub fn spell(name: &OsStr) -> Cow<'_, str> {
+pub fn spell_name(name: &OsStr) -> Cow<'_, str> {
     if let Some(text) = name.to_str().filter(|text| !text.contains("\\x")) {
         return Cow::Borrowed(text);
     }
@@ -28,7 +28,7 @@ pub fn spell(name: &OsStr) -> Cow<'_, str> {
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             // Writing to a string cannot fail.
-            let _ = match escaped(bytes, at) {
+            let _ = match escaped_byte(bytes, at) {
                 Some(_) => write!(out, "\\x{BACKSLASH:02X}"),
                 None => out.write_char(c),
             };
@@ -44,18 +44,18 @@ pub fn spell(name: &OsStr) -> Cow<'_, str> {
 
 /// Whether a name's spelling is the name itself.
 pub fn is_plain(name: &OsStr) -> bool {
-    matches!(spell(name), Cow::Borrowed(_))
+    matches!(spell_name(name), Cow::Borrowed(_))
 }
 
 /// The name or path that a spelling refers to.
-pub fn meant(text: &str) -> Cow<'_, OsStr> {
+pub fn parse_spelled(text: &str) -> Cow<'_, OsStr> {
     if !text.contains("\\x") {
         return Cow::Borrowed(OsStr::new(text));
     }
     let bytes = text.as_bytes();
     let (mut name, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(byte) = bytes.get(at) {
-        match escaped(bytes, at) {
+        match escaped_byte(bytes, at) {
             Some(byte) => {
                 name.push(byte);
                 at += ESCAPE;
@@ -68,11 +68,11 @@ pub fn meant(text: &str) -> Cow<'_, OsStr> {
     }
     let name = std::ffi::OsString::from_vec(name);
     // Only the canonical spelling of a name is accepted.
-    if spell(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
+    if spell_name(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
 }
 
 /// The byte spelled at this position: a non-ASCII byte, or a backslash.
-pub(crate) fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
+pub(crate) fn escaped_byte(bytes: &[u8], at: usize) -> Option<u8> {
     let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
         return None;
     };
@@ -93,8 +93,8 @@ mod tests {
 
     fn check(name: &[u8], text: &str) {
         let name = OsStr::from_bytes(name);
-        assert_eq!(spell(name), text);
-        assert_eq!(meant(text), name);
+        assert_eq!(spell_name(name), text);
+        assert_eq!(parse_spelled(text), name);
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn what_spells_no_name_means_itself() {
         for text in ["\\xC3\\xA9", "\\x5Cy", "a\\x2Fb", "\\x2E\\x2E", "\\x00", "\\x"] {
-            assert_eq!(meant(text), OsStr::new(text));
+            assert_eq!(parse_spelled(text), OsStr::new(text));
         }
     }
 
@@ -130,16 +130,16 @@ mod tests {
             other in prop::collection::vec(prop::sample::select(b"\\xE95C\xe9\xc3\xa9/a".to_vec()), 0..9),
         ) {
             let (one, other) = (OsStr::from_bytes(&one), OsStr::from_bytes(&other));
-            let told = spell(one);
-            prop_assert_eq!(&*meant(&told), one);
-            prop_assert_eq!(told == spell(other), one == other);
-            prop_assert_eq!(spell(one).matches('/').count(),
+            let told = spell_name(one);
+            prop_assert_eq!(&*parse_spelled(&told), one);
+            prop_assert_eq!(told == spell_name(other), one == other);
+            prop_assert_eq!(spell_name(one).matches('/').count(),
                 one.as_bytes().iter().filter(|byte| **byte == b'/').count());
         }
 
         #[test]
         fn no_text_of_a_guest_means_more_parts_or_others_above(text in any::<String>()) {
-            let name = meant(&text);
+            let name = parse_spelled(&text);
             let parts = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'/').count();
             prop_assert_eq!(parts(name.as_bytes()), parts(text.as_bytes()));
             prop_assert_eq!(name.as_bytes().contains(&0), text.contains('\0'));

@@ -1,6 +1,6 @@
 //! Paths as a person reads and types them, on one line.
 //!
-//! An invisible character is escaped as in [`Shown`](crate::Shown) (`\n`, `\u{1b}`), and a byte that is not
+//! An invisible character is escaped as in [`ShownText`](crate::ShownText) (`\n`, `\u{1b}`), and a byte that is not
 //! text as in [`spelling`](crate::spelling) (`\xE9`). A backslash before text that looks like an escape is
 //! `\x5C`, so a displayed path can be typed back, and is unambiguous.
 
@@ -23,9 +23,9 @@ impl fmt::Display for PathText<'_> {
         let (bytes, mut at) = (self.0.as_bytes(), 0);
         for chunk in bytes.utf8_chunks() {
             for c in chunk.valid().chars() {
-                match c == '\\' && escape(bytes.get(at..).unwrap_or_default()).is_some() {
+                match c == '\\' && parse_escape(bytes.get(at..).unwrap_or_default()).is_some() {
                     true => f.write_str("\\x5C")?,
-                    false => shown::show(c, f)?,
+                    false => shown::write_shown(c, f)?,
                 }
                 at += c.len_utf8();
             }
@@ -45,12 +45,12 @@ pub fn typed_path(text: &str) -> PathBuf {
     }
     let (mut rest, mut bytes) = (text.as_bytes(), Vec::with_capacity(text.len()));
     while let Some(first) = rest.first() {
-        let length = match escape(rest) {
-            Some((Escaped::Byte(byte), length)) => {
+        let length = match parse_escape(rest) {
+            Some((TypedEscape::Byte(byte), length)) => {
                 bytes.push(byte);
                 length
             }
-            Some((Escaped::Char(c), length)) => {
+            Some((TypedEscape::Char(c), length)) => {
                 bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 length
             }
@@ -62,21 +62,21 @@ pub fn typed_path(text: &str) -> PathBuf {
         rest = rest.get(length..).unwrap_or_default();
     }
     let meant = PathBuf::from(OsString::from_vec(bytes));
-    if meant.shown().to_string() == text { meant } else { Path::new(text).to_owned() }
+    if meant.to_shown().to_string() == text { meant } else { Path::new(text).to_owned() }
 }
 
-enum Escaped {
+enum TypedEscape {
     Byte(u8),
     Char(char),
 }
 
 /// The escape at the beginning of a text, and its length.
-fn escape(text: &[u8]) -> Option<(Escaped, usize)> {
-    if let Some(byte) = spelling::escaped(text, 0) {
-        return Some((Escaped::Byte(byte), ESCAPE));
+fn parse_escape(text: &[u8]) -> Option<(TypedEscape, usize)> {
+    if let Some(byte) = spelling::escaped_byte(text, 0) {
+        return Some((TypedEscape::Byte(byte), ESCAPE));
     }
     let [b'\\', letter, rest @ ..] = text else { return None };
-    let short = |c| Some((Escaped::Char(c), 2));
+    let short = |c| Some((TypedEscape::Char(c), 2));
     match letter {
         b'n' => short('\n'),
         b't' => short('\t'),
@@ -87,7 +87,7 @@ fn escape(text: &[u8]) -> Option<(Escaped, usize)> {
             let closed = rest.get(digits.len() + 1) == Some(&b'}');
             let digits = std::str::from_utf8(digits).ok().filter(|_| closed)?;
             let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
-            crate::is_hidden(c).then_some((Escaped::Char(c), digits.len() + 4))
+            crate::is_hidden(c).then_some((TypedEscape::Char(c), digits.len() + 4))
         }
         _ => None,
     }
@@ -101,7 +101,7 @@ mod tests {
 
     fn check(path: &[u8], shown: &str) {
         let path = Path::new(OsStr::from_bytes(path));
-        assert_eq!(path.shown().to_string(), shown);
+        assert_eq!(path.to_shown().to_string(), shown);
         assert_eq!(typed_path(shown), path);
     }
 
@@ -135,10 +135,10 @@ mod tests {
             other in prop::collection::vec(prop::sample::select(b"\\xE95Cnu{1b}/a\n\xe9\x1b\xc2\x9b".to_vec()), 0..14),
         ) {
             let (path, other) = (Path::new(OsStr::from_bytes(&path)), Path::new(OsStr::from_bytes(&other)));
-            let shown = path.shown().to_string();
+            let shown = path.to_shown().to_string();
             let typed = typed_path(&shown);
             prop_assert_eq!(typed.as_os_str(), path.as_os_str());
-            prop_assert_eq!(shown == other.shown().to_string(), path.as_os_str() == other.as_os_str());
+            prop_assert_eq!(shown == other.to_shown().to_string(), path.as_os_str() == other.as_os_str());
             prop_assert!(!shown.chars().any(crate::is_hidden));
         }
 

@@ -33,22 +33,25 @@ const MAX_COUNT: u32 = 1 << 19;
 ///
 /// When it is no component, or there is no list in it.
 pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
-    let memory = Memory::read(component)?;
+    let memory = ModuleMemory::from_component(component)?;
     let lists = (0..memory.bytes.len().saturating_sub(MARK.len())).step_by(WORD);
-    let mut lists = lists.filter_map(|at| memory.list(at));
+    let mut lists = lists.filter_map(|at| memory.list_range(at));
     let (Some(list), None) = (lists.next(), lists.next()) else {
         bail!("there is not one list of lasting objects in the component's memory");
     };
     let mut lasting = 0;
     for at in list.clone().skip(MARK.len() + WORD).step_by(2 * WORD) {
-        let (Some(object), Some(of)) = (memory.word(at), memory.word(at + WORD)) else { continue };
+        let (Some(object), Some(of)) = (memory.word_at(at), memory.word_at(at + WORD)) else {
+            continue;
+        };
         let object = object as usize;
-        let count = memory.word(object).filter(|count| (1..MAX_COUNT).contains(count));
-        if count.is_none() || memory.word(object + WORD) != Some(of) {
+        let count = memory.word_at(object).filter(|count| (1..MAX_COUNT).contains(count));
+        if count.is_none() || memory.word_at(object + WORD) != Some(of) {
             continue;
         }
         // Zeros that end the count may be left out of the component's data.
-        let (from, to) = (memory.place(object), memory.place(object + WORD - 1));
+        let (from, to) =
+            (memory.component_offset(object), memory.component_offset(object + WORD - 1));
         if let (Some(from), Some(to)) = (from, to)
             && to - from == WORD - 1
             && let Some(place) = component.get_mut(from..=to)
@@ -58,7 +61,7 @@ pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
         }
     }
     for at in list {
-        if let Some(byte) = memory.place(at).and_then(|from| component.get_mut(from)) {
+        if let Some(byte) = memory.component_offset(at).and_then(|from| component.get_mut(from)) {
             *byte = 0;
         }
     }
@@ -66,15 +69,15 @@ pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
 }
 
 /// A memory as a component's data leaves it.
-struct Memory {
+struct ModuleMemory {
     bytes: Vec<u8>,
     /// The parts of it that the component has, by address, and where each begins in the component.
     parts: Vec<(Range<usize>, usize)>,
 }
 
-impl Memory {
+impl ModuleMemory {
     /// The memory of the module with the most data, which is what an interpreter's has.
-    fn read(component: &[u8]) -> Result<Self> {
+    fn from_component(component: &[u8]) -> Result<Self> {
         let (mut largest, mut most) = (Vec::new(), 0);
         for payload in Parser::new(0).parse_all(component) {
             let Payload::DataSection(section) = payload? else { continue };
@@ -106,24 +109,24 @@ impl Memory {
         Ok(Self { bytes, parts: largest })
     }
 
-    fn word(&self, at: usize) -> Option<u32> {
+    fn word_at(&self, at: usize) -> Option<u32> {
         Some(u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
     }
 
     /// Where the byte at an address is in the component.
-    fn place(&self, at: usize) -> Option<usize> {
+    fn component_offset(&self, at: usize) -> Option<usize> {
         let next = self.parts.partition_point(|(part, _)| part.start <= at);
         let (part, begin) = self.parts.get(next.checked_sub(1)?)?;
         part.contains(&at).then(|| begin + at - part.start)
     }
 
     /// The list that begins here: all that it names lies in the memory.
-    fn list(&self, at: usize) -> Option<Range<usize>> {
+    fn list_range(&self, at: usize) -> Option<Range<usize>> {
         if !self.bytes.get(at..)?.starts_with(MARK) {
             return None;
         }
         let begin = at + MARK.len() + WORD;
-        let count = self.word(begin - WORD)? as usize;
+        let count = self.word_at(begin - WORD)? as usize;
         let end = begin.checked_add(count.checked_mul(2 * WORD)?)?;
         let whole = count > 0
             && self.bytes.get(begin..end)?.chunks_exact(WORD).all(|word| {
@@ -153,7 +156,7 @@ mod tests {
 
     /// The words of its memory.
     fn words(component: &[u8]) -> Vec<u32> {
-        let memory = Memory::read(component).unwrap();
+        let memory = ModuleMemory::from_component(component).unwrap();
         let bytes = memory.bytes.get(BASE as usize..).unwrap();
         bytes.chunks_exact(WORD).map(|it| u32::from_le_bytes(it.try_into().unwrap())).collect()
     }

@@ -7,7 +7,7 @@
 
 mod lasting;
 
-use belljar_engine::config;
+use belljar_engine::engine_config;
 use futures::executor::block_on;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{
@@ -26,12 +26,12 @@ const INIT: &str = "init";
 const FUEL: u64 = 100_000_000_000;
 
 /// An empty-handed WASI: no files, no environment, no arguments.
-struct Guest {
+struct PreinitGuest {
     wasi: WasiCtx,
     table: ResourceTable,
 }
 
-impl WasiView for Guest {
+impl WasiView for PreinitGuest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
@@ -43,23 +43,23 @@ impl WasiView for Guest {
 ///
 /// When it is no component, has no export `init` without arguments, or that does not end well: it calls
 /// something beyond WASI, say.
-pub fn preinit(wasm: &[u8]) -> Result<Vec<u8>> {
+pub fn preinit_component(wasm: &[u8]) -> Result<Vec<u8>> {
     let mut wizer = Wizer::new();
     wizer.init_func(INIT).keep_init_func(true);
     let (context, instrumented) = wizer.instrument_component(wasm)?;
-    let engine = Engine::new(&config())?;
+    let engine = Engine::new(&engine_config())?;
     let component = Component::new(&engine, &instrumented)?;
-    let mut linker = Linker::<Guest>::new(&engine);
+    let mut linker = Linker::<PreinitGuest>::new(&engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     refuse_the_rest(&mut linker, &component, &engine)?;
-    let guest = Guest { wasi: WasiCtxBuilder::new().build(), table: ResourceTable::new() };
+    let guest = PreinitGuest { wasi: WasiCtxBuilder::new().build(), table: ResourceTable::new() };
     let mut store = Store::new(&engine, guest);
     store.set_fuel(FUEL)?;
     block_on(async {
         let instance = linker.instantiate_async(&mut store, &component).await?;
         let init = instance.get_typed_func::<(), ()>(&mut store, INIT)?;
         init.call_async(&mut store, ()).await?;
-        let mut state = State { store, instance, failed: None };
+        let mut state = InstanceState { store, instance, failed: None };
         let snapshot = wizer.snapshot_component(&context, &mut state).await?;
         match state.failed {
             Some(error) => Err(error),
@@ -71,7 +71,7 @@ pub fn preinit(wasm: &[u8]) -> Result<Vec<u8>> {
 /// Links everything beyond WASI as functions that trap. Of WASI itself another version is meant by
 /// another name, so it is left to the linker, which knows which fit.
 fn refuse_the_rest(
-    linker: &mut Linker<Guest>,
+    linker: &mut Linker<PreinitGuest>,
     component: &Component,
     engine: &Engine,
 ) -> Result<()> {
@@ -92,15 +92,15 @@ fn refuse_the_rest(
 }
 
 /// The instance whose state is read.
-struct State {
-    store: Store<Guest>,
+struct InstanceState {
+    store: Store<PreinitGuest>,
     instance: Instance,
     /// The first thing that could not be read; what follows is not used.
     failed: Option<wasmtime::Error>,
 }
 
-impl State {
-    async fn read<R>(&mut self, instance: &str, func: &str) -> Option<R>
+impl InstanceState {
+    async fn call_getter<R>(&mut self, instance: &str, func: &str) -> Option<R>
     where
         (R,): ComponentNamedList + Lift,
         R: 'static,
@@ -126,31 +126,31 @@ impl State {
     }
 }
 
-impl ComponentInstanceState for State {
+impl ComponentInstanceState for InstanceState {
     async fn call_func_ret_list_u8(
         &mut self,
         instance: &str,
         func: &str,
         contents: impl FnOnce(&[u8]) + Send,
     ) {
-        if let Some(list) = self.read::<WasmList<u8>>(instance, func).await {
+        if let Some(list) = self.call_getter::<WasmList<u8>>(instance, func).await {
             contents(list.as_le_slice(&self.store));
         }
     }
 
     async fn call_func_ret_s32(&mut self, instance: &str, func: &str) -> i32 {
-        self.read(instance, func).await.unwrap_or_default()
+        self.call_getter(instance, func).await.unwrap_or_default()
     }
 
     async fn call_func_ret_s64(&mut self, instance: &str, func: &str) -> i64 {
-        self.read(instance, func).await.unwrap_or_default()
+        self.call_getter(instance, func).await.unwrap_or_default()
     }
 
     async fn call_func_ret_f32(&mut self, instance: &str, func: &str) -> u32 {
-        self.read::<f32>(instance, func).await.unwrap_or_default().to_bits()
+        self.call_getter::<f32>(instance, func).await.unwrap_or_default().to_bits()
     }
 
     async fn call_func_ret_f64(&mut self, instance: &str, func: &str) -> u64 {
-        self.read::<f64>(instance, func).await.unwrap_or_default().to_bits()
+        self.call_getter::<f64>(instance, func).await.unwrap_or_default().to_bits()
     }
 }

@@ -6,55 +6,55 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result};
-use belljar_policy::{Access, HostRule, Mount};
+use belljar_policy::{HostRule, Mount, MountAccess};
 use belljar_sandbox::http::Secret;
 use belljar_sandbox::{
     Compiler, Overlay, OverlayQuota, PoolConfig, Sandbox, SandboxConfig, SandboxError, Wasm,
 };
 
 use crate::attack::Escape;
-use crate::canary::Forbidden;
+use crate::canary::ForbiddenListener;
 use crate::guests::{FILE_READ, Guest};
 use crate::jar::OpenJar;
-use crate::lock;
+use crate::lock_recovered;
 use crate::memory;
-use crate::neighbour::Neighbour;
-use crate::peer::{Peer, Script};
-use crate::secret::Canary;
+use crate::neighbour::JarNeighbour;
+use crate::peer::{LoopbackPeer, Script};
+use crate::secret::SecretCanary;
 use crate::suite::Suite;
-use crate::tree::{self, Tree};
-use crate::witness::Witness;
+use crate::tree::{self, AttackTree};
+use crate::witness::ArenaWitness;
 
 /// One attack's surroundings. See the crate's documentation for what is checked afterwards.
 pub struct Arena {
     pub(crate) suite: Suite,
-    tree: Tree,
-    forbidden: Forbidden,
-    witness: Arc<Witness>,
-    picture: Mutex<Option<Picture>>,
+    tree: AttackTree,
+    forbidden: ForbiddenListener,
+    witness: Arc<ArenaWitness>,
+    picture: Mutex<Option<ArenaPicture>>,
     sealed: Mutex<Vec<(PathBuf, [u8; 32])>>,
     jars: Mutex<Vec<OpenJar>>,
-    neighbour: Mutex<Option<Arc<Neighbour>>>,
+    neighbour: Mutex<Option<Arc<JarNeighbour>>>,
 }
 
 /// How things were before the attack.
-struct Picture {
+struct ArenaPicture {
     outside: [u8; 32],
     resident: Option<u64>,
 }
 
 /// The growth of the process.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Growth {
+pub(crate) struct ProcessGrowth {
     pub(crate) left: u64,
     pub(crate) peak: u64,
 }
 
 impl Arena {
     pub(crate) async fn new(suite: &Suite) -> Result<Self> {
-        let (tree, forbidden) = (Tree::new()?, Forbidden::listen().await?);
+        let (tree, forbidden) = (AttackTree::new()?, ForbiddenListener::listen().await?);
         let root = tree.root().to_string_lossy().into_owned();
-        let witness = Witness { secret: Canary::new(), root, learnt: Mutex::default() };
+        let witness = ArenaWitness { secret: SecretCanary::new(), root, learnt: Mutex::default() };
         let arena = Self {
             suite: suite.clone(),
             tree,
@@ -65,8 +65,8 @@ impl Arena {
             jars: Mutex::default(),
             neighbour: Mutex::default(),
         };
-        let neighbour = Neighbour::start(&arena).await?;
-        *lock(&arena.neighbour) = Some(Arc::new(neighbour));
+        let neighbour = JarNeighbour::start(&arena).await?;
+        *lock_recovered(&arena.neighbour) = Some(Arc::new(neighbour));
         Ok(arena)
     }
 
@@ -82,7 +82,7 @@ impl Arena {
     }
 
     /// A directory next to the mount that nobody may read or change.
-    pub fn outside(&self) -> PathBuf {
+    pub fn outside_path(&self) -> PathBuf {
         self.path("outside")
     }
 
@@ -91,7 +91,7 @@ impl Arena {
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Escape> {
+    pub fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Escape> {
         let path = self.workspace().join(name);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -104,14 +104,14 @@ impl Arena {
     /// # Errors
     ///
     /// When it cannot be opened.
-    pub fn overlay(&self, quota: OverlayQuota) -> Result<Overlay, Escape> {
+    pub fn open_overlay(&self, quota: OverlayQuota) -> Result<Overlay, Escape> {
         let overlay = Overlay::open(self.workspace(), self.path("layer"), quota);
         Ok(overlay.context("no overlay")?)
     }
 
     /// A loopback address that listens and must never be reached.
-    pub fn forbidden(&self) -> SocketAddr {
-        self.forbidden.at()
+    pub fn forbidden_address(&self) -> SocketAddr {
+        self.forbidden.address()
     }
 
     /// A loopback peer that answers as scripted.
@@ -119,18 +119,18 @@ impl Arena {
     /// # Errors
     ///
     /// When it cannot listen.
-    pub async fn peer(&self, script: Script) -> Result<Peer, Escape> {
-        Ok(Peer::start(script).await?)
+    pub async fn start_peer(&self, script: Script) -> Result<LoopbackPeer, Escape> {
+        Ok(LoopbackPeer::start(script).await?)
     }
 
     /// The addresses that a name resolves to: each answer in turn, the last one from then on. Names
     /// of other attacks are in the same list: use a separate one, for example `rebind.test`.
-    pub fn name(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
-        self.suite.names().set(name, answers);
+    pub fn set_name_answers(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
+        self.suite.name_table().set_answers(name, answers);
     }
 
     /// The value of the secret, for peers that repeat it.
-    pub fn secret(&self) -> &str {
+    pub fn secret_value(&self) -> &str {
         self.witness.secret.value()
     }
 
@@ -160,29 +160,29 @@ impl Arena {
     }
 
     /// The component of a guest.
-    pub fn wasm(&self, guest: Guest) -> Wasm {
-        self.suite.wasm(&guest)
+    pub fn guest_wasm(&self, guest: Guest) -> Wasm {
+        self.suite.guest_wasm(&guest)
     }
 
-    pub(crate) fn witness(&self) -> &Arc<Witness> {
+    pub(crate) fn witness(&self) -> &Arc<ArenaWitness> {
         &self.witness
     }
 
-    pub(crate) fn neighbour(&self) -> Option<Arc<Neighbour>> {
-        lock(&self.neighbour).clone()
+    pub(crate) fn neighbour(&self) -> Option<Arc<JarNeighbour>> {
+        lock_recovered(&self.neighbour).clone()
     }
 
     /// The neighbour's own jar: the stock reader over its own directory.
     pub(crate) async fn neighbours_jar(&self) -> Result<OpenJar, Escape> {
         let most = u64::MAX / 4;
-        self.jar(&[FILE_READ])
+        self.jar_builder(&[FILE_READ])
             .no_mounts()
-            .mount_host("workspace", self.path("neighbour"), Access::Read)
-            .unsealed()
-            .limits(|limits| {
+            .mount_host("workspace", self.path("neighbour"), MountAccess::Read)
+            .without_seal()
+            .with_limits(|limits| {
                 (limits.fuel, limits.read_bytes, limits.output_total_bytes) = (most, most, most);
             })
-            .make()
+            .open_unremembered()
             .await
     }
 
@@ -191,26 +191,26 @@ impl Arena {
     }
 
     pub(crate) fn bound_secret(&self, hosts: Vec<HostRule>) -> Result<Secret> {
-        let value = self.secret().to_owned().into();
+        let value = self.secret_value().to_owned().into();
         Ok(Secret::new(&value, hosts, "authorization", "Bearer ")?)
     }
 
     /// Remembers a jar, to be closed after the attack.
-    pub(crate) fn remember(&self, jar: &OpenJar) {
-        lock(&self.jars).push(jar.clone());
+    pub(crate) fn remember_jar(&self, jar: &OpenJar) {
+        lock_recovered(&self.jars).push(jar.clone());
     }
 
     /// Remembers what lies in mounts that are only read, overlays too, and that no other mount makes
     /// writable.
-    pub(crate) fn seal(&self, mounts: &[Mount]) -> Result<()> {
-        let mut sealed = lock(&self.sealed);
-        for mount in mounts.iter().filter(|mount| mount.access != Access::ReadWrite) {
+    pub(crate) fn seal_mounts(&self, mounts: &[Mount]) -> Result<()> {
+        let mut sealed = lock_recovered(&self.sealed);
+        for mount in mounts.iter().filter(|mount| mount.access != MountAccess::ReadWrite) {
             let writable = mounts.iter().any(|other| {
-                other.access == Access::ReadWrite && other.host.starts_with(&mount.host)
+                other.access == MountAccess::ReadWrite && other.host.starts_with(&mount.host)
             });
             let ours = mount.host.starts_with(self.tree.root());
             if ours && !writable && !sealed.iter().any(|(path, _)| *path == mount.host) {
-                sealed.push((mount.host.clone(), tree::digest(&mount.host)?));
+                sealed.push((mount.host.clone(), tree::digest_directory(&mount.host)?));
             }
         }
         Ok(())
@@ -220,21 +220,21 @@ impl Arena {
     pub(crate) fn take_picture(&self) -> Result<()> {
         // The neighbour's own jar is made before there is anything to compare.
         let Some(neighbour) = self.neighbour() else { return Ok(()) };
-        let mut picture = lock(&self.picture);
+        let mut picture = lock_recovered(&self.picture);
         if picture.is_none() {
             neighbour.forget_peak();
             belljar_work::give_back_memory();
-            *picture = Some(Picture {
-                outside: tree::digest(&self.outside())?,
-                resident: memory::resident(),
+            *picture = Some(ArenaPicture {
+                outside: tree::digest_directory(&self.outside_path())?,
+                resident: memory::resident_bytes(),
             });
         }
         Ok(())
     }
 
     /// Closes the attack's jars.
-    pub(crate) async fn close(&self) -> Vec<String> {
-        let jars = std::mem::take(&mut *lock(&self.jars));
+    pub(crate) async fn close_jars(&self) -> Vec<String> {
+        let jars = std::mem::take(&mut *lock_recovered(&self.jars));
         let mut faults = Vec::new();
         for jar in jars {
             if let Err(escape) = jar.close().await {
@@ -245,7 +245,7 @@ impl Arena {
     }
 
     /// The effects of the attack on the rest, besides the neighbour: one sentence for each thing.
-    pub(crate) async fn effects(&self) -> Vec<String> {
+    pub(crate) async fn list_effects(&self) -> Vec<String> {
         let mut effects = Vec::new();
         let mut note = |what: Result<Option<String>>| match what {
             Ok(None) => {}
@@ -254,23 +254,23 @@ impl Arena {
         };
         note(self.outside_changed());
         note(self.sealed_changed());
-        let reached = self.forbidden.reached().await;
+        let reached = self.forbidden.count_connections().await;
         note(reached.map(|n| (n > 0).then(|| format!("{n} connections to a forbidden address"))));
-        note(Ok(self.witness.secret.seen().map(|at| format!("the secret stands in {at}"))));
-        note(Ok(self.witness.learnt()));
+        note(Ok(self.witness.secret.seen_place().map(|at| format!("the secret stands in {at}"))));
+        note(Ok(self.witness.first_finding()));
         effects
     }
 
     fn outside_changed(&self) -> Result<Option<String>> {
-        let picture = lock(&self.picture);
+        let picture = lock_recovered(&self.picture);
         let Some(picture) = &*picture else { return Ok(None) };
-        let same = tree::digest(&self.outside())? == picture.outside;
+        let same = tree::digest_directory(&self.outside_path())? == picture.outside;
         Ok((!same).then(|| "something outside the mounts has changed".to_owned()))
     }
 
     fn sealed_changed(&self) -> Result<Option<String>> {
-        for (path, digest) in lock(&self.sealed).iter() {
-            if tree::digest(path)? != *digest {
+        for (path, digest) in lock_recovered(&self.sealed).iter() {
+            if tree::digest_directory(path)? != *digest {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 return Ok(Some(format!("the read-only `{name}` has changed")));
             }
@@ -279,17 +279,20 @@ impl Arena {
     }
 
     /// By how much the process has grown since the picture was taken, without what is free.
-    pub(crate) fn growth(&self) -> Growth {
+    pub(crate) fn measure_growth(&self) -> ProcessGrowth {
         belljar_work::give_back_memory();
-        let (now, picture) = (memory::resident(), lock(&self.picture));
+        let (now, picture) = (memory::resident_bytes(), lock_recovered(&self.picture));
         let before = picture.as_ref().and_then(|picture| picture.resident);
-        let (Some(now), Some(before)) = (now, before) else { return Growth::default() };
-        let peak = self.neighbour().map_or(0, |neighbour| neighbour.peak());
-        Growth { left: now.saturating_sub(before), peak: peak.max(now).saturating_sub(before) }
+        let (Some(now), Some(before)) = (now, before) else { return ProcessGrowth::default() };
+        let peak = self.neighbour().map_or(0, |neighbour| neighbour.peak_bytes());
+        ProcessGrowth {
+            left: now.saturating_sub(before),
+            peak: peak.max(now).saturating_sub(before),
+        }
     }
 
     /// Removes the tree.
-    pub(crate) fn remove(self) -> Result<()> {
+    pub(crate) fn remove_tree(self) -> Result<()> {
         self.tree.remove()
     }
 }

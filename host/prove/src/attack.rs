@@ -13,7 +13,7 @@ const MAX_TOLD: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Kind {
+pub enum AttackKind {
     /// The processor.
     Cpu,
     /// Memory and the host's tables.
@@ -47,12 +47,12 @@ pub struct Attack<S: 'static> {
     /// The name: the kind, then the attempt, for example `files-link-to-a-file`. Unique.
     pub id: &'static str,
     /// Its target.
-    pub kind: Kind,
+    pub kind: AttackKind,
     /// The attempt; completes "the attacker ...".
     pub tries: &'static str,
     /// The mechanism that stops it, and its invariant in `host/docs/security/`, if it has one.
     pub stopped_by: &'static str,
-    /// The answer to the attacker: this text must occur in [`Verdict::told`].
+    /// The answer to the attacker: this text must occur in [`Verdict::with_words`].
     pub told: &'static str,
     /// Whether it needs nothing but this library and ends within about a second.
     pub embedded: bool,
@@ -71,7 +71,7 @@ impl<S> Copy for Attack<S> {}
 impl<S> Attack<S> {
     /// The answer to the attacker where the attack was stopped, told so and without a fault;
     /// otherwise all that got through.
-    pub(crate) fn judge(
+    pub(crate) fn judge_outcome(
         &self,
         stopped: Stopped,
         mut faults: Vec<String>,
@@ -113,7 +113,7 @@ pub type Stopped = Result<Verdict, Escape>;
 
 impl Verdict {
     /// Stopped, with these words to the attacker.
-    pub fn told(words: impl Into<String>) -> Self {
+    pub fn with_words(words: impl Into<String>) -> Self {
         Self { told: words.into() }
     }
 }
@@ -139,11 +139,11 @@ impl From<std::io::Error> for Escape {
 
 /// The result of one attack.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct AttackReport {
     /// The attack.
     pub id: &'static str,
     /// Its target.
-    pub kind: Kind,
+    pub kind: AttackKind,
     /// The mechanism that stopped it.
     pub stopped_by: &'static str,
     /// How long it took, with its jars but without the arena around it.
@@ -166,10 +166,10 @@ pub struct Report {
     pub result: Result<String, String>,
 }
 
-impl Report {
+impl AttackReport {
     /// Of an attack that could not be made, for this reason: it counts as one that got through,
     /// since it proves nothing.
-    pub fn unmade(id: &'static str, kind: Kind, why: impl Into<String>) -> Self {
+    pub fn for_unmade(id: &'static str, kind: AttackKind, why: impl Into<String>) -> Self {
         Self {
             id,
             kind,
@@ -200,13 +200,13 @@ fn result<S: serde::Serializer>(
 ) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "lowercase")]
-    enum Shown<'a> {
+    enum SerializedResult<'a> {
         Stopped(&'a str),
         Escaped(&'a str),
     }
     match result {
-        Ok(told) => Shown::Stopped(told),
-        Err(why) => Shown::Escaped(why),
+        Ok(told) => SerializedResult::Stopped(told),
+        Err(why) => SerializedResult::Escaped(why),
     }
     .serialize(serializer)
 }

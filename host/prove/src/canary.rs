@@ -8,13 +8,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// Counts the connections to a loopback address until it is dropped.
-pub(crate) struct Forbidden {
+pub(crate) struct ForbiddenListener {
     at: SocketAddr,
     peers: Arc<Mutex<Vec<SocketAddr>>>,
     task: JoinHandle<()>,
 }
 
-impl Forbidden {
+impl ForbiddenListener {
     pub(crate) async fn listen() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
         let (at, peers) = (listener.local_addr()?, Arc::<Mutex<Vec<SocketAddr>>>::default());
@@ -27,13 +27,13 @@ impl Forbidden {
         Ok(Self { at, peers, task })
     }
 
-    pub(crate) fn at(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.at
     }
 
     /// Connections so far, those that are not accepted yet included: they are accepted in
     /// order, so all that came before are known when one of our own is.
-    pub(crate) async fn reached(&self) -> Result<usize> {
+    pub(crate) async fn count_connections(&self) -> Result<usize> {
         let own = TcpStream::connect(self.at).await?.local_addr()?;
         loop {
             {
@@ -48,7 +48,7 @@ impl Forbidden {
     }
 }
 
-impl Drop for Forbidden {
+impl Drop for ForbiddenListener {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -60,9 +60,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_counted_and_ones_own_is_not() {
-        let forbidden = Forbidden::listen().await.unwrap();
-        assert_eq!(forbidden.reached().await.unwrap(), 0);
-        let _stranger = TcpStream::connect(forbidden.at()).await.unwrap();
-        assert_eq!(forbidden.reached().await.unwrap(), 1);
+        let forbidden = ForbiddenListener::listen().await.unwrap();
+        assert_eq!(forbidden.count_connections().await.unwrap(), 0);
+        let _stranger = TcpStream::connect(forbidden.address()).await.unwrap();
+        assert_eq!(forbidden.count_connections().await.unwrap(), 1);
     }
 }

@@ -20,12 +20,12 @@ pub struct Guest {
 
 impl Guest {
     /// The component. [`crate::Suite`] keeps one for each guest, with its digest.
-    pub(crate) fn wasm(&self) -> Wasm {
-        Wasm::new(self.bytes()).named(self.name)
+    pub(crate) fn to_wasm(self) -> Wasm {
+        Wasm::new(self.unpack_bytes()).with_name(self.name)
     }
 
     /// The component's bytes.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn unpack_bytes(&self) -> Vec<u8> {
         let mut whole = Vec::new();
         // The build has packed them. Were they cut, it is no component, and every attack with it says so.
         let _ = DeflateDecoder::new(self.packed).read_to_end(&mut whole);

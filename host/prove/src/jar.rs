@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use belljar_policy::{
-    Access, Asked, Budget, Caps, DenyCode, Grants, GuestPath, HostRule, Level, Limits, Meter,
-    Mount, Permission, Rights, SecretName, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, DenyCode, Grants, GuestPath,
+    HostRule, Limits, Meter, Mount, MountAccess, Rights, SecretName, ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    CallError, CallResult, Ending, Hints, Jar, JarSpec, JarTool, Overlay, OverlayQuota, Part,
-    SecretStore, ToolErrorKind, Wasm,
+    CallEnding, CallError, CallResult, Jar, JarSpec, JarTool, OutputPart, Overlay, OverlayQuota,
+    SecretStore, ToolErrorKind, ToolHints, Wasm,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ use crate::arena::Arena;
 use crate::attack::{Escape, Stopped, Verdict};
 use crate::guests::Guest;
 
-/// The builder of a jar. The start: the workspace read-only, no hosts, no secret, default limits.
+/// The builder of an attack's jar. The defaults: the workspace read-only, no hosts, no secret, default limits.
 #[must_use = "a jar is made by `open`"]
 pub struct AttackJarBuilder<'a> {
     arena: &'a Arena,
@@ -28,7 +28,7 @@ pub struct AttackJarBuilder<'a> {
     mounts: Vec<Mount>,
     sealed: bool,
     hosts: Vec<HostRule>,
-    /// The first rule that could not be read; told by `open`.
+    /// The last invalid host rule or mount path; `open` returns the error.
     fault: Option<anyhow::Error>,
     bound: Vec<HostRule>,
     limits: Limits,
@@ -38,43 +38,47 @@ pub struct AttackJarBuilder<'a> {
     shared: Option<Overlay>,
 }
 
-/// A jar with its rights at hand.
+/// The open jar of an attack, with copies of the jar's rights, budget and cancel token.
 #[derive(Debug, Clone)]
 pub struct OpenJar {
     jar: Arc<Jar>,
     rights: Rights,
-    /// Its budget.
+    /// The jar's budget.
     pub budget: Budget,
-    /// Ends its calls.
+    /// Cancels the jar's calls.
     pub cancel: CancellationToken,
-    witness: Arc<crate::witness::Witness>,
+    witness: Arc<crate::witness::ArenaWitness>,
 }
 
-/// The result of one call. Each check gives the verdict if it holds, and an escape if not.
+/// The result of one call. Each `check_...` method returns a verdict if the attack was stopped as expected,
+/// and an [`Escape`] otherwise.
 #[derive(Debug)]
-pub struct Call {
+pub struct AttackCall {
     /// The result and its receipt.
     pub result: CallResult,
-    /// The answer to the caller.
+    /// The call's output, or its error, as text.
     pub told: String,
 }
 
-/// The results of the probe's steps.
+/// The results of the steps that the probe, a guest with a list of steps as arguments, executed.
 #[derive(Debug)]
-pub struct Steps {
-    /// One for each step: `{"ok": ...}` or `{"error": ...}`.
+pub struct StepResults {
+    /// One result for each step: `{"ok": ...}` or `{"error": ...}`.
     pub said: Vec<Value>,
-    /// The call.
-    pub call: Call,
+    /// The call that executed all steps.
+    pub call: AttackCall,
 }
 
 impl Arena {
-    /// A jar with these guests, to be granted what the attack needs.
-    pub fn jar(&self, guests: &[Guest]) -> AttackJarBuilder<'_> {
-        AttackJarBuilder::new(self, guests.iter().map(|guest| self.suite.wasm(guest)).collect())
+    /// Returns the builder of a jar with these guests as tools.
+    pub fn jar_builder(&self, guests: &[Guest]) -> AttackJarBuilder<'_> {
+        AttackJarBuilder::new(
+            self,
+            guests.iter().map(|guest| self.suite.guest_wasm(guest)).collect(),
+        )
     }
 
-    /// A jar with components of the attack's own making.
+    /// As [`Self::jar_builder`], with components that the attack itself builds or changes.
     pub fn jar_of(&self, components: Vec<Wasm>) -> AttackJarBuilder<'_> {
         AttackJarBuilder::new(self, components)
     }
@@ -88,7 +92,7 @@ impl<'a> AttackJarBuilder<'a> {
             mounts: vec![Mount {
                 guest: GuestPath::workspace(),
                 host: arena.path("workspace"),
-                access: Access::Read,
+                access: MountAccess::Read,
             }],
             sealed: true,
             hosts: Vec::new(),
@@ -103,25 +107,25 @@ impl<'a> AttackJarBuilder<'a> {
     }
 
     /// Makes the workspace writable through an overlay, which holds this much.
-    pub fn overlaid(mut self, quota: OverlayQuota) -> Self {
+    pub fn with_overlay(mut self, quota: OverlayQuota) -> Self {
         for mount in &mut self.mounts {
-            mount.access = Access::Overlay;
+            mount.access = MountAccess::Overlay;
         }
         self.overlay = Some(quota);
         self
     }
 
-    /// As [`Self::overlaid`], with an overlay that others have too.
-    pub fn over(mut self, overlay: &Overlay) -> Self {
+    /// As [`Self::with_overlay`], with an overlay that others have too.
+    pub fn with_shared_overlay(mut self, overlay: &Overlay) -> Self {
         for mount in &mut self.mounts {
-            mount.access = Access::Overlay;
+            mount.access = MountAccess::Overlay;
         }
         self.shared = Some(overlay.clone());
         self
     }
 
     /// Takes the workspace's access down to this.
-    pub fn at_most(mut self, access: Access) -> Self {
+    pub fn at_most(mut self, access: MountAccess) -> Self {
         for mount in &mut self.mounts {
             mount.access = mount.access.min(access);
         }
@@ -131,7 +135,7 @@ impl<'a> AttackJarBuilder<'a> {
     /// Makes the workspace writable.
     pub fn read_write(mut self) -> Self {
         for mount in &mut self.mounts {
-            mount.access = Access::ReadWrite;
+            mount.access = MountAccess::ReadWrite;
         }
         self
     }
@@ -142,8 +146,8 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Another mount: `folder` of the arena at `/folder` in the guest.
-    pub fn mount(mut self, folder: &str, access: Access) -> Self {
+    /// Adds a mount: `folder` of the arena at `/folder` in the guest.
+    pub fn with_mount(mut self, folder: &str, access: MountAccess) -> Self {
         match GuestPath::new(&format!("/{folder}")) {
             Ok(guest) => self.mounts.push(Mount { guest, host: self.arena.path(folder), access }),
             Err(error) => self.fault = Some(error.into()),
@@ -151,8 +155,8 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// A mount of any host directory at `/at`.
-    pub fn mount_host(mut self, at: &str, host: impl Into<PathBuf>, access: Access) -> Self {
+    /// Adds a mount of any host directory, at `/{at}` in the guest.
+    pub fn mount_host(mut self, at: &str, host: impl Into<PathBuf>, access: MountAccess) -> Self {
         match GuestPath::new(&format!("/{at}")) {
             Ok(guest) => self.mounts.push(Mount { guest, host: host.into(), access }),
             Err(error) => self.fault = Some(error.into()),
@@ -160,14 +164,15 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Lets something else change the read-only mounts meanwhile: they are not compared.
-    pub fn unsealed(mut self) -> Self {
+    /// Leaves out the check, at the end of the attack, that no file in a read-only mount has changed: for
+    /// attacks in which the host or another jar writes these files.
+    pub fn without_seal(mut self) -> Self {
         self.sealed = false;
         self
     }
 
-    /// Grants a host, as `belljar.toml` writes it.
-    pub fn host(mut self, rule: &str) -> Self {
+    /// Grants the hosts of one rule in the form of `belljar.toml`, for example `https://*.example.org`.
+    pub fn with_host(mut self, rule: &str) -> Self {
         match rule.parse() {
             Ok(rule) => self.hosts.push(rule),
             Err(error) => self.fault = Some(anyhow::Error::new(error)),
@@ -186,19 +191,19 @@ impl<'a> AttackJarBuilder<'a> {
     }
 
     /// Changes the limits.
-    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+    pub fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
         self
     }
 
-    /// Puts the jar's budget below another.
-    pub fn under(mut self, parent: &Budget) -> Self {
+    /// Makes the jar's budget a child of `parent`, so that the jar also uses up the budget of `parent`.
+    pub fn with_parent_budget(mut self, parent: &Budget) -> Self {
         self.parent = Some(parent.clone());
         self
     }
 
-    /// A setting of its tools.
-    pub fn config(mut self, key: &str, value: &str) -> Self {
+    /// Adds a configuration value, which all tools of the jar can read.
+    pub fn with_config(mut self, key: &str, value: &str) -> Self {
         self.config.insert(key.to_owned(), value.to_owned());
         self
     }
@@ -211,13 +216,13 @@ impl<'a> AttackJarBuilder<'a> {
     /// When a component is refused or a mount cannot be opened.
     pub async fn open(self) -> Result<OpenJar, Escape> {
         let arena = self.arena;
-        let jar = self.make().await?;
-        arena.remember(&jar);
+        let jar = self.open_unremembered().await?;
+        arena.remember_jar(&jar);
         Ok(jar)
     }
 
     /// As [`Self::open`], for a jar that the caller closes.
-    pub(crate) async fn make(self) -> Result<OpenJar, Escape> {
+    pub(crate) async fn open_unremembered(self) -> Result<OpenJar, Escape> {
         let arena = self.arena;
         if let Some(fault) = self.fault {
             return Err(fault.into());
@@ -238,13 +243,13 @@ impl<'a> AttackJarBuilder<'a> {
         };
         let (mut granted, mut tools) = (BTreeMap::new(), Vec::new());
         for wasm in self.tools {
-            let offered = describe(arena, &wasm).await?;
-            granted.extend(offered.keys().map(|name| (name.clone(), Permission::Allow)));
+            let offered = describe_guest(arena, &wasm).await?;
+            granted.extend(offered.keys().map(|name| (name.clone(), CallPermission::Allow)));
             let config = Arc::new(self.config.clone());
             tools.push(JarTool { tools: offered, wasm, ask: ask.clone(), config });
         }
         if self.sealed {
-            arena.seal(&self.mounts)?;
+            arena.seal_mounts(&self.mounts)?;
         }
         arena.take_picture()?;
         let grants = Grants {
@@ -254,13 +259,13 @@ impl<'a> AttackJarBuilder<'a> {
             secrets: names,
             limits: self.limits,
         };
-        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
-        let caps = Caps::of(&self.limits);
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
+        let caps = BudgetCaps::for_agent(&self.limits);
         let budget = match &self.parent {
-            Some(parent) => parent.child(Level::Subagent, caps),
-            None => Budget::root(Level::Subagent, caps),
+            Some(parent) => parent.new_child(BudgetLevel::Subagent, caps),
+            None => Budget::new_root(BudgetLevel::Subagent, caps),
         };
-        let opened = self.overlay.map(|quota| arena.overlay(quota)).transpose()?;
+        let opened = self.overlay.map(|quota| arena.open_overlay(quota)).transpose()?;
         let overlay = self.shared.or(opened).map(|overlay| (GuestPath::workspace(), overlay));
         let overlays = overlay.into_iter().collect();
         let cancel = CancellationToken::new();
@@ -272,15 +277,18 @@ impl<'a> AttackJarBuilder<'a> {
             overlays,
             cancel: cancel.clone(),
         };
-        let jar = arena.sandbox().jar(spec).map_err(|error| anyhow!("no jar: {error}"))?;
+        let jar = arena.sandbox().open_jar(spec).map_err(|error| anyhow!("no jar: {error}"))?;
         let witness = Arc::clone(arena.witness());
         Ok(OpenJar { jar: Arc::new(jar), rights, budget, cancel, witness })
     }
 }
 
 /// Compiles, asks and keeps a component loaded, so that calls measure calls.
-async fn describe(arena: &Arena, wasm: &Wasm) -> Result<BTreeMap<ToolName, Hints>, Escape> {
-    let infos = arena.sandbox().describe(wasm).await;
+async fn describe_guest(
+    arena: &Arena,
+    wasm: &Wasm,
+) -> Result<BTreeMap<ToolName, ToolHints>, Escape> {
+    let infos = arena.sandbox().describe_tools(wasm).await;
     let infos = infos.map_err(|error| Escape::new(format!("the guest is refused: {error}")))?;
     arena.keep_loaded(wasm).await?;
     Ok(infos.iter().map(|tool| (tool.name.clone(), tool.hints)).collect())
@@ -288,26 +296,26 @@ async fn describe(arena: &Arena, wasm: &Wasm) -> Result<BTreeMap<ToolName, Hints
 
 impl OpenJar {
     /// Calls a tool with arguments as text.
-    pub async fn raw(&self, tool: &str, arguments: &str) -> CallResult {
+    pub async fn call_raw(&self, tool: &str, arguments: &str) -> CallResult {
         let result = match self.rights.tool(tool) {
-            Ok(permit) => self.jar.call(permit, arguments).await,
+            Ok(permit) => self.jar.call_permitted(permit, arguments).await,
             Err(denied) => CallResult {
                 outcome: Err(CallError::Refused(denied.code)),
-                receipt: belljar_sandbox::Receipt::empty(tool, "", arguments),
+                receipt: belljar_sandbox::Receipt::for_call(tool, "", arguments),
             },
         };
-        self.witness.saw(&result);
+        self.witness.inspect_result(&result);
         result
     }
 
     /// Calls a tool.
-    pub async fn call(&self, tool: &str, arguments: Value) -> Call {
-        Call::of(self.raw(tool, &arguments.to_string()).await)
+    pub async fn call_tool(&self, tool: &str, arguments: Value) -> AttackCall {
+        AttackCall::from_result(self.call_raw(tool, &arguments.to_string()).await)
     }
 
     /// Calls the tool of a guest without arguments.
-    pub async fn strike(&self, guest: Guest) -> Call {
-        self.call(guest.name, json!({})).await
+    pub async fn call_guest(&self, guest: Guest) -> AttackCall {
+        self.call_tool(guest.name, json!({})).await
     }
 
     /// Lets the probe do its steps and expects an answer.
@@ -316,24 +324,24 @@ impl OpenJar {
     ///
     /// When the call as a whole is stopped; see [`Self::try_steps`] where that is what is
     /// expected.
-    pub async fn steps(&self, steps: Value) -> Result<Steps, Escape> {
+    pub async fn run_steps(&self, steps: Value) -> Result<StepResults, Escape> {
         let call = self.try_steps(steps).await;
         let Ok(output) = &call.result.outcome else {
             return Err(Escape::new(format!("the probe did not answer: {}", call.told)));
         };
         let said = match output.parts.as_slice() {
-            [Part::Json(text)] => serde_json::from_str(text).ok(),
+            [OutputPart::Json(text)] => serde_json::from_str(text).ok(),
             _ => None,
         };
         let Some(said) = said else {
             return Err(Escape::new(format!("not an answer of the probe: {:?}", output.parts)));
         };
-        Ok(Steps { said, call })
+        Ok(StepResults { said, call })
     }
 
     /// Lets the probe do its steps, whatever comes of it.
-    pub async fn try_steps(&self, steps: Value) -> Call {
-        self.call(crate::guests::PROBE.name, json!({ "steps": steps })).await
+    pub async fn try_steps(&self, steps: Value) -> AttackCall {
+        self.call_tool(crate::guests::PROBE.name, json!({ "steps": steps })).await
     }
 
     /// The jar itself.
@@ -352,7 +360,7 @@ impl OpenJar {
         if !left.is_empty() {
             return Err(Escape::new(format!("still going on after its jar was closed: {left:?}")));
         }
-        let held = self.budget.spent(Meter::Memory);
+        let held = self.budget.spent_amount(Meter::Memory);
         if held > 0 {
             return Err(Escape::new(format!("{held} bytes of a closed jar were not given back")));
         }
@@ -360,13 +368,13 @@ impl OpenJar {
     }
 }
 
-impl Call {
-    fn of(result: CallResult) -> Self {
+impl AttackCall {
+    fn from_result(result: CallResult) -> Self {
         let told = match &result.outcome {
             Ok(output) => {
-                let part = |part: &Part| match part {
-                    Part::Text(text) | Part::Json(text) => text.clone(),
-                    Part::Attachment { name, media_type, data } => {
+                let part = |part: &OutputPart| match part {
+                    OutputPart::Text(text) | OutputPart::Json(text) => text.clone(),
+                    OutputPart::Attachment { name, media_type, data } => {
                         format!("[{name}, {media_type}, {} bytes]", data.len())
                     }
                 };
@@ -377,71 +385,72 @@ impl Call {
         Self { result, told }
     }
 
-    /// Stopped, with what it was told, if this holds.
+    /// Returns the verdict "stopped" with the call's answer if `holds`; otherwise an [`Escape`] that names
+    /// `expected`.
     pub fn stopped_if(&self, holds: bool, expected: &str) -> Stopped {
         if holds {
-            return Ok(Verdict::told(self.told.clone()));
+            return Ok(Verdict::with_words(self.told.clone()));
         }
         let told: String = self.told.chars().take(500).collect();
         let ending = &self.result.receipt.ending;
         Err(Escape::new(format!("expected {expected}; it ended as {ending:?}, told: {told}")))
     }
 
-    /// A budget of the call, or of what is above it, ran out.
-    pub fn exhausted(&self, meter: Meter) -> Stopped {
+    /// Checks that this budget ran out, the call's own or that of its agent.
+    pub fn check_exhausted(&self, meter: Meter) -> Stopped {
         let holds = matches!(&self.result.outcome,
             Err(CallError::Exhausted(which)) if which.meter == meter);
         self.stopped_if(holds, &format!("the {meter} budget to run out"))
     }
 
-    /// Its wall-clock time passed.
-    pub fn timed_out(&self) -> Stopped {
+    /// Checks that the call reached its time limit.
+    pub fn check_timed_out(&self) -> Stopped {
         let holds = matches!(self.result.outcome, Err(CallError::TimedOut(_)));
         self.stopped_if(holds, "its time to pass")
     }
 
-    /// The guest trapped, and the trap's name holds this.
-    pub fn trapped(&self, name: &str) -> Stopped {
+    /// Checks that the guest trapped, with `name` in the trap's name.
+    pub fn check_trapped(&self, name: &str) -> Stopped {
         let holds =
             matches!(&self.result.outcome, Err(CallError::Trapped(trap)) if trap.contains(name));
         self.stopped_if(holds, &format!("a trap with `{name}`"))
     }
 
-    /// The answer was refused for its form, for this reason.
-    pub fn bad_output(&self, why: &str) -> Stopped {
+    /// Checks that the host refused the form of the tool's output, with `why` in the reason.
+    pub fn check_bad_output(&self, why: &str) -> Stopped {
         let holds = matches!(&self.result.outcome,
             Err(CallError::BadOutput(told)) if told.contains(why));
         self.stopped_if(holds, &format!("an unusable output: {why}"))
     }
 
-    /// The tool gave an error of this kind.
+    /// Checks that the tool returned an error of this kind.
     pub fn tool_error(&self, expected: ToolErrorKind) -> Stopped {
         let holds = matches!(&self.result.outcome,
             Err(CallError::Tool { kind, .. }) if *kind == expected);
         self.stopped_if(holds, &format!("a tool error: {expected}"))
     }
 
-    /// The receipt holds a refusal with this code.
-    pub fn denied(&self, code: DenyCode) -> Stopped {
+    /// Checks that the receipt has a refusal with this code.
+    pub fn check_denied(&self, code: DenyCode) -> Stopped {
         let holds = self.result.receipt.denials.iter().any(|denial| denial.code == code);
         self.stopped_if(holds, &format!("a refusal in the receipt: {code}"))
     }
 
-    /// It ended well.
-    pub fn completed(&self) -> Stopped {
-        self.stopped_if(self.result.receipt.ending == Ending::Completed, "an answer")
+    /// Checks that the call completed.
+    pub fn check_completed(&self) -> Stopped {
+        self.stopped_if(self.result.receipt.ending == CallEnding::Completed, "an answer")
     }
 }
 
-impl Steps {
-    /// The value of a step that went well.
+impl StepResults {
+    /// The value of a completed step.
     ///
     /// # Errors
     ///
-    /// When it did not.
-    pub fn ok(&self, step: usize) -> Result<&Value, Escape> {
+    /// The step failed.
+    pub fn step_value(&self, step: usize) -> Result<&Value, Escape> {
         self.said.get(step).and_then(|said| said.get("ok")).ok_or_else(|| {
-            Escape::new(format!("step {step} should have gone well: {}", self.shown(step)))
+            Escape::new(format!("step {step} should have gone well: {}", self.format_step(step)))
         })
     }
 
@@ -450,28 +459,28 @@ impl Steps {
     /// # Errors
     ///
     /// When it was not refused.
-    pub fn error(&self, step: usize) -> Result<&str, Escape> {
+    pub fn step_error(&self, step: usize) -> Result<&str, Escape> {
         let error = self.said.get(step).and_then(|said| said.get("error")).and_then(Value::as_str);
         error.ok_or_else(|| {
-            Escape::new(format!("step {step} was not refused: {}", self.shown(step)))
+            Escape::new(format!("step {step} was not refused: {}", self.format_step(step)))
         })
     }
 
     /// The last step was refused with this word.
-    pub fn refused(&self, word: &str) -> Stopped {
+    pub fn check_refused(&self, word: &str) -> Stopped {
         let last = self.said.len().saturating_sub(1);
-        let error = self.error(last)?;
+        let error = self.step_error(last)?;
         self.call.stopped_if(error.contains(word), &format!("`{word}`"))?;
-        Ok(Verdict::told(error))
+        Ok(Verdict::with_words(error))
     }
 
     /// Every step from this one on was refused with one of these words.
     pub fn all_refused(&self, from: usize, words: &[&str]) -> Stopped {
         let mut told: Vec<&str> = Vec::new();
         for step in from..self.said.len() {
-            let error = self.error(step)?;
+            let error = self.step_error(step)?;
             if !words.iter().any(|word| error.contains(word)) {
-                let shown = self.shown(step);
+                let shown = self.format_step(step);
                 return Err(Escape::new(format!("step {step} gave {shown}, not {words:?}")));
             }
             if !told.contains(&error) {
@@ -481,7 +490,7 @@ impl Steps {
         if told.is_empty() {
             return Err(Escape::new("no step was made"));
         }
-        Ok(Verdict::told(told.join(", ")))
+        Ok(Verdict::with_words(told.join(", ")))
     }
 
     /// How often a `repeat` step was done, and the last refusal.
@@ -489,14 +498,14 @@ impl Steps {
     /// # Errors
     ///
     /// When the step is not one of that kind.
-    pub fn repeated(&self, step: usize) -> Result<(u64, Option<&str>), Escape> {
-        let value = self.ok(step)?;
+    pub fn repeat_count(&self, step: usize) -> Result<(u64, Option<&str>), Escape> {
+        let value = self.step_value(step)?;
         let done = value.get("done").and_then(Value::as_u64);
         let done = done.ok_or_else(|| Escape::new(format!("not a repetition: {value}")))?;
         Ok((done, value.get("error").and_then(Value::as_str)))
     }
 
-    fn shown(&self, step: usize) -> String {
+    fn format_step(&self, step: usize) -> String {
         let text = self.said.get(step).map(Value::to_string).unwrap_or_default();
         text.chars().take(500).collect()
     }

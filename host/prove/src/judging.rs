@@ -7,9 +7,9 @@ use anyhow::Result;
 use async_trait::async_trait;
 use futures::FutureExt;
 
-use crate::arena::{Arena, Growth};
-use crate::attack::{Attack, Escape, Kind, Report};
-use crate::attacks::attacks;
+use crate::arena::{Arena, ProcessGrowth};
+use crate::attack::{Attack, AttackKind, AttackReport, Escape};
+use crate::attacks::list_attacks;
 use crate::memory::{GROWTH_BOUND, PEAK_BOUND};
 use crate::part::ProvePart;
 
@@ -21,12 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Suite {
     /// Runs one attack in an arena of its own. Run one at a time: time and memory are measured
     /// for the process as a whole.
-    pub async fn run(&self, attack: &Attack<Arena>) -> Report {
+    pub async fn run_attack(&self, attack: &Attack<Arena>) -> AttackReport {
         match Arena::new(self).await {
-            Ok(arena) => judge(attack, arena).await,
+            Ok(arena) => judge_attack(attack, arena).await,
             Err(error) => {
                 let why = format!("there is no arena: {error:#}");
-                report(attack, Duration::ZERO, Growth::default(), Default::default(), Err(why))
+                build_report(
+                    attack,
+                    Duration::ZERO,
+                    ProcessGrowth::default(),
+                    Default::default(),
+                    Err(why),
+                )
             }
         }
     }
@@ -35,70 +41,77 @@ impl Suite {
 /// The part `sandbox`: of all attacks those that end within about a second.
 #[async_trait]
 impl ProvePart for Suite {
-    fn ids(&self) -> Vec<&'static str> {
-        attacks().filter(|attack| attack.embedded).map(|attack| attack.id).collect()
+    fn attack_ids(&self) -> Vec<&'static str> {
+        list_attacks().filter(|attack| attack.embedded).map(|attack| attack.id).collect()
     }
 
     async fn prepare(&self) -> Result<()> {
         Self::prepare(self).await
     }
 
-    async fn make(&self, id: &'static str) -> Report {
-        match attacks().find(|attack| attack.id == id) {
-            Some(attack) => self.run(attack).await,
-            None => Report::unmade(id, Kind::Component, "there is no such attack"),
+    async fn make_attack(&self, id: &'static str) -> AttackReport {
+        match list_attacks().find(|attack| attack.id == id) {
+            Some(attack) => self.run_attack(attack).await,
+            None => AttackReport::for_unmade(id, AttackKind::Component, "there is no such attack"),
         }
     }
 }
 
 /// Makes the attack, and looks at all that it did.
-async fn judge(attack: &Attack<Arena>, arena: Arena) -> Report {
+async fn judge_attack(attack: &Attack<Arena>, arena: Arena) -> AttackReport {
     let Some(neighbour) = arena.neighbour() else {
         let why = "the neighbour has not moved in".to_owned();
-        return report(attack, Duration::ZERO, Growth::default(), Default::default(), Err(why));
+        return build_report(
+            attack,
+            Duration::ZERO,
+            ProcessGrowth::default(),
+            Default::default(),
+            Err(why),
+        );
     };
     let begun = Instant::now();
     let attacking = AssertUnwindSafe((attack.run)(&arena)).catch_unwind();
     // The neighbour asks once right beside the attack, however short that is.
-    let (ended, ()) = futures::join!(tokio::time::timeout(PATIENCE, attacking), neighbour.ask());
+    let (ended, ()) =
+        futures::join!(tokio::time::timeout(PATIENCE, attacking), neighbour.ask_once());
     let stopped = match ended {
         Ok(Ok(stopped)) => stopped,
         Ok(Err(_)) => Err(Escape::new("the host panicked")),
         Err(_) => Err(Escape::new(format!("it went on for {} seconds", PATIENCE.as_secs()))),
     };
-    let mut faults = arena.close().await;
+    let mut faults = arena.close_jars().await;
     let ended = Instant::now();
     neighbour.stop().await;
-    let growth = arena.growth();
-    faults.extend(arena.effects().await);
-    faults.extend(grown(growth));
-    let seen = neighbour.seen(begun, ended);
+    let growth = arena.measure_growth();
+    faults.extend(arena.list_effects().await);
+    faults.extend(growth_fault(growth));
+    let seen = neighbour.observe_between(begun, ended);
     if seen.calls == 0 {
         faults.push("the neighbour did not call meanwhile".to_owned());
     }
-    faults.extend(neighbour.wrong().map(|wrong| format!("the neighbour suffered: {wrong}")));
+    faults.extend(neighbour.first_fault().map(|wrong| format!("the neighbour suffered: {wrong}")));
     drop(neighbour);
-    if let Err(error) = arena.remove() {
+    if let Err(error) = arena.remove_tree() {
         faults.push(format!("{error:#}"));
     }
-    report(attack, ended - begun, growth, seen, attack.judge(stopped, faults))
+    build_report(attack, ended - begun, growth, seen, attack.judge_outcome(stopped, faults))
 }
 
-fn grown(growth: Growth) -> Option<String> {
+fn growth_fault(growth: ProcessGrowth) -> Option<String> {
     if growth.left > GROWTH_BOUND {
         return Some(format!("the process is {} bytes larger than before", growth.left));
     }
     (growth.peak > PEAK_BOUND).then(|| format!("the process grew by {} bytes", growth.peak))
 }
 
-fn report(
+fn build_report(
     attack: &Attack<Arena>,
     elapsed: Duration,
-    growth: Growth,
-    seen: crate::neighbour::Seen,
+    growth: ProcessGrowth,
+    seen: crate::neighbour::NeighbourObservation,
     result: Result<String, String>,
-) -> Report {
-    Report {
+) -> AttackReport {
+    AttackReport {
         id: attack.id,
         kind: attack.kind,
         stopped_by: attack.stopped_by,

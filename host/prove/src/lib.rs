@@ -28,25 +28,25 @@
 //!      is dead code and fails the build.
 //!    - `guests::PROBE`: a Rust tool that makes raw WASI calls as its arguments say; its steps
 //!      are the enums in `guests/probe/src/`. After a change there run `cargo xtask rebuild attack-guests`.
-//!    - an agent or a model: [`Arena::scene`] runs agents of yours with a scripted model.
-//!    - a peer on the network: [`Arena::peer`] answers a granted address as you script it;
-//!      [`Arena::forbidden`] must never be reached; [`Arena::name`] says what a name resolves to.
+//!    - an agent or a model: [`Arena::build_scene`] runs agents of yours with a scripted model.
+//!    - a peer on the network: [`Arena::start_peer`] answers a granted address as you script it;
+//!      [`Arena::forbidden_address`] must never be reached; [`Arena::set_name_answers`] says what a name resolves to.
 //!
-//! 3. Write the function: it makes a jar ([`Arena::jar`]), calls it, and turns its outcome
+//! 3. Write the function: it makes a jar ([`Arena::jar_builder`]), calls it, and turns its outcome
 //!    into a [`Stopped`]: `Ok(Verdict)` holds what the attacker was told, `Err(Escape)` says what
-//!    got through. The methods of [`Call`](jar::Call) and [`Steps`](jar::Steps) do both in one
+//!    got through. The methods of [`AttackCall`](jar::AttackCall) and [`StepResults`](jar::StepResults) do both in one
 //!    word: `call.exhausted(Meter::Fuel)`, `steps.refused("read-only")`. `?` on an ordinary error
 //!    makes an escape too: an attack that cannot be made proves nothing.
 //!
 //! 4. What it did to the rest is checked for you, after each attack: nothing outside the mounts
 //!    has changed, nor in a read-only one; the forbidden address has seen no connection; the
-//!    secret ([`Arena::secret`]) stands in no answer, receipt, event or log line; no answer names
+//!    secret ([`Arena::secret_value`]) stands in no answer, receipt, event or log line; no answer names
 //!    a host path; all jars close and give their memory back; the process has not grown by more
 //!    than [`GROWTH_BOUND`]; the neighbour's every answer was right, during and after.
 //!    Set up files before the first jar is made: that is when the picture is taken.
 //!
 //! Attacks on the real program are a [`ProvePart`] of their own, with a stage in place of the arena:
-//! [`Libraries`].
+//! [`LibrariesPart`].
 //!
 //! The suite runs one attack at a time, so that times and memory are each attack's own.
 
@@ -79,17 +79,17 @@ mod witness;
 
 pub use acp::AcpPart;
 pub use arena::Arena;
-pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};
-pub use attacks::attacks;
+pub use attack::{Attack, AttackKind, AttackReport, Escape, Stopped, Verdict};
+pub use attacks::list_attacks;
 pub use guests::Guest;
-pub use libraries::Libraries;
+pub use libraries::LibrariesPart;
 pub use memory::GROWTH_BOUND;
 pub use part::ProvePart;
-pub use server::{ServerPart, Setup};
+pub use server::{ServerPart, ServerSetup};
 pub use soak::SoakReport;
-pub use suite::{Options, Suite};
+pub use suite::{Suite, SuiteOptions};
 
 /// The value, also where an attack that panicked has left it.
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_recovered<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -16,35 +16,35 @@ pub(crate) struct LogTap;
 
 impl<S: Subscriber> Layer<S> for LogTap {
     fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
-        let mut text = Text::default();
+        let mut text = LogText::default();
         attributes.record(&mut text);
-        text.look();
+        text.check_secrets();
     }
 
     fn on_record(&self, _: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        let mut text = Text::default();
+        let mut text = LogText::default();
         values.record(&mut text);
-        text.look();
+        text.check_secrets();
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut text = Text::default();
+        let mut text = LogText::default();
         event.record(&mut text);
-        text.look();
+        text.check_secrets();
     }
 }
 
 /// The fields of one line.
 #[derive(Default)]
-struct Text(String);
+struct LogText(String);
 
-impl Text {
-    fn look(&self) {
+impl LogText {
+    fn check_secrets(&self) {
         crate::secret::look_for_all("the log", self.0.as_bytes());
     }
 }
 
-impl Visit for Text {
+impl Visit for LogText {
     fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
         // Writing to a `String` cannot fail.
         let _ = write!(self.0, "{value:?} ");
@@ -61,17 +61,17 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
-    use crate::secret::Canary;
+    use crate::secret::SecretCanary;
 
     #[test]
     fn a_value_in_a_log_line_is_seen() {
-        let canary = Canary::new();
+        let canary = SecretCanary::new();
         let subscriber = tracing_subscriber::registry().with(LogTap);
         tracing::subscriber::with_default(subscriber, || {
             tracing::debug!(header = "harmless", "nothing");
-            assert_eq!(canary.seen(), None);
+            assert_eq!(canary.seen_place(), None);
             tracing::debug!(header = canary.value(), "a line");
         });
-        assert_eq!(canary.seen().as_deref(), Some("the log"));
+        assert_eq!(canary.seen_place().as_deref(), Some("the log"));
     }
 }

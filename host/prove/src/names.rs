@@ -6,20 +6,20 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use belljar_sandbox::http::Resolver;
+use belljar_sandbox::http::NameResolver;
 
 /// The names of all attacks. Cloning shares them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>);
+pub(crate) struct NameTable(Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>);
 
-impl Names {
+impl NameTable {
     /// Sets what a name answers: each list in turn, the last one from then on.
-    pub(crate) fn set(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
+    pub(crate) fn set_answers(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(name.to_ascii_lowercase(), answers.into_iter().collect());
     }
 
-    fn next(&self, name: &str) -> Option<Vec<IpAddr>> {
+    fn next_answer(&self, name: &str) -> Option<Vec<IpAddr>> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = names.get_mut(name)?;
         if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
@@ -27,8 +27,9 @@ impl Names {
 }
 
 #[async_trait]
-impl Resolver for Names {
-    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        self.next(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
+impl NameResolver for NameTable {
+    async fn resolve_name(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        self.next_answer(name)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
     }
 }

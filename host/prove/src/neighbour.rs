@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use belljar_sandbox::Part;
+use belljar_sandbox::OutputPart;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::arena::Arena;
 use crate::jar::OpenJar;
-use crate::lock;
+use crate::lock_recovered;
 use crate::{guests, memory};
 
 /// The file that it reads.
@@ -29,12 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MAX_KEPT: usize = 1 << 20;
 
 /// It calls until this is dropped.
-pub(crate) struct Neighbour {
-    inner: Arc<Inner>,
+pub(crate) struct JarNeighbour {
+    inner: Arc<NeighbourState>,
     task: JoinHandle<()>,
 }
 
-struct Inner {
+struct NeighbourState {
     jar: OpenJar,
     calls: Mutex<Vec<(Instant, Instant)>>,
     wrong: Mutex<Option<String>>,
@@ -43,25 +43,25 @@ struct Inner {
 
 /// Its observations in some time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct NeighbourObservation {
     pub(crate) calls: usize,
     pub(crate) median: Duration,
     pub(crate) worst: Duration,
 }
 
-impl Neighbour {
+impl JarNeighbour {
     /// Moves in: has been answered once when this returns.
     pub(crate) async fn start(arena: &Arena) -> Result<Self> {
         std::fs::write(arena.path("neighbour").join(NAME), TEXT)?;
         let jar = arena.neighbours_jar().await.map_err(|escape| anyhow!(escape.0))?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(NeighbourState {
             jar,
             calls: Mutex::default(),
             wrong: Mutex::default(),
             peak: AtomicU64::new(0),
         });
-        inner.ask().await;
-        if let Some(wrong) = inner.wrong() {
+        inner.ask_once().await;
+        if let Some(wrong) = inner.first_fault() {
             return Err(anyhow!("the neighbour is not even answered before the attack: {wrong}"));
         }
         let calling = Arc::clone(&inner);
@@ -71,24 +71,24 @@ impl Neighbour {
             loop {
                 pace.tick().await;
                 calling.watch_memory();
-                calling.ask().await;
+                calling.ask_once().await;
             }
         });
         Ok(Self { inner, task })
     }
 
     /// One call beside those that it makes anyway.
-    pub(crate) async fn ask(&self) {
-        self.inner.ask().await;
+    pub(crate) async fn ask_once(&self) {
+        self.inner.ask_once().await;
     }
 
     /// The first answer that was wrong or did not come.
-    pub(crate) fn wrong(&self) -> Option<String> {
-        self.inner.wrong()
+    pub(crate) fn first_fault(&self) -> Option<String> {
+        self.inner.first_fault()
     }
 
     /// The largest size of the process since the last [`Self::forget_peak`], where it is known.
-    pub(crate) fn peak(&self) -> u64 {
+    pub(crate) fn peak_bytes(&self) -> u64 {
         self.inner.watch_memory();
         self.inner.peak.load(Ordering::Relaxed)
     }
@@ -98,12 +98,12 @@ impl Neighbour {
     }
 
     /// The calls of which a part lies between two moments.
-    pub(crate) fn seen(&self, from: Instant, to: Instant) -> Seen {
-        let calls = lock(&self.inner.calls);
+    pub(crate) fn observe_between(&self, from: Instant, to: Instant) -> NeighbourObservation {
+        let calls = lock_recovered(&self.inner.calls);
         let during = calls.iter().filter(|(begun, ended)| *begun <= to && *ended >= from);
         let mut took: Vec<_> = during.map(|(begun, ended)| *ended - *begun).collect();
         took.sort();
-        Seen {
+        NeighbourObservation {
             calls: took.len(),
             median: took.get(took.len() / 2).copied().unwrap_or_default(),
             worst: took.last().copied().unwrap_or_default(),
@@ -112,24 +112,24 @@ impl Neighbour {
 
     /// Moves out, after an answer to a call that is made now.
     pub(crate) async fn stop(&self) {
-        self.inner.ask().await;
+        self.inner.ask_once().await;
         self.task.abort();
     }
 }
 
-impl Drop for Neighbour {
+impl Drop for JarNeighbour {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Inner {
-    async fn ask(&self) {
+impl NeighbourState {
+    async fn ask_once(&self) {
         let begun = Instant::now();
-        let call = self.jar.raw(guests::FILE_READ.name, r#"{"path":"notes.txt"}"#);
+        let call = self.jar.call_raw(guests::FILE_READ.name, r#"{"path":"notes.txt"}"#);
         let wrong = match tokio::time::timeout(PATIENCE, call).await {
             Ok(result) => match &result.outcome {
-                Ok(output) if matches!(output.parts.as_slice(), [Part::Text(text)] if text.contains(TEXT.trim())) => {
+                Ok(output) if matches!(output.parts.as_slice(), [OutputPart::Text(text)] if text.contains(TEXT.trim())) => {
                     None
                 }
                 other => Some(format!("{other:?}")),
@@ -137,20 +137,20 @@ impl Inner {
             Err(_) => Some(format!("no answer in {} seconds", PATIENCE.as_secs())),
         };
         if let Some(wrong) = wrong {
-            lock(&self.wrong).get_or_insert(wrong);
+            lock_recovered(&self.wrong).get_or_insert(wrong);
         }
-        let mut calls = lock(&self.calls);
+        let mut calls = lock_recovered(&self.calls);
         if calls.len() < MAX_KEPT {
             calls.push((begun, Instant::now()));
         }
     }
 
-    fn wrong(&self) -> Option<String> {
-        lock(&self.wrong).clone()
+    fn first_fault(&self) -> Option<String> {
+        lock_recovered(&self.wrong).clone()
     }
 
     fn watch_memory(&self) {
-        if let Some(now) = memory::resident() {
+        if let Some(now) = memory::resident_bytes() {
             self.peak.fetch_max(now, Ordering::Relaxed);
         }
     }

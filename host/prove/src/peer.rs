@@ -25,7 +25,7 @@ pub struct PeerRequest {
 
 /// The next act of a peer on a connection.
 #[derive(Debug, Clone)]
-pub enum Act {
+pub enum PeerAct {
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends these bytes again and again until the other side has had enough.
@@ -37,17 +37,17 @@ pub enum Act {
 }
 
 /// The acts of a peer on a request. Afterwards it closes the connection.
-pub type Script = Arc<dyn Fn(&PeerRequest) -> Vec<Act> + Send + Sync>;
+pub type Script = Arc<dyn Fn(&PeerRequest) -> Vec<PeerAct> + Send + Sync>;
 
 /// A peer on a loopback address, until it is dropped.
 #[derive(Debug)]
-pub struct Peer {
+pub struct LoopbackPeer {
     at: SocketAddr,
     asked: Arc<Mutex<Vec<PeerRequest>>>,
     task: JoinHandle<()>,
 }
 
-impl Peer {
+impl LoopbackPeer {
     pub(crate) async fn start(script: Script) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
         let (at, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<PeerRequest>>>::default());
@@ -56,7 +56,11 @@ impl Peer {
             // Dropped with the task, and all connections with it.
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(answer(stream, Arc::clone(&script), Arc::clone(&kept)));
+                connections.spawn(answer_connection(
+                    stream,
+                    Arc::clone(&script),
+                    Arc::clone(&kept),
+                ));
                 while connections.try_join_next().is_some() {}
             }
         });
@@ -64,34 +68,34 @@ impl Peer {
     }
 
     /// Its address.
-    pub fn at(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.at
     }
 
     /// The rule that grants it, which is also its URL without a path.
-    pub fn rule(&self) -> String {
+    pub fn grant_rule(&self) -> String {
         format!("http://{}", self.at)
     }
 
     /// The requests so far.
-    pub fn asked(&self) -> Vec<PeerRequest> {
+    pub fn received_requests(&self) -> Vec<PeerRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Drop for Peer {
+impl Drop for LoopbackPeer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// A script that answers every request with a page of plain text.
-pub fn page(body: impl Into<Vec<u8>>) -> Script {
-    reply("200 OK", &[("content-type", "text/plain")], body)
+pub fn page_script(body: impl Into<Vec<u8>>) -> Script {
+    reply_script("200 OK", &[("content-type", "text/plain")], body)
 }
 
 /// A script that answers every request with this reply.
-pub fn reply(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Script {
+pub fn reply_script(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Script {
     let body = body.into();
     let mut bytes = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -100,28 +104,32 @@ pub fn reply(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -
     let mut bytes = bytes.into_bytes();
     bytes.extend(b"connection: close\r\n\r\n");
     bytes.extend(body);
-    Arc::new(move |_| vec![Act::Send(bytes.clone())])
+    Arc::new(move |_| vec![PeerAct::Send(bytes.clone())])
 }
 
-async fn answer(mut stream: TcpStream, script: Script, kept: Arc<Mutex<Vec<PeerRequest>>>) {
-    let Some(asked) = read(&mut stream).await else { return };
+async fn answer_connection(
+    mut stream: TcpStream,
+    script: Script,
+    kept: Arc<Mutex<Vec<PeerRequest>>>,
+) {
+    let Some(asked) = read_request(&mut stream).await else { return };
     let acts = script(&asked);
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
     for act in acts {
-        if perform(&mut stream, act).await.is_err() {
+        if perform_act(&mut stream, act).await.is_err() {
             return;
         }
     }
     let _ = stream.shutdown().await;
 }
 
-async fn perform(stream: &mut TcpStream, act: Act) -> std::io::Result<()> {
+async fn perform_act(stream: &mut TcpStream, act: PeerAct) -> std::io::Result<()> {
     match act {
-        Act::Send(bytes) => stream.write_all(&bytes).await,
-        Act::Flood(bytes) => loop {
+        PeerAct::Send(bytes) => stream.write_all(&bytes).await,
+        PeerAct::Flood(bytes) => loop {
             stream.write_all(&bytes).await?;
         },
-        Act::Drip(bytes, apart) => {
+        PeerAct::Drip(bytes, apart) => {
             let mut pace = interval(apart);
             for byte in bytes {
                 pace.tick().await;
@@ -130,7 +138,7 @@ async fn perform(stream: &mut TcpStream, act: Act) -> std::io::Result<()> {
             }
             Ok(())
         }
-        Act::Hold => {
+        PeerAct::Hold => {
             let mut rest = [0; 1024];
             while stream.read(&mut rest).await? > 0 {}
             Ok(())
@@ -139,7 +147,7 @@ async fn perform(stream: &mut TcpStream, act: Act) -> std::io::Result<()> {
 }
 
 /// A request, or `None` where none comes.
-async fn read(stream: &mut TcpStream) -> Option<PeerRequest> {
+async fn read_request(stream: &mut TcpStream) -> Option<PeerRequest> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
-use belljar_agent::{Event, EventSink, Host, Outcome, RunSpec, resolve, run};
-use belljar_catalogue::{Library, Root, StockTool, TeamLibrary, ToolCatalogue};
+use belljar_agent::{Event, EventSink, Host, Outcome, RunSpec, resolve_agent, run};
+use belljar_catalogue::{Library, LibraryRoot, StockTool, TeamLibrary, ToolCatalogue};
 use belljar_definition::{Settings, TeamDefinition};
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Reply, ScriptedModel,
-    StreamEvent,
+    CallContext, ChatMessage, ChatModel, ChatRequest, ModelError, ModelRegistry, ModelReply,
+    ScriptedModel, StreamEvent,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::arena::Arena;
 use crate::attack::Escape;
 use crate::guests::{FILE_READ, FILE_READ_MANIFEST, Guest};
-use crate::lock;
-use crate::witness::Witness;
+use crate::lock_recovered;
+use crate::witness::ArenaWitness;
 
 /// The manifest of a guest that asks for nothing.
 pub const BARE: &str = "manifest = 1\ndescription = \"test\"\n";
 
 /// The plan of a scene.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Plan<'a> {
+pub struct ScenePlan<'a> {
     /// The answers of the models, in the form of the scripted model; empty = none.
     pub transcript: &'a str,
     /// The operator's `belljar.toml`.
@@ -43,23 +43,23 @@ pub struct Plan<'a> {
 }
 
 /// Agents that can be run.
-pub struct Scene {
+pub struct AgentScene {
     /// The host; change it before the first run.
     pub host: Host,
     workspace: PathBuf,
-    model: Arc<Spy>,
+    model: Arc<SpyModel>,
     events: Arc<Mutex<Vec<Event>>>,
-    witness: Arc<Witness>,
+    witness: Arc<ArenaWitness>,
 }
 
 /// A model that keeps what it was sent.
-struct Spy {
+struct SpyModel {
     inner: ScriptedModel,
     sent: Mutex<Vec<(String, u32, ChatRequest)>>,
 }
 
 #[async_trait]
-impl ChatModel for Spy {
+impl ChatModel for SpyModel {
     fn id(&self) -> &str {
         self.inner.id()
     }
@@ -69,9 +69,9 @@ impl ChatModel for Spy {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let call = (cx.agent.to_owned(), cx.spawn_index, request.clone());
-        lock(&self.sent).push(call);
+        lock_recovered(&self.sent).push(call);
         self.inner.chat(request, cx, events).await
     }
 }
@@ -82,54 +82,54 @@ impl Arena {
     /// # Errors
     ///
     /// When the plan cannot be understood.
-    pub fn scene(&self, plan: &Plan<'_>) -> Result<Scene, Escape> {
+    pub fn build_scene(&self, plan: &ScenePlan<'_>) -> Result<AgentScene, Escape> {
         self.take_picture()?;
-        Scene::new(self, plan)
+        AgentScene::new(self, plan)
     }
 }
 
-impl Scene {
-    pub(crate) fn new(arena: &Arena, plan: &Plan<'_>) -> Result<Self, Escape> {
+impl AgentScene {
+    pub(crate) fn new(arena: &Arena, plan: &ScenePlan<'_>) -> Result<Self, Escape> {
         let (home, workspace) = (arena.path("home"), arena.workspace());
         let below = [("agents", plan.agents), ("teams", plan.teams)];
         for (folder, files) in below {
             for (name, text) in files {
-                write(&home.join(folder).join(name), text)?;
+                write_file(&home.join(folder).join(name), text)?;
             }
         }
         for (name, text) in plan.files {
-            write(&workspace.join(name), text)?;
+            write_file(&workspace.join(name), text)?;
         }
         let settings =
             Settings::parse(Some((Path::new("belljar.toml"), plan.settings)), None, None)
                 .map_err(|problems| anyhow!("the settings: {problems:?}"))?;
         let settings = Arc::new(settings);
         let reader = (FILE_READ, FILE_READ_MANIFEST);
-        let stock = std::iter::once(&reader)
-            .chain(plan.guests)
-            .map(|(guest, manifest)| StockTool::new(guest.name, arena.wasm(*guest), *manifest));
-        let tools = ToolCatalogue::stock(stock, &settings);
+        let stock = std::iter::once(&reader).chain(plan.guests).map(|(guest, manifest)| {
+            StockTool::new(guest.name, arena.guest_wasm(*guest), *manifest)
+        });
+        let tools = ToolCatalogue::from_stock(stock, &settings);
         let tools = tools.with_servers(&home.join("mcp"), &settings);
         if !tools.problems().is_empty() {
             return Err(anyhow!("the tools: {:?}", tools.problems()).into());
         }
-        let roots = vec![Root::home(&home), Root::workspace(&workspace)];
-        let library = Library::open(roots, tools.known(), settings.project_override);
+        let roots = vec![LibraryRoot::for_home(&home), LibraryRoot::for_workspace(&workspace)];
+        let library = Library::open(roots, tools.known_tools(), settings.project_override);
         let transcript = match plan.transcript {
             "" => "transcript: 1\nagents: []\n",
             text => text,
         };
         let inner = ScriptedModel::from_yaml(transcript, Path::new("transcript.yaml"))
             .map_err(|problem| anyhow!("the transcript: {problem:?}"))?;
-        let model = Arc::new(Spy { inner, sent: Mutex::default() });
-        let models = Arc::new(Models::single(model.clone()));
+        let model = Arc::new(SpyModel { inner, sent: Mutex::default() });
+        let models = Arc::new(ModelRegistry::from_single(model.clone()));
         let sandbox = arena.sandbox().clone();
         let mut host = Host::new(sandbox, models, settings, Arc::new(tools), Arc::new(library));
         let roots = vec![
-            Root::in_home::<TeamDefinition>(&home),
-            Root::in_workspace::<TeamDefinition>(&workspace),
+            LibraryRoot::in_home::<TeamDefinition>(&home),
+            LibraryRoot::in_workspace::<TeamDefinition>(&workspace),
         ];
-        host.teams = Arc::new(TeamLibrary::of(roots, Vec::new(), (), false));
+        host.teams = Arc::new(TeamLibrary::from_roots(roots, Vec::new(), (), false));
         host.home = Some(home);
         let (events, witness) = (Arc::default(), Arc::clone(arena.witness()));
         Ok(Self { host, workspace, model, events, witness })
@@ -140,8 +140,8 @@ impl Scene {
     /// # Errors
     ///
     /// When there is no such agent that could be run.
-    pub fn spec(&self, agent: &str, task: &str) -> Result<RunSpec, Escape> {
-        let agent = resolve(&self.host, agent, &self.workspace)
+    pub fn spec_for_agent(&self, agent: &str, task: &str) -> Result<RunSpec, Escape> {
+        let agent = resolve_agent(&self.host, agent, &self.workspace)
             .with_context(|| format!("the agents: {:?}", self.host.library.problems()))?;
         Ok(RunSpec::new(Arc::new(agent), task, self.workspace.clone()))
     }
@@ -150,64 +150,64 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// As [`Self::spec`].
-    pub async fn run(&self, agent: &str, task: &str) -> Result<Outcome, Escape> {
-        Ok(self.run_spec(self.spec(agent, task)?).await)
+    /// As [`Self::spec_for_agent`].
+    pub async fn run_agent(&self, agent: &str, task: &str) -> Result<Outcome, Escape> {
+        Ok(self.run_spec(self.spec_for_agent(agent, task)?).await)
     }
 
     /// Runs what a spec says.
     pub async fn run_spec(&self, spec: RunSpec) -> Outcome {
         let kept = Arc::clone(&self.events);
-        let sink = EventSink::to(move |event| lock(&kept).push(event.clone()));
+        let sink = EventSink::with_listener(move |event| lock_recovered(&kept).push(event.clone()));
         let outcome = run(&self.host, spec, sink, CancellationToken::new()).await;
-        for request in self.sent() {
-            self.witness.told("what the model is sent", format!("{request:?}").as_bytes());
+        for request in self.sent_requests() {
+            self.witness.inspect_told("what the model is sent", format!("{request:?}").as_bytes());
         }
         for event in self.events() {
-            self.witness.shown("an event", format!("{event:?}").as_bytes());
+            self.witness.inspect_shown("an event", format!("{event:?}").as_bytes());
         }
-        self.witness.shown("the outcome", format!("{outcome:?}").as_bytes());
+        self.witness.inspect_shown("the outcome", format!("{outcome:?}").as_bytes());
         outcome
     }
 
     /// The requests that the models were sent, in order.
-    pub fn sent(&self) -> Vec<ChatRequest> {
-        lock(&self.model.sent).iter().map(|(_, _, request)| request.clone()).collect()
+    pub fn sent_requests(&self) -> Vec<ChatRequest> {
+        lock_recovered(&self.model.sent).iter().map(|(_, _, request)| request.clone()).collect()
     }
 
     /// The requests that one agent's model was sent.
     pub fn sent_by(&self, agent: &str, spawn: u32) -> Vec<ChatRequest> {
-        let sent = lock(&self.model.sent);
+        let sent = lock_recovered(&self.model.sent);
         let own = sent.iter().filter(|(name, index, _)| name == agent && *index == spawn);
         own.map(|(_, _, request)| request.clone()).collect()
     }
 
     /// The events.
     pub fn events(&self) -> Vec<Event> {
-        lock(&self.events).clone()
+        lock_recovered(&self.events).clone()
     }
 
     /// The results that the models were told, in order: text, and whether it is an error.
-    pub fn results(&self) -> Vec<(String, bool)> {
+    pub fn tool_results(&self) -> Vec<(String, bool)> {
         let of = |request: &ChatRequest| match request.messages.last() {
-            Some(Message::Tool { results }) => results
+            Some(ChatMessage::Tool { results }) => results
                 .iter()
                 .map(|result| (result.content.clone(), result.is_error))
                 .collect::<Vec<_>>(),
-            Some(Message::User { .. } | Message::Assistant { .. }) | None => Vec::new(),
+            Some(ChatMessage::User { .. } | ChatMessage::Assistant { .. }) | None => Vec::new(),
         };
-        self.sent().iter().flat_map(of).collect()
+        self.sent_requests().iter().flat_map(of).collect()
     }
 }
 
 /// An agent file with more lines of frontmatter.
-pub fn agent(name: &str, more: &str) -> String {
+pub fn agent_file(name: &str, more: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n{more}---\nYou are {name}.\n"
     )
 }
 
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

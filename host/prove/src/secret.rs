@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, Weak};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::lock;
+use crate::lock_recovered;
 
 /// The secret of one attack. Its value is random, so that where it stands is this attack's
 /// doing.
 #[derive(Debug)]
-pub(crate) struct Canary {
+pub(crate) struct SecretCanary {
     value: String,
     /// The value in the forms in which it might slip out.
     forms: Vec<String>,
@@ -19,9 +19,9 @@ pub(crate) struct Canary {
 }
 
 /// The secrets of the attacks that run; whoever sees foreign text looks for all of them.
-static LIVE: Mutex<Vec<Weak<Canary>>> = Mutex::new(Vec::new());
+static LIVE: Mutex<Vec<Weak<SecretCanary>>> = Mutex::new(Vec::new());
 
-impl Canary {
+impl SecretCanary {
     /// A new secret, looked for from now on as long as it lives.
     pub(crate) fn new() -> Arc<Self> {
         // A length that base64 does not pad: the encoded value is then the same inside other text
@@ -38,7 +38,7 @@ impl Canary {
             value.bytes().map(percent).collect(),
         ];
         let canary = Arc::new(Self { value, forms, seen: Mutex::default() });
-        let mut live = lock(&LIVE);
+        let mut live = lock_recovered(&LIVE);
         live.retain(|known| known.strong_count() > 0);
         live.push(Arc::downgrade(&canary));
         canary
@@ -49,30 +49,30 @@ impl Canary {
     }
 
     /// Looks for the value in what somebody was shown.
-    pub(crate) fn look(&self, place: &str, text: &[u8]) {
-        let found = self.forms.iter().any(|form| contains(text, form.as_bytes()));
+    pub(crate) fn search_text(&self, place: &str, text: &[u8]) {
+        let found = self.forms.iter().any(|form| contains_bytes(text, form.as_bytes()));
         if found {
-            lock(&self.seen).get_or_insert_with(|| place.to_owned());
+            lock_recovered(&self.seen).get_or_insert_with(|| place.to_owned());
         }
     }
 
     /// Where it was seen, if anywhere.
-    pub(crate) fn seen(&self) -> Option<String> {
-        lock(&self.seen).clone()
+    pub(crate) fn seen_place(&self) -> Option<String> {
+        lock_recovered(&self.seen).clone()
     }
 }
 
 /// Looks for every secret of a running attack.
 pub(crate) fn look_for_all(place: &str, text: &[u8]) {
-    let live: Vec<_> = lock(&LIVE).iter().filter_map(Weak::upgrade).collect();
+    let live: Vec<_> = lock_recovered(&LIVE).iter().filter_map(Weak::upgrade).collect();
     for canary in live {
-        canary.look(place, text);
+        canary.search_text(place, text);
     }
 }
 
 /// Whether `needle` stands in `text`. The text may be a megabyte, so the first byte is looked
 /// for before anything is compared.
-pub(crate) fn contains(text: &[u8], needle: &[u8]) -> bool {
+pub(crate) fn contains_bytes(text: &[u8], needle: &[u8]) -> bool {
     let Some((first, _)) = needle.split_first() else { return true };
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| byte == first) {
@@ -91,17 +91,21 @@ mod tests {
 
     #[test]
     fn a_value_is_found_in_every_form_and_nowhere_else() {
-        let canary = Canary::new();
-        canary.look("nowhere", b"nothing here, and nothing there");
-        assert_eq!(canary.seen(), None);
+        let canary = SecretCanary::new();
+        canary.search_text("nowhere", b"nothing here, and nothing there");
+        assert_eq!(canary.seen_place(), None);
         for form in canary.forms.clone() {
-            let canary = Canary { seen: Mutex::default(), ..clone(&canary) };
-            canary.look("a line", format!("{{\"a\":\"{form}\"}}").as_bytes());
-            assert_eq!(canary.seen().as_deref(), Some("a line"), "{form}");
+            let canary = SecretCanary { seen: Mutex::default(), ..clone(&canary) };
+            canary.search_text("a line", format!("{{\"a\":\"{form}\"}}").as_bytes());
+            assert_eq!(canary.seen_place().as_deref(), Some("a line"), "{form}");
         }
     }
 
-    fn clone(canary: &Canary) -> Canary {
-        Canary { value: canary.value.clone(), forms: canary.forms.clone(), seen: Mutex::default() }
+    fn clone(canary: &SecretCanary) -> SecretCanary {
+        SecretCanary {
+            value: canary.value.clone(),
+            forms: canary.forms.clone(),
+            seen: Mutex::default(),
+        }
     }
 }

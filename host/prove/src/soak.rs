@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use belljar_policy::Limits;
-use belljar_sandbox::{CallError, Ending};
+use belljar_sandbox::{CallEnding, CallError};
 use futures::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -43,34 +43,34 @@ pub struct SoakReport {
 }
 
 /// One kind of hostile call: cheap, and stopped the same way each time.
-struct Volley {
+struct HostileVolley {
     guest: Guest,
     arguments: fn() -> Value,
-    stopped: fn(&Result<belljar_sandbox::Output, CallError>) -> bool,
+    stopped: fn(&Result<belljar_sandbox::ToolOutput, CallError>) -> bool,
 }
 
-const VOLLEYS: &[Volley] = &[
-    Volley {
+const VOLLEYS: &[HostileVolley] = &[
+    HostileVolley {
         guest: guests::ENDLESS_LOOP,
         arguments: || json!({}),
         stopped: |outcome| matches!(outcome, Err(CallError::Exhausted(_))),
     },
-    Volley {
+    HostileVolley {
         guest: guests::DEEP_RECURSION,
         arguments: || json!({}),
         stopped: |outcome| matches!(outcome, Err(CallError::Trapped(_) | CallError::Exhausted(_))),
     },
-    Volley {
+    HostileVolley {
         guest: guests::PROBE,
         arguments: || json!({ "steps": [{ "do": "allocate", "bytes": 40_000_000 }] }),
         stopped: |outcome| matches!(outcome, Err(CallError::Trapped(_) | CallError::Exhausted(_))),
     },
-    Volley {
+    HostileVolley {
         guest: guests::PROBE,
         arguments: || json!({ "steps": [{ "do": "answer-json", "text": "{" }] }),
         stopped: |outcome| matches!(outcome, Err(CallError::BadOutput(_))),
     },
-    Volley {
+    HostileVolley {
         guest: guests::PROBE,
         arguments: || json!({ "steps": [{ "do": "read-file", "place": { "path": "../outside/canary.txt" } }] }),
         stopped: |outcome| matches!(outcome, Ok(output) if format!("{output:?}").contains("error")),
@@ -84,21 +84,23 @@ impl Suite {
     /// # Errors
     ///
     /// When the surroundings cannot be made.
-    pub async fn soak(&self, calls: u64) -> Result<SoakReport> {
+    pub async fn run_soak(&self, calls: u64) -> Result<SoakReport> {
         let arena = Arena::new(self).await?;
         let neighbour = arena.neighbour().ok_or_else(|| anyhow!("the neighbour is missing"))?;
-        let tally = Tally::default();
-        tally.storm(&arena, WARM_UP.min(calls)).await?;
-        let (before, begun) = (memory::resident(), Instant::now());
-        let tally = Tally { escapes: tally.escapes, ..Tally::default() };
-        tally.storm(&arena, calls).await?;
+        let tally = SoakTally::default();
+        tally.run_attackers(&arena, WARM_UP.min(calls)).await?;
+        let (before, begun) = (memory::resident_bytes(), Instant::now());
+        let tally = SoakTally { escapes: tally.escapes, ..SoakTally::default() };
+        tally.run_attackers(&arena, calls).await?;
         let ended = Instant::now();
         neighbour.stop().await;
-        let after = memory::resident();
-        let seen = neighbour.seen(begun, ended);
+        let after = memory::resident_bytes();
+        let seen = neighbour.observe_between(begun, ended);
         let mut escapes = tally.escapes.into_inner().unwrap_or_default();
-        escapes.extend(arena.effects().await);
-        escapes.extend(neighbour.wrong().map(|wrong| format!("the neighbour suffered: {wrong}")));
+        escapes.extend(arena.list_effects().await);
+        escapes.extend(
+            neighbour.first_fault().map(|wrong| format!("the neighbour suffered: {wrong}")),
+        );
         let growth = after.unwrap_or_default().saturating_sub(before.unwrap_or_default());
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Ok(SoakReport {
@@ -114,50 +116,50 @@ impl Suite {
 
 /// The counts.
 #[derive(Default)]
-struct Tally {
+struct SoakTally {
     asked: AtomicU64,
     made: AtomicU64,
     host_faults: AtomicU64,
     escapes: std::sync::Mutex<Vec<String>>,
 }
 
-impl Tally {
-    async fn storm(&self, arena: &Arena, calls: u64) -> Result<()> {
-        let all = join_all((0..JARS).map(|_| self.attacker(arena, calls))).await;
+impl SoakTally {
+    async fn run_attackers(&self, arena: &Arena, calls: u64) -> Result<()> {
+        let all = join_all((0..JARS).map(|_| self.run_attacker(arena, calls))).await;
         all.into_iter().collect()
     }
 
     /// Opens jar after jar until all calls are asked for.
-    async fn attacker(&self, arena: &Arena, calls: u64) -> Result<()> {
+    async fn run_attacker(&self, arena: &Arena, calls: u64) -> Result<()> {
         loop {
-            let jar = self.jar(arena).await?;
+            let jar = self.open_jar(arena).await?;
             for _ in 0..CALLS_PER_JAR {
                 let turn = self.asked.fetch_add(1, Ordering::Relaxed);
                 if turn >= calls {
                     return jar.close().await.map_err(|escape| anyhow!(escape.0));
                 }
-                self.call(&jar, turn).await;
+                self.make_call(&jar, turn).await;
             }
             jar.close().await.map_err(|escape| anyhow!(escape.0))?;
         }
     }
 
-    async fn jar(&self, arena: &Arena) -> Result<OpenJar> {
+    async fn open_jar(&self, arena: &Arena) -> Result<OpenJar> {
         let guests = [guests::ENDLESS_LOOP, guests::DEEP_RECURSION, guests::PROBE];
         let limits = |limits: &mut Limits| {
             limits.fuel_per_call = 20_000_000;
             limits.memory_bytes = 32 << 20;
         };
-        let jar = arena.jar(&guests).limits(limits).make().await;
+        let jar = arena.jar_builder(&guests).with_limits(limits).open_unremembered().await;
         jar.map_err(|escape| anyhow!(escape.0))
     }
 
-    async fn call(&self, jar: &OpenJar, turn: u64) {
+    async fn make_call(&self, jar: &OpenJar, turn: u64) {
         let at = usize::try_from(turn).unwrap_or_default() % VOLLEYS.len();
         let Some(volley) = VOLLEYS.get(at) else { return };
-        let result = jar.raw(volley.guest.name, &(volley.arguments)().to_string()).await;
+        let result = jar.call_raw(volley.guest.name, &(volley.arguments)().to_string()).await;
         self.made.fetch_add(1, Ordering::Relaxed);
-        if matches!(result.receipt.ending, Ending::HostFault(_)) {
+        if matches!(result.receipt.ending, CallEnding::HostFault(_)) {
             self.host_faults.fetch_add(1, Ordering::Relaxed);
         }
         if !(volley.stopped)(&result.outcome) {

@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::guests::{FILE_READ, Guest, PROBE};
 use crate::log::LogTap;
-use crate::names::Names;
+use crate::names::NameTable;
 
 /// Stores that the pool holds: enough for the attacks, and few enough to be used up.
 const SLOTS: u32 = 64;
@@ -27,7 +27,7 @@ const DESCRIBE_FUEL: u64 = 1_000_000_000;
 
 /// How a suite is set up.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SuiteOptions {
     /// Who compiles the guests; strangers' components belong into a child.
     pub compiler: Compiler,
     /// Where compiled guests are kept; `None` = in memory.
@@ -39,12 +39,12 @@ pub struct Options {
 
 /// One sandbox for all attacks, as in production. Cloning shares it.
 #[derive(Clone)]
-pub struct Suite(Arc<Shared>);
+pub struct Suite(Arc<SuiteState>);
 
-struct Shared {
+struct SuiteState {
     sandbox: Sandbox,
     compiler: Compiler,
-    names: Names,
+    names: NameTable,
     probe: Option<Wasm>,
     guests: Mutex<HashMap<&'static str, Wasm>>,
     loaded: Mutex<HashMap<Digest, Component>>,
@@ -57,11 +57,11 @@ impl Suite {
     /// # Errors
     ///
     /// When the cache directory cannot be used.
-    pub fn new(options: Options) -> Result<Self> {
+    pub fn new(options: SuiteOptions) -> Result<Self> {
         let tapped = tracing_subscriber::registry().with(LogTap.with_filter(LevelFilter::DEBUG));
         // A program with a log of its own adds the layer itself.
         let _ = tapped.try_init();
-        let names = Names::default();
+        let names = NameTable::default();
         let config = SandboxConfig {
             cache_dir: options.cache_dir,
             compiler: options.compiler.clone(),
@@ -71,7 +71,7 @@ impl Suite {
             slow: SlowCompile::default(),
         };
         let sandbox = Sandbox::new(config).context("no sandbox for the attacks")?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(SuiteState {
             sandbox,
             compiler: options.compiler,
             names,
@@ -88,8 +88,8 @@ impl Suite {
     /// When a guest does not load.
     pub async fn prepare(&self) -> Result<()> {
         for guest in [FILE_READ, PROBE] {
-            let wasm = self.wasm(&guest);
-            self.sandbox().describe(&wasm).await?;
+            let wasm = self.guest_wasm(&guest);
+            self.sandbox().describe_tools(&wasm).await?;
             self.keep_loaded(&wasm).await?;
         }
         Ok(())
@@ -103,22 +103,22 @@ impl Suite {
         &self.0.compiler
     }
 
-    pub(crate) fn names(&self) -> &Names {
+    pub(crate) fn name_table(&self) -> &NameTable {
         &self.0.names
     }
 
     /// The component of a guest, its digest computed once.
-    pub(crate) fn wasm(&self, guest: &Guest) -> Wasm {
+    pub(crate) fn guest_wasm(&self, guest: &Guest) -> Wasm {
         if let Some(probe) = self.0.probe.as_ref().filter(|_| guest.name == PROBE.name) {
             return probe.clone();
         }
         let mut guests = self.0.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        guests.entry(guest.name).or_insert_with(|| guest.wasm()).clone()
+        guests.entry(guest.name).or_insert_with(|| guest.to_wasm()).clone()
     }
 
     /// Loads a component and keeps it so.
     pub(crate) async fn keep_loaded(&self, wasm: &Wasm) -> Result<()> {
-        let component = self.sandbox().load(wasm).await?;
+        let component = self.sandbox().load_component(wasm).await?;
         let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.insert(wasm.digest(), component);
         Ok(())

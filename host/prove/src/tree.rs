@@ -15,12 +15,12 @@ pub(crate) const CANARY: &str = "nobody may read this or change it\n";
 
 /// A fresh tree per attack. `workspace` is the attacker's mount, `second` another one where an
 /// attack needs two; what lies in `outside` is nobody's.
-pub(crate) struct Tree {
+pub(crate) struct AttackTree {
     dir: TempDir,
     root: PathBuf,
 }
 
-impl Tree {
+impl AttackTree {
     pub(crate) fn new() -> Result<Self> {
         let dir = tempfile::tempdir().context("failed to make a directory for an attack")?;
         let root = dir.path().canonicalize()?;
@@ -50,13 +50,13 @@ impl Tree {
 
 /// A digest of all that lies in a directory: names, kinds, content, modes, times of change,
 /// links and how many names a file has.
-pub(crate) fn digest(folder: &Path) -> Result<[u8; 32]> {
+pub(crate) fn digest_directory(folder: &Path) -> Result<[u8; 32]> {
     let mut digest = Sha256::new();
     for entry in WalkDir::new(folder).sort_by_file_name() {
         let entry = entry?;
         let meta = entry.metadata()?;
         let path = entry.path().strip_prefix(folder)?.as_os_str().as_bytes();
-        add(&mut digest, path);
+        add_part(&mut digest, path);
         let facts = [
             u64::from(meta.mode()),
             meta.nlink(),
@@ -68,16 +68,16 @@ pub(crate) fn digest(folder: &Path) -> Result<[u8; 32]> {
             digest.update(fact.to_le_bytes());
         }
         if meta.is_symlink() {
-            add(&mut digest, fs::read_link(entry.path())?.as_os_str().as_bytes());
+            add_part(&mut digest, fs::read_link(entry.path())?.as_os_str().as_bytes());
         } else if meta.is_file() {
-            add(&mut digest, &fs::read(entry.path())?);
+            add_part(&mut digest, &fs::read(entry.path())?);
         }
     }
     Ok(digest.finalize().into())
 }
 
 /// One part with its length, so that no two lists of parts have the same bytes.
-fn add(digest: &mut Sha256, part: &[u8]) {
+fn add_part(digest: &mut Sha256, part: &[u8]) {
     digest.update((part.len() as u64).to_le_bytes());
     digest.update(part);
 }
@@ -97,12 +97,12 @@ mod tests {
             |at| std::os::unix::fs::symlink("/", at.join("link")).unwrap(),
         ];
         for change in changes {
-            let tree = Tree::new().unwrap();
+            let tree = AttackTree::new().unwrap();
             let outside = tree.path("outside");
-            let before = digest(&outside).unwrap();
-            assert_eq!(digest(&outside).unwrap(), before);
+            let before = digest_directory(&outside).unwrap();
+            assert_eq!(digest_directory(&outside).unwrap(), before);
             change(&outside);
-            assert_ne!(digest(&outside).unwrap(), before);
+            assert_ne!(digest_directory(&outside).unwrap(), before);
             tree.remove().unwrap();
         }
     }

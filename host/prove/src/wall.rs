@@ -27,6 +27,6 @@ mod told;
 mod victim;
 
 #[cfg(target_os = "linux")]
-pub use child::{attack, be_victim};
+pub use child::{be_victim, run_attack};
 #[cfg(target_os = "linux")]
 pub use part::WallPart;

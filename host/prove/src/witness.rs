@@ -2,63 +2,63 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_sandbox::{CallResult, Part};
+use belljar_sandbox::{CallResult, OutputPart};
 
-use crate::secret::Canary;
+use crate::secret::SecretCanary;
 
 /// Looks at everything that an attacker, a model or a person is shown.
 #[derive(Debug)]
-pub(crate) struct Witness {
-    pub(crate) secret: Arc<Canary>,
+pub(crate) struct ArenaWitness {
+    pub(crate) secret: Arc<SecretCanary>,
     /// The path that no guest may learn.
     pub(crate) root: String,
     pub(crate) learnt: Mutex<Option<String>>,
 }
 
-impl Witness {
+impl ArenaWitness {
     /// Looks at a call's answer and receipt.
-    pub(crate) fn saw(&self, result: &CallResult) {
+    pub(crate) fn inspect_result(&self, result: &CallResult) {
         match &result.outcome {
             Ok(output) => {
                 for part in &output.parts {
                     match part {
-                        Part::Text(text) | Part::Json(text) => {
-                            self.told("an answer", text.as_bytes());
+                        OutputPart::Text(text) | OutputPart::Json(text) => {
+                            self.inspect_told("an answer", text.as_bytes());
                         }
-                        Part::Attachment { name, media_type, data } => {
-                            self.told("an attachment", data);
-                            self.told("an attachment's name", name.as_bytes());
-                            self.told("an attachment's type", media_type.as_bytes());
+                        OutputPart::Attachment { name, media_type, data } => {
+                            self.inspect_told("an attachment", data);
+                            self.inspect_told("an attachment's name", name.as_bytes());
+                            self.inspect_told("an attachment's type", media_type.as_bytes());
                         }
                     }
                 }
             }
-            Err(error) => self.told("an error", error.to_string().as_bytes()),
+            Err(error) => self.inspect_told("an error", error.to_string().as_bytes()),
         }
         match serde_json::to_vec(&result.receipt) {
-            Ok(receipt) => self.shown("a receipt", &receipt),
-            Err(error) => self.note(format!("a receipt could not be read: {error}")),
+            Ok(receipt) => self.inspect_shown("a receipt", &receipt),
+            Err(error) => self.note_finding(format!("a receipt could not be read: {error}")),
         }
     }
 
     /// Looks at what a guest or a model was told: neither the secret nor a path of this machine.
-    pub(crate) fn told(&self, place: &str, text: &[u8]) {
-        self.shown(place, text);
-        if crate::secret::contains(text, self.root.as_bytes()) {
-            self.note(format!("{place} names a path of the host"));
+    pub(crate) fn inspect_told(&self, place: &str, text: &[u8]) {
+        self.inspect_shown(place, text);
+        if crate::secret::contains_bytes(text, self.root.as_bytes()) {
+            self.note_finding(format!("{place} names a path of the host"));
         }
     }
 
     /// Looks at what a person is shown: not the secret.
-    pub(crate) fn shown(&self, place: &str, text: &[u8]) {
-        self.secret.look(place, text);
+    pub(crate) fn inspect_shown(&self, place: &str, text: &[u8]) {
+        self.secret.search_text(place, text);
     }
 
-    fn note(&self, what: String) {
+    fn note_finding(&self, what: String) {
         self.learnt.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
     }
 
-    pub(crate) fn learnt(&self) -> Option<String> {
+    pub(crate) fn first_finding(&self) -> Option<String> {
         self.learnt.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_prove::{Arena, Attack, Options, Suite, attacks};
+use belljar_prove::{Arena, Attack, Suite, SuiteOptions, list_attacks};
 use belljar_sandbox::{Compiler, compile_child};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
@@ -26,15 +26,15 @@ fn main() -> ExitCode {
     let runtime = Arc::new(Runtime::new().unwrap());
     let suite = Suite::new(options()).unwrap();
     runtime.block_on(suite.prepare()).unwrap();
-    let mut trials: Vec<_> = attacks().map(|attack| trial(attack, &runtime, &suite)).collect();
+    let mut trials: Vec<_> = list_attacks().map(|attack| trial(attack, &runtime, &suite)).collect();
     trials.push(soak(&runtime, &suite));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn options() -> Options {
+fn options() -> SuiteOptions {
     let program = std::env::current_exe().unwrap();
     let probe = std::env::var_os("BELLJAR_PROBE").map(|path| std::fs::read(path).unwrap());
-    Options {
+    SuiteOptions {
         compiler: Compiler::Child { program, args: vec![COMPILE.into()] },
         cache_dir: Some(target().join("belljar-prove-cache")),
         probe,
@@ -49,7 +49,7 @@ fn target() -> PathBuf {
 fn trial(attack: &'static Attack<Arena>, runtime: &Arc<Runtime>, suite: &Suite) -> Trial {
     let (runtime, suite) = (Arc::clone(runtime), suite.clone());
     Trial::test(attack.id, move || {
-        let report = runtime.block_on(suite.run(attack));
+        let report = runtime.block_on(suite.run_attack(attack));
         if std::env::var_os("BELLJAR_HOSTILE_FIGURES").is_some() {
             println!("{}", serde_json::to_string(&report).unwrap());
         }
@@ -62,7 +62,7 @@ fn soak(runtime: &Arc<Runtime>, suite: &Suite) -> Trial {
     const CALLS: u64 = 1_000;
     let (runtime, suite) = (Arc::clone(runtime), suite.clone());
     Trial::test("a-thousand-hostile-calls-leave-nothing-behind", move || {
-        let soak = runtime.block_on(suite.soak(CALLS)).map_err(|error| format!("{error:#}"))?;
+        let soak = runtime.block_on(suite.run_soak(CALLS)).map_err(|error| format!("{error:#}"))?;
         let fine = soak.calls == CALLS
             && soak.escapes.is_empty()
             && soak.host_faults == 0

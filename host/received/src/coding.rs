@@ -1,7 +1,7 @@
 //! Decodes compressed bodies (`Content-Encoding`) piece by piece.
 //!
 //! A kilobyte of gzip may decode to a megabyte, so the limit applies to the output of each layer.
-//! [`Decoder::read`] only fills its buffer: the caller decides how much is decoded in one step.
+//! [`BodyDecoder::read`] only fills its buffer: the caller decides how much is decoded in one step.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -20,7 +20,7 @@ const MAX_NAME: usize = 40;
 
 /// A coding that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coding {
+pub enum ContentCoding {
     /// `gzip`, also called `x-gzip`.
     Gzip,
     /// `deflate`: with zlib's header as specified, or bare, as some servers send it.
@@ -46,7 +46,7 @@ pub enum CodingError {
     TooLarge(u64),
 }
 
-impl Coding {
+impl ContentCoding {
     /// The name in headers.
     pub fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,9 @@ impl Coding {
     /// # Errors
     ///
     /// A coding is unsupported, or the list is too long.
-    pub fn named<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Result<Vec<Self>, CodingError> {
+    pub fn parse_values<'v>(
+        values: impl IntoIterator<Item = &'v [u8]>,
+    ) -> Result<Vec<Self>, CodingError> {
         let mut all = Vec::new();
         for value in values {
             for name in value.split(|byte| *byte == b',') {
@@ -69,7 +71,7 @@ impl Coding {
                     "" | "identity" => continue,
                     "gzip" | "x-gzip" => all.push(Self::Gzip),
                     "deflate" => all.push(Self::Deflate),
-                    other => return Err(CodingError::Unknown(plain(other))),
+                    other => return Err(CodingError::Unknown(escape_name(other))),
                 }
                 if all.len() > MAX_LAYERS {
                     return Err(CodingError::Layers);
@@ -81,21 +83,21 @@ impl Coding {
 }
 
 /// A name with other characters replaced, for an error.
-fn plain(name: &str) -> String {
+fn escape_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '`' { c } else { '?' };
     name.chars().take(MAX_NAME).map(plain).collect()
 }
 
 /// Decodes one body.
-pub struct Decoder {
+pub struct BodyDecoder {
     /// The layers, beginning with the coding that was applied last.
-    layers: Vec<Layer>,
+    layers: Vec<CodingLayer>,
     limit: u64,
 }
 
 /// The result of reading decoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decoded {
+pub enum DecodeProgress {
     /// The number of bytes, at least one.
     Bytes(usize),
     /// No bytes until more of the body is added.
@@ -106,7 +108,7 @@ pub enum Decoded {
 
 /// The result of reading decoded bytes, with the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum DecodedPiece {
     /// Decoded bytes, at least one.
     Bytes(Bytes),
     /// No bytes until more of the body is added.
@@ -115,23 +117,26 @@ pub enum Piece {
     Over,
 }
 
-impl Decoder {
+impl BodyDecoder {
     /// A decoder of a body with these codings. Each layer outputs at most `limit` bytes.
-    pub fn new(codings: &[Coding], limit: u64) -> Self {
-        Self { layers: codings.iter().rev().map(|coding| Layer::new(*coding)).collect(), limit }
+    pub fn new(codings: &[ContentCoding], limit: u64) -> Self {
+        Self {
+            layers: codings.iter().rev().map(|coding| CodingLayer::new(*coding)).collect(),
+            limit,
+        }
     }
 
     /// Adds the next bytes of the body.
     pub fn push(&mut self, bytes: Bytes) {
         if let Some(first) = self.layers.first_mut() {
-            first.feed().push(bytes);
+            first.feed_mut().push(bytes);
         }
     }
 
     /// Marks the body as complete.
     pub fn end(&mut self) {
         if let Some(first) = self.layers.first_mut() {
-            first.feed().ended = true;
+            first.feed_mut().ended = true;
         }
     }
 
@@ -140,43 +145,47 @@ impl Decoder {
     /// # Errors
     ///
     /// The body is malformed or too large. No more bytes are returned afterwards.
-    pub fn read(&mut self, out: &mut [u8]) -> Result<Decoded, CodingError> {
-        read(&mut self.layers, self.limit, out)
+    pub fn read(&mut self, out: &mut [u8]) -> Result<DecodeProgress, CodingError> {
+        read_layers(&mut self.layers, self.limit, out)
     }
 }
 
-impl Decoder {
+impl BodyDecoder {
     /// The next decoded bytes, at most some kilobytes.
     ///
     /// # Errors
     ///
-    /// Those of [`Decoder::read`].
-    pub fn piece(&mut self) -> Result<Piece, CodingError> {
+    /// Those of [`BodyDecoder::read`].
+    pub fn next_piece(&mut self) -> Result<DecodedPiece, CodingError> {
         let mut out = vec![0; STEP];
         Ok(match self.read(&mut out)? {
-            Decoded::Bytes(count) => {
+            DecodeProgress::Bytes(count) => {
                 out.truncate(count);
-                Piece::Bytes(out.into())
+                DecodedPiece::Bytes(out.into())
             }
-            Decoded::Wanting => Piece::Wanting,
-            Decoded::Over => Piece::Over,
+            DecodeProgress::Wanting => DecodedPiece::Wanting,
+            DecodeProgress::Over => DecodedPiece::Over,
         })
     }
 }
 
-fn read(layers: &mut [Layer], limit: u64, out: &mut [u8]) -> Result<Decoded, CodingError> {
-    let Some((last, before)) = layers.split_last_mut() else { return Ok(Decoded::Over) };
+fn read_layers(
+    layers: &mut [CodingLayer],
+    limit: u64,
+    out: &mut [u8],
+) -> Result<DecodeProgress, CodingError> {
+    let Some((last, before)) = layers.split_last_mut() else { return Ok(DecodeProgress::Over) };
     loop {
-        match last.read(limit, out)? {
-            Decoded::Wanting if !before.is_empty() && !last.feed().ended => {
+        match last.read_layer(limit, out)? {
+            DecodeProgress::Wanting if !before.is_empty() && !last.feed_mut().ended => {
                 let mut step = vec![0; STEP];
-                match read(before, limit, &mut step)? {
-                    Decoded::Bytes(count) => {
+                match read_layers(before, limit, &mut step)? {
+                    DecodeProgress::Bytes(count) => {
                         step.truncate(count);
-                        last.feed().push(step.into());
+                        last.feed_mut().push(step.into());
                     }
-                    Decoded::Wanting => return Ok(Decoded::Wanting),
-                    Decoded::Over => last.feed().ended = true,
+                    DecodeProgress::Wanting => return Ok(DecodeProgress::Wanting),
+                    DecodeProgress::Over => last.feed_mut().ended = true,
                 }
             }
             decoded => return Ok(decoded),
@@ -185,80 +194,86 @@ fn read(layers: &mut [Layer], limit: u64, out: &mut [u8]) -> Result<Decoded, Cod
 }
 
 /// The decoder of one coding.
-struct Layer {
-    inflate: Inflate,
-    coding: Coding,
+struct CodingLayer {
+    inflate: LayerDecoder,
+    coding: ContentCoding,
     given: u64,
 }
 
-enum Inflate {
+enum LayerDecoder {
     /// No bytes yet; the first ones decide the form.
-    Waiting(Coding, Feed),
-    Gzip(MultiGzDecoder<Feed>),
-    Zlib(ZlibDecoder<Feed>),
-    Bare(DeflateDecoder<Feed>),
+    Waiting(ContentCoding, InputFeed),
+    Gzip(MultiGzDecoder<InputFeed>),
+    Zlib(ZlibDecoder<InputFeed>),
+    Bare(DeflateDecoder<InputFeed>),
 }
 
-impl Layer {
-    fn new(coding: Coding) -> Self {
-        Self { inflate: Inflate::Waiting(coding, Feed::default()), coding, given: 0 }
+impl CodingLayer {
+    fn new(coding: ContentCoding) -> Self {
+        Self { inflate: LayerDecoder::Waiting(coding, InputFeed::default()), coding, given: 0 }
     }
 
-    fn feed(&mut self) -> &mut Feed {
+    fn feed_mut(&mut self) -> &mut InputFeed {
         match &mut self.inflate {
-            Inflate::Waiting(_, feed) => feed,
-            Inflate::Gzip(it) => it.get_mut(),
-            Inflate::Zlib(it) => it.get_mut(),
-            Inflate::Bare(it) => it.get_mut(),
+            LayerDecoder::Waiting(_, feed) => feed,
+            LayerDecoder::Gzip(it) => it.get_mut(),
+            LayerDecoder::Zlib(it) => it.get_mut(),
+            LayerDecoder::Bare(it) => it.get_mut(),
         }
     }
 
-    fn read(&mut self, limit: u64, out: &mut [u8]) -> Result<Decoded, CodingError> {
-        if let Inflate::Waiting(coding, feed) = &mut self.inflate {
-            match (feed.head(), feed.ended) {
+    fn read_layer(&mut self, limit: u64, out: &mut [u8]) -> Result<DecodeProgress, CodingError> {
+        if let LayerDecoder::Waiting(coding, feed) = &mut self.inflate {
+            match (feed.peek_head(), feed.ended) {
                 // An empty body is valid in every coding: an answer to HEAD, or one without
                 // content.
-                (Head::Nothing, true) => return Ok(Decoded::Over),
-                (Head::Nothing, false) | (Head::One, false) => return Ok(Decoded::Wanting),
-                (head @ (Head::One | Head::Two(..)), _) => {
+                (BodyHead::Nothing, true) => return Ok(DecodeProgress::Over),
+                (BodyHead::Nothing, false) | (BodyHead::One, false) => {
+                    return Ok(DecodeProgress::Wanting);
+                }
+                (head @ (BodyHead::One | BodyHead::Two(..)), _) => {
                     let feed = std::mem::take(feed);
                     self.inflate = match (coding, head.is_zlib()) {
-                        (Coding::Gzip, _) => Inflate::Gzip(MultiGzDecoder::new(feed)),
-                        (Coding::Deflate, true) => Inflate::Zlib(ZlibDecoder::new(feed)),
-                        (Coding::Deflate, false) => Inflate::Bare(DeflateDecoder::new(feed)),
+                        (ContentCoding::Gzip, _) => LayerDecoder::Gzip(MultiGzDecoder::new(feed)),
+                        (ContentCoding::Deflate, true) => {
+                            LayerDecoder::Zlib(ZlibDecoder::new(feed))
+                        }
+                        (ContentCoding::Deflate, false) => {
+                            LayerDecoder::Bare(DeflateDecoder::new(feed))
+                        }
                     };
                 }
             }
         }
         let read = match &mut self.inflate {
-            Inflate::Waiting(..) => return Ok(Decoded::Wanting),
-            Inflate::Gzip(it) => it.read(out),
-            Inflate::Zlib(it) => it.read(out),
-            Inflate::Bare(it) => it.read(out),
+            LayerDecoder::Waiting(..) => return Ok(DecodeProgress::Wanting),
+            LayerDecoder::Gzip(it) => it.read(out),
+            LayerDecoder::Zlib(it) => it.read(out),
+            LayerDecoder::Bare(it) => it.read(out),
         };
         match read {
-            Ok(0) => Ok(Decoded::Over),
+            Ok(0) => Ok(DecodeProgress::Over),
             Ok(count) => {
                 self.given = self.given.saturating_add(count as u64);
                 if self.given > limit {
                     return Err(CodingError::TooLarge(limit));
                 }
-                Ok(Decoded::Bytes(count))
+                Ok(DecodeProgress::Bytes(count))
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Decoded::Wanting),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(DecodeProgress::Wanting),
             Err(_) => Err(CodingError::Broken(self.coding.name())),
         }
     }
 }
 
 /// The first bytes of a body.
-enum Head {
+enum BodyHead {
     Nothing,
     One,
     Two(u8, u8),
 }
 
-impl Head {
+impl BodyHead {
     /// Whether the bytes are a zlib header: the method, and a valid checksum.
     fn is_zlib(&self) -> bool {
         match self {
@@ -272,29 +287,29 @@ impl Head {
 
 /// The bytes that are not decoded yet. A read past the end returns `WouldBlock` until the body is complete.
 #[derive(Default)]
-struct Feed {
+struct InputFeed {
     pieces: VecDeque<Bytes>,
     ended: bool,
 }
 
-impl Feed {
+impl InputFeed {
     fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {
             self.pieces.push_back(piece);
         }
     }
 
-    fn head(&self) -> Head {
+    fn peek_head(&self) -> BodyHead {
         let mut bytes = self.pieces.iter().flat_map(|piece| piece.iter().copied());
         match (bytes.next(), bytes.next()) {
-            (Some(first), Some(second)) => Head::Two(first, second),
-            (Some(_), None) => Head::One,
-            (None, _) => Head::Nothing,
+            (Some(first), Some(second)) => BodyHead::Two(first, second),
+            (Some(_), None) => BodyHead::One,
+            (None, _) => BodyHead::Nothing,
         }
     }
 }
 
-impl Read for Feed {
+impl Read for InputFeed {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let there = self.fill_buf()?;
         let count = there.len().min(out.len());
@@ -306,7 +321,7 @@ impl Read for Feed {
     }
 }
 
-impl BufRead for Feed {
+impl BufRead for InputFeed {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         match self.pieces.front() {
             Some(piece) => Ok(piece),
@@ -355,19 +370,19 @@ mod tests {
 
     /// Everything, read through a buffer of `room` bytes, of a body that comes in pieces.
     fn decode(
-        codings: &[Coding],
+        codings: &[ContentCoding],
         pieces: &[&[u8]],
         limit: u64,
         room: usize,
     ) -> Result<Vec<u8>, CodingError> {
-        let (mut decoder, mut all) = (Decoder::new(codings, limit), Vec::new());
+        let (mut decoder, mut all) = (BodyDecoder::new(codings, limit), Vec::new());
         let mut pieces = pieces.iter();
         let mut out = vec![0; room];
         loop {
             match decoder.read(&mut out)? {
-                Decoded::Bytes(count) => all.extend_from_slice(&out[..count]),
-                Decoded::Over => return Ok(all),
-                Decoded::Wanting => match pieces.next() {
+                DecodeProgress::Bytes(count) => all.extend_from_slice(&out[..count]),
+                DecodeProgress::Over => return Ok(all),
+                DecodeProgress::Wanting => match pieces.next() {
                     Some(piece) => decoder.push(Bytes::copy_from_slice(piece)),
                     None => decoder.end(),
                 },
@@ -377,10 +392,12 @@ mod tests {
 
     #[test]
     fn codings_are_read_of_headers_in_their_order() {
-        let named = |values: &[&str]| Coding::named(values.iter().map(|value| value.as_bytes()));
+        let named = |values: &[&str]| {
+            ContentCoding::parse_values(values.iter().map(|value| value.as_bytes()))
+        };
         assert_eq!(named(&[]).unwrap(), []);
         assert_eq!(named(&["identity, ", ""]).unwrap(), []);
-        let both = [Coding::Deflate, Coding::Gzip];
+        let both = [ContentCoding::Deflate, ContentCoding::Gzip];
         assert_eq!(named(&["deflate,GZIP"]).unwrap(), both);
         assert_eq!(named(&["deflate", " x-gzip "]).unwrap(), both);
         for (value, shown) in [("br", "br"), ("gzip, zstd", "zstd"), ("a`\u{1b}[2J", "a??[2j")] {
@@ -391,7 +408,7 @@ mod tests {
 
     #[test]
     fn each_coding_and_several_over_each_other_are_undone() {
-        use Coding::{Deflate, Gzip};
+        use ContentCoding::{Deflate, Gzip};
         let text = b"the needle is here".repeat(300);
         for (codings, body) in [
             (&[Gzip][..], gzip(&text)),
@@ -412,12 +429,12 @@ mod tests {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(b"data: one\n\n").unwrap();
         encoder.flush().unwrap();
-        let mut decoder = Decoder::new(&[Coding::Gzip], 1 << 20);
+        let mut decoder = BodyDecoder::new(&[ContentCoding::Gzip], 1 << 20);
         decoder.push(Bytes::copy_from_slice(encoder.get_ref()));
         let mut out = [0; 64];
-        assert_eq!(decoder.read(&mut out), Ok(Decoded::Bytes(11)));
+        assert_eq!(decoder.read(&mut out), Ok(DecodeProgress::Bytes(11)));
         assert_eq!(&out[..11], b"data: one\n\n");
-        assert_eq!(decoder.read(&mut out), Ok(Decoded::Wanting));
+        assert_eq!(decoder.read(&mut out), Ok(DecodeProgress::Wanting));
     }
 
     #[test]
@@ -426,10 +443,10 @@ mod tests {
         let bomb = gzip(&zeros);
         assert!(bomb.len() < 10_000);
         let error = CodingError::TooLarge(1 << 20);
-        assert_eq!(decode(&[Coding::Gzip], &[&bomb], 1 << 20, 4096), Err(error.clone()));
+        assert_eq!(decode(&[ContentCoding::Gzip], &[&bomb], 1 << 20, 4096), Err(error.clone()));
         // Its first layer alone is too large, and little comes out of the second.
         let hidden = gzip(&[&[0; 2 << 20][..], &bomb].concat());
-        let both = [Coding::Gzip, Coding::Gzip];
+        let both = [ContentCoding::Gzip, ContentCoding::Gzip];
         assert!(decode(&both, &[&hidden], 1 << 20, 4096).is_err());
         assert_eq!(decode(&both, &[&gzip(&bomb)], 1 << 20, 4096), Err(error));
     }
@@ -439,19 +456,19 @@ mod tests {
         let body = gzip(&b"text".repeat(99));
         let cut = &body[..body.len() - 3];
         for broken in [&b"plain text"[..], &[0x1f], cut, &[&body[..], b"behind"].concat()] {
-            let read = decode(&[Coding::Gzip], &[broken], 1 << 20, 99);
+            let read = decode(&[ContentCoding::Gzip], &[broken], 1 << 20, 99);
             assert_eq!(read, Err(CodingError::Broken("gzip")), "{broken:?}");
         }
-        let plain = decode(&[Coding::Deflate], &[b"\xff\xff\xff"], 1 << 20, 99);
+        let plain = decode(&[ContentCoding::Deflate], &[b"\xff\xff\xff"], 1 << 20, 99);
         assert_eq!(plain, Err(CodingError::Broken("deflate")));
         let cut = zlib(&b"text".repeat(99));
-        assert!(decode(&[Coding::Deflate], &[&cut[..9]], 1 << 20, 99).is_err());
+        assert!(decode(&[ContentCoding::Deflate], &[&cut[..9]], 1 << 20, 99).is_err());
     }
 
     #[test]
     fn a_body_of_nothing_is_nothing() {
-        assert_eq!(decode(&[Coding::Gzip], &[], 9, 9).unwrap(), b"");
-        assert_eq!(decode(&[Coding::Deflate, Coding::Gzip], &[], 9, 9).unwrap(), b"");
+        assert_eq!(decode(&[ContentCoding::Gzip], &[], 9, 9).unwrap(), b"");
+        assert_eq!(decode(&[ContentCoding::Deflate, ContentCoding::Gzip], &[], 9, 9).unwrap(), b"");
     }
 
     proptest! {
@@ -460,7 +477,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             deflate in any::<bool>(),
         ) {
-            let coding = if deflate { Coding::Deflate } else { Coding::Gzip };
+            let coding = if deflate { ContentCoding::Deflate } else { ContentCoding::Gzip };
             let _ = decode(&[coding], &[&bytes], 1 << 16, 50);
         }
     }

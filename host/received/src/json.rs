@@ -21,7 +21,7 @@ const ESCAPE: usize = 6;
 const ENCODED: usize = 3;
 
 /// Replaces each half of a pair by U+FFFD; returns the borrowed text if unchanged.
-pub fn mend(text: &str) -> Cow<'_, str> {
+pub fn mend_text(text: &str) -> Cow<'_, str> {
     match mend_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
         // An escape was replaced by an escape, so the bytes are still UTF-8.
@@ -30,8 +30,8 @@ pub fn mend(text: &str) -> Cow<'_, str> {
 }
 
 /// Mends an owned text.
-pub fn mended(text: String) -> String {
-    match mend(&text) {
+pub fn mend_owned(text: String) -> String {
+    match mend_text(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(mended) => mended,
     }
@@ -39,7 +39,7 @@ pub fn mended(text: String) -> String {
 
 /// Mends bytes, which may contain encoded surrogates too.
 pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let Some(first) = find(bytes, 0).map(|found| found.at) else {
+    let Some(first) = find_half(bytes, 0).map(|found| found.at) else {
         return Cow::Borrowed(bytes);
     };
     let mut out = Vec::with_capacity(bytes.len());
@@ -54,7 +54,7 @@ pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 ///
 /// Those of `serde_json`.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
-    serde_json::from_str(&mend(text))
+    serde_json::from_str(&mend_text(text))
 }
 
 /// Parses bytes in which half a pair is replaced by U+FFFD.
@@ -82,17 +82,17 @@ pub fn from_str_with_wholes<T: DeserializeOwned>(text: &str) -> serde_json::Resu
 ///
 /// Those of `serde_json`.
 pub fn from_slice_with_wholes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
-    serde_json::from_slice(&crate::whole::everywhere(&mend_bytes(bytes)))
+    serde_json::from_slice(&crate::whole::normalize_integers(&mend_bytes(bytes)))
 }
 
 /// Mends a stream of bytes in pieces. Keeps back an incomplete escape at the end of a piece, at most 11
 /// bytes, and no bytes after a whole line.
 #[derive(Debug, Default)]
-pub struct Mender {
+pub struct JsonMender {
     held: Vec<u8>,
 }
 
-impl Mender {
+impl JsonMender {
     /// Mends a piece, and appends the bytes that are final to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
@@ -115,37 +115,37 @@ impl Mender {
 /// cut in the middle of an emoji. Each message keeps its name.
 ///
 /// ```
-/// use belljar_received::json::Joiner;
+/// use belljar_received::json::PairJoiner;
 ///
-/// let (mut joiner, mut out) = (Joiner::default(), Vec::new());
+/// let (mut joiner, mut out) = (PairJoiner::default(), Vec::new());
 /// for message in [r#"{"text":"a\ud83d"}"#, r#"{"text":"\ude00b"}"#] {
-///     joiner.push("delta", message, &mut |_, text| Ok::<_, ()>(out.push(text.to_owned())))?;
+///     joiner.push_message("delta", message, &mut |_, text| Ok::<_, ()>(out.push(text.to_owned())))?;
 /// }
 /// assert_eq!(out, [r#"{"text":"a"}"#, r#"{"text":"\ud83d\ude00b"}"#]);
 /// # Ok::<_, ()>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Joiner {
-    held: Option<Held>,
+pub struct PairJoiner {
+    held: Option<HeldMessage>,
 }
 
 /// A held message with a text that ends in the first half of a pair.
 #[derive(Debug)]
-struct Held {
+struct HeldMessage {
     name: String,
     message: String,
     /// The position of the half.
     half: usize,
 }
 
-impl Joiner {
+impl PairJoiner {
     /// Passes a mended message to `each`, immediately unless a text in it ends in the first half of a pair.
     /// Such a message is held until the next one arrives.
     ///
     /// # Errors
     ///
     /// Those of `each`.
-    pub fn push<E>(
+    pub fn push_message<E>(
         &mut self,
         name: &str,
         message: &str,
@@ -159,7 +159,7 @@ impl Joiner {
                 let first: String = held.message.drain(held.half..held.half + ESCAPE).collect();
                 message.to_mut().insert_str(at, &first);
             }
-            each(&held.name, &mend(&held.message))?;
+            each(&held.name, &mend_text(&held.message))?;
         }
         let ends_in_half = only_lone(&message, |message, found| {
             is_high(found.unit) && message.as_bytes().get(found.at + ESCAPE) == Some(&b'"')
@@ -167,10 +167,10 @@ impl Joiner {
         match ends_in_half {
             Some(half) => {
                 let (name, message) = (name.to_owned(), message.into_owned());
-                self.held = Some(Held { name, message, half });
+                self.held = Some(HeldMessage { name, message, half });
                 Ok(())
             }
-            None => each(name, &mend(&message)),
+            None => each(name, &mend_text(&message)),
         }
     }
 
@@ -181,7 +181,7 @@ impl Joiner {
     /// Those of `each`.
     pub fn end<E>(&mut self, each: &mut dyn FnMut(&str, &str) -> Result<(), E>) -> Result<(), E> {
         match self.held.take() {
-            Some(held) => each(&held.name, &mend(&held.message)),
+            Some(held) => each(&held.name, &mend_text(&held.message)),
             None => Ok(()),
         }
     }
@@ -189,10 +189,10 @@ impl Joiner {
 
 /// The position of the only half in a message. `None` for several halves, because their partners are
 /// ambiguous.
-fn only_lone(message: &str, fits: impl Fn(&str, &Found) -> bool) -> Option<usize> {
+fn only_lone(message: &str, fits: impl Fn(&str, &FoundHalf) -> bool) -> Option<usize> {
     let bytes = message.as_bytes();
-    let found = find(bytes, 0)?;
-    let more = find(bytes, found.at + found.len).is_some();
+    let found = find_half(bytes, 0)?;
+    let more = find_half(bytes, found.at + found.len).is_some();
     (!more && found.len == ESCAPE && fits(message, &found)).then_some(found.at)
 }
 
@@ -203,7 +203,7 @@ fn begins_text(bytes: &[u8], at: usize) -> bool {
 }
 
 /// Half a pair, or a pair of encoded halves.
-struct Found {
+struct FoundHalf {
     at: usize,
     len: usize,
     /// The half, as a UTF-16 code unit.
@@ -215,10 +215,10 @@ struct Found {
 /// Appends the mended `bytes` to `out`, and returns the number of bytes consumed: all, or those before an
 /// incomplete end (`last` = no more bytes follow).
 fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
-    let end = if last { bytes.len() } else { decided(bytes) };
+    let end = if last { bytes.len() } else { decided_len(bytes) };
     let bytes = bytes.get(..end).unwrap_or_default();
     let mut at = 0;
-    while let Some(found) = find(bytes, at) {
+    while let Some(found) = find_half(bytes, at) {
         out.extend_from_slice(bytes.get(at..found.at).unwrap_or_default());
         match (found.whole, found.len) {
             (Some(whole), _) => out.extend_from_slice(whole.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -232,26 +232,26 @@ fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
 }
 
 /// The next half at or after `at`.
-fn find(bytes: &[u8], mut at: usize) -> Option<Found> {
+fn find_half(bytes: &[u8], mut at: usize) -> Option<FoundHalf> {
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'\\' => match escape(bytes, at) {
-                Escape::Unit(unit) if is_high(unit) => match escape(bytes, at + ESCAPE) {
-                    Escape::Unit(low) if is_low(low) => at += 2 * ESCAPE,
-                    _ => return Some(Found { at, len: ESCAPE, unit, whole: None }),
+            b'\\' => match parse_escape(bytes, at) {
+                EscapeKind::Unit(unit) if is_high(unit) => match parse_escape(bytes, at + ESCAPE) {
+                    EscapeKind::Unit(low) if is_low(low) => at += 2 * ESCAPE,
+                    _ => return Some(FoundHalf { at, len: ESCAPE, unit, whole: None }),
                 },
-                Escape::Unit(unit) if is_low(unit) => {
-                    return Some(Found { at, len: ESCAPE, unit, whole: None });
+                EscapeKind::Unit(unit) if is_low(unit) => {
+                    return Some(FoundHalf { at, len: ESCAPE, unit, whole: None });
                 }
-                Escape::Unit(_) => at += ESCAPE,
-                Escape::Other | Escape::Cut => at += 2,
+                EscapeKind::Unit(_) => at += ESCAPE,
+                EscapeKind::Other | EscapeKind::Cut => at += 2,
             },
-            0xed => match encoded(bytes, at) {
+            0xed => match decode_surrogate(bytes, at) {
                 Some(unit) => {
-                    let low = encoded(bytes, at + ENCODED).filter(|low| is_low(*low));
-                    let whole = low.filter(|_| is_high(unit)).and_then(|low| pair(unit, low));
+                    let low = decode_surrogate(bytes, at + ENCODED).filter(|low| is_low(*low));
+                    let whole = low.filter(|_| is_high(unit)).and_then(|low| join_pair(unit, low));
                     let len = if whole.is_some() { 2 * ENCODED } else { ENCODED };
-                    return Some(Found { at, len, unit, whole });
+                    return Some(FoundHalf { at, len, unit, whole });
                 }
                 None => at += 1,
             },
@@ -262,34 +262,34 @@ fn find(bytes: &[u8], mut at: usize) -> Option<Found> {
 }
 
 /// The number of bytes that can be decoded without the bytes after them.
-fn decided(bytes: &[u8]) -> usize {
+fn decided_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'\\' => match escape(bytes, at) {
-                Escape::Cut => return at,
-                Escape::Unit(unit) if is_high(unit) => match bytes.get(at + ESCAPE) {
+            b'\\' => match parse_escape(bytes, at) {
+                EscapeKind::Cut => return at,
+                EscapeKind::Unit(unit) if is_high(unit) => match bytes.get(at + ESCAPE) {
                     None => return at,
-                    Some(b'\\') => match escape(bytes, at + ESCAPE) {
-                        Escape::Cut => return at,
-                        Escape::Unit(low) if is_low(low) => at += 2 * ESCAPE,
-                        Escape::Unit(_) | Escape::Other => at += ESCAPE,
+                    Some(b'\\') => match parse_escape(bytes, at + ESCAPE) {
+                        EscapeKind::Cut => return at,
+                        EscapeKind::Unit(low) if is_low(low) => at += 2 * ESCAPE,
+                        EscapeKind::Unit(_) | EscapeKind::Other => at += ESCAPE,
                     },
                     Some(_) => at += ESCAPE,
                 },
-                Escape::Unit(_) => at += ESCAPE,
-                Escape::Other => at += 2,
+                EscapeKind::Unit(_) => at += ESCAPE,
+                EscapeKind::Other => at += 2,
             },
             0xed => {
                 let rest = bytes.get(at..).unwrap_or_default();
                 // The character is only whole with the other half, if that follows.
-                let high = encoded(bytes, at).is_some_and(is_high);
+                let high = decode_surrogate(bytes, at).is_some_and(is_high);
                 let cut = rest.len() < ENCODED
                     && rest.get(1).is_none_or(|byte| (0xa0..=0xbf).contains(byte));
                 if cut || (high && rest.len() < 2 * ENCODED && begins_low(rest)) {
                     return at;
                 }
-                at += if encoded(bytes, at).is_some() { ENCODED } else { 1 };
+                at += if decode_surrogate(bytes, at).is_some() { ENCODED } else { 1 };
             }
             _ => at += 1,
         }
@@ -305,7 +305,7 @@ fn begins_low(bytes: &[u8]) -> bool {
 }
 
 /// The meaning of a backslash and the bytes after it.
-enum Escape {
+enum EscapeKind {
     /// A UTF-16 code unit.
     Unit(u16),
     /// Another escape, or an invalid one.
@@ -314,25 +314,25 @@ enum Escape {
     Cut,
 }
 
-fn escape(bytes: &[u8], at: usize) -> Escape {
+fn parse_escape(bytes: &[u8], at: usize) -> EscapeKind {
     let rest = bytes.get(at..).unwrap_or_default();
     match rest {
         [b'\\', b'u', digits @ ..] => {
             let mut unit = 0_u16;
             for n in 0..4 {
-                let Some(byte) = digits.get(n) else { return Escape::Cut };
-                let Some(digit) = char::from(*byte).to_digit(16) else { return Escape::Other };
+                let Some(byte) = digits.get(n) else { return EscapeKind::Cut };
+                let Some(digit) = char::from(*byte).to_digit(16) else { return EscapeKind::Other };
                 unit = (unit << 4) | u16::try_from(digit).unwrap_or_default();
             }
-            Escape::Unit(unit)
+            EscapeKind::Unit(unit)
         }
-        [b'\\'] => Escape::Cut,
-        _ => Escape::Other,
+        [b'\\'] => EscapeKind::Cut,
+        _ => EscapeKind::Other,
     }
 }
 
 /// The surrogate encoded at this position.
-fn encoded(bytes: &[u8], at: usize) -> Option<u16> {
+fn decode_surrogate(bytes: &[u8], at: usize) -> Option<u16> {
     match bytes.get(at..at.checked_add(ENCODED)?)? {
         [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf] => {
             Some(0xd000 | (u16::from(*second & 0x3f) << 6) | u16::from(*third & 0x3f))
@@ -349,7 +349,7 @@ fn is_low(unit: u16) -> bool {
     (0xdc00..0xe000).contains(&unit)
 }
 
-fn pair(high: u16, low: u16) -> Option<char> {
+fn join_pair(high: u16, low: u16) -> Option<char> {
     char::decode_utf16([high, low]).next()?.ok()
 }
 
@@ -361,13 +361,13 @@ mod tests {
     use super::*;
 
     fn joined(messages: &[&str]) -> Vec<String> {
-        let (mut joiner, mut out) = (Joiner::default(), Vec::new());
+        let (mut joiner, mut out) = (PairJoiner::default(), Vec::new());
         let mut each = |_: &str, text: &str| {
             out.push(text.to_owned());
             Ok::<_, ()>(())
         };
         for message in messages {
-            joiner.push("", message, &mut each).unwrap();
+            joiner.push_message("", message, &mut each).unwrap();
         }
         joiner.end(&mut each).unwrap();
         out
@@ -389,7 +389,7 @@ mod tests {
         ] {
             assert_eq!(from_str::<String>(text).unwrap(), expected, "{text}");
         }
-        assert!(matches!(mend(r#"{"a":"\ud83d\ude00 \\ud83d"}"#), Cow::Borrowed(_)));
+        assert!(matches!(mend_text(r#"{"a":"\ud83d\ude00 \\ud83d"}"#), Cow::Borrowed(_)));
         for none in [r#""\ud83"#, r#""\ud83""#, r#""\u""#, "\\", "{", ""] {
             assert!(from_str::<Value>(none).is_err(), "{none}");
         }
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_stream_keeps_nothing_back_behind_a_line() {
-        let (mut mender, mut out) = (Mender::default(), Vec::new());
+        let (mut mender, mut out) = (JsonMender::default(), Vec::new());
         mender.push(b"{\"a\":\"\\ud83d", &mut out);
         assert_eq!(out, b"{\"a\":\"");
         mender.push(b"\"}\n", &mut out);
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn a_megabyte_of_halves_is_mended_in_place() {
         let text = format!("\"{}\"", "\\ud83d".repeat(200_000));
-        let mended = mend(&text);
+        let mended = mend_text(&text);
         assert_eq!(mended.len(), text.len());
         assert_eq!(serde_json::from_str::<String>(&mended).unwrap().chars().count(), 200_000);
     }
@@ -473,7 +473,7 @@ mod tests {
         #[test]
         fn a_text_without_halves_is_not_touched(text in any::<String>()) {
             let json = serde_json::to_string(&text).unwrap();
-            prop_assert!(matches!(mend(&json), Cow::Borrowed(_)));
+            prop_assert!(matches!(mend_text(&json), Cow::Borrowed(_)));
         }
 
         #[test]
@@ -484,7 +484,7 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| *at <= inner.len()).collect();
             cuts.extend([0, inner.len()]);
             cuts.sort_unstable();
-            let (mut mender, mut out) = (Mender::default(), Vec::new());
+            let (mut mender, mut out) = (JsonMender::default(), Vec::new());
             for cut in cuts.windows(2) {
                 mender.push(&inner[cut[0]..cut[1]], &mut out);
                 prop_assert!(mender.held.len() < 2 * ESCAPE);

@@ -11,7 +11,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// One event, with its fields as the peer wrote them; `None` = the peer wrote no such field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The type of the event, for example `ping`; empty if the event has none.
     pub name: Vec<u8>,
     /// The lines of data, with a line feed between two.
@@ -44,7 +44,7 @@ pub struct EventDecoder {
     /// The line without its end so far.
     line: Vec<u8>,
     /// The event without its end so far.
-    event: Event,
+    event: SseEvent,
     /// Bytes of the lines of the event, `line` not counted.
     event_bytes: usize,
     most: usize,
@@ -73,7 +73,7 @@ impl EventDecoder {
     /// # Errors
     ///
     /// When an event has more bytes than allowed.
-    pub fn next_event(&mut self, piece: &mut &[u8]) -> Result<Option<Event>, EventTooLong> {
+    pub fn next_event(&mut self, piece: &mut &[u8]) -> Result<Option<SseEvent>, EventTooLong> {
         while let Some((first, tail)) = piece.split_first() {
             if take(&mut self.after_return) && *first == b'\n' {
                 *piece = tail;
@@ -100,12 +100,12 @@ impl EventDecoder {
     }
 
     /// The stream is over: returns the last event, if the blank line behind it is missing.
-    pub fn end(&mut self) -> Option<Event> {
+    pub fn end(&mut self) -> Option<SseEvent> {
         let line_end = if self.line.is_empty() { None } else { self.end_line() };
         line_end.or_else(|| self.end_event())
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let held = take(&mut self.line);
         let mut line = &held[..];
         if !std::mem::replace(&mut self.begun, true) {
@@ -154,12 +154,12 @@ impl EventDecoder {
         }
     }
 
-    fn end_event(&mut self) -> Option<Event> {
+    fn end_event(&mut self) -> Option<SseEvent> {
         // A peer may send nothing but blank lines, so that each has to be cheap.
         if take(&mut self.event_bytes) == 0 {
             return None;
         }
-        Some(take(&mut self.event)).filter(|event| *event != Event::default())
+        Some(take(&mut self.event)).filter(|event| *event != SseEvent::default())
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    fn decode(pieces: &[&[u8]]) -> Result<Vec<Event>, EventTooLong> {
+    fn decode(pieces: &[&[u8]]) -> Result<Vec<SseEvent>, EventTooLong> {
         let (mut events, mut decoder) = (Vec::new(), EventDecoder::new(4 << 20));
         for mut piece in pieces.iter().copied() {
             while let Some(event) = decoder.next_event(&mut piece)? {
@@ -179,15 +179,15 @@ mod tests {
         Ok(events)
     }
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.into(), data: Some(data.into()), ..Event::default() }
+    fn event(name: &str, data: &str) -> SseEvent {
+        SseEvent { name: name.into(), data: Some(data.into()), ..SseEvent::default() }
     }
 
     #[test]
     fn all_line_endings_comments_and_unknown_fields_are_understood() {
         let text = "\u{feff}: hello\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nid: 7\ndata\n\nretry: 3\n\ndata: x\r\r";
-        let numbered = Event { id: Some(b"7".to_vec()), ..event("", "") };
-        let wait = Event { retry: Some(b"3".to_vec()), ..Event::default() };
+        let numbered = SseEvent { id: Some(b"7".to_vec()), ..event("", "") };
+        let wait = SseEvent { retry: Some(b"3".to_vec()), ..SseEvent::default() };
         let expected = [event("a", "1\n2"), numbered, wait, event("", "x")];
         assert_eq!(decode(&[text.as_bytes()]).unwrap(), expected);
     }

@@ -6,7 +6,7 @@
 //!
 //! - [`by_schema`] rewrites the numbers for which a schema requires an integer, and no others. For example,
 //!   `{"n": 5.0}` becomes `{"n": 5}`.
-//! - [`everywhere`] and [`Wholes`] rewrite every whole number, for messages parsed into types, whose floats
+//! - [`normalize_integers`] and [`IntegerNormalizer`] rewrite every whole number, for messages parsed into types, whose floats
 //!   accept integers too. Numbers beyond 2^53 stay, because a float does not hold them exactly.
 
 mod schema;
@@ -29,20 +29,20 @@ const MAX_GROWTH: usize = 4 << 10;
 
 /// The text with every whole number that a float represents exactly written as an integer. Borrowed if
 /// unchanged.
-pub fn everywhere(text: &[u8]) -> Cow<'_, [u8]> {
-    if !has_candidate(text) {
+pub fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
+    if !has_float_notation(text) {
         return Cow::Borrowed(text);
     }
-    let (mut wholes, mut out) = (Wholes::default(), Vec::with_capacity(text.len()));
+    let (mut wholes, mut out) = (IntegerNormalizer::default(), Vec::with_capacity(text.len()));
     wholes.push(text, &mut out);
     wholes.end(&mut out);
     if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
 
-/// Converts like [`everywhere`], for a stream of messages, one a line. Keeps back a number at the end of a
+/// Converts like [`normalize_integers`], for a stream of messages, one a line. Keeps back a number at the end of a
 /// piece, at most 64 bytes.
 #[derive(Debug, Default)]
-pub struct Wholes {
+pub struct IntegerNormalizer {
     quoted: bool,
     escaped: bool,
     /// The number that is being read.
@@ -50,11 +50,11 @@ pub struct Wholes {
     /// Whether the current number is too long, so that it is passed unchanged.
     passing: bool,
     grown: usize,
-    /// See [`Wholes::without_infinite`].
+    /// See [`IntegerNormalizer::without_infinite`].
     infinite_as_text: bool,
 }
 
-impl Wholes {
+impl IntegerNormalizer {
     /// Also writes a number beyond every float (`1e400`) as a text of its letters. Otherwise a strict parser
     /// would refuse the whole message, and its sender would get no answer. A receiver that needs a number
     /// refuses the text.
@@ -65,7 +65,7 @@ impl Wholes {
     /// Converts a piece, and appends the bytes that are final to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for byte in piece {
-            if !self.quoted && is_of_number(*byte) {
+            if !self.quoted && is_number_byte(*byte) {
                 match self.passing {
                     true => out.push(*byte),
                     false => self.held.push(*byte),
@@ -82,7 +82,7 @@ impl Wholes {
                 b'\\' if self.quoted => self.escaped = true,
                 b'"' => self.quoted = !self.quoted,
                 // The next message begins, because JSON strings cannot contain a bare line end.
-                b'\n' => self.begin(),
+                b'\n' => self.reset_state(),
                 _ => {}
             }
             out.push(*byte);
@@ -92,10 +92,10 @@ impl Wholes {
     /// Ends the stream: appends the bytes that were kept back.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.number_ends(out);
-        self.begin();
+        self.reset_state();
     }
 
-    fn begin(&mut self) {
+    fn reset_state(&mut self) {
         *self = Self { infinite_as_text: self.infinite_as_text, ..Self::default() };
     }
 
@@ -104,9 +104,10 @@ impl Wholes {
         if self.held.is_empty() {
             return;
         }
-        let more = |whole: &Whole| whole.text.len().saturating_sub(self.held.len());
-        let negative_zero = |whole: &Whole| whole.magnitude == 0 && self.held.starts_with(b"-");
-        let whole = integer(&self.held).filter(|whole| {
+        let more = |whole: &WholeNumber| whole.text.len().saturating_sub(self.held.len());
+        let negative_zero =
+            |whole: &WholeNumber| whole.magnitude == 0 && self.held.starts_with(b"-");
+        let whole = parse_integer(&self.held).filter(|whole| {
             whole.magnitude <= EXACT
                 && !negative_zero(whole)
                 && self.grown + more(whole) <= MAX_GROWTH
@@ -137,18 +138,18 @@ fn is_infinite(number: &[u8]) -> bool {
 }
 
 /// The value as an unsigned integer, if it is a whole number that is not negative, in any notation.
-pub fn unsigned(value: &Value) -> Option<u64> {
-    let whole = || integer(value.as_number()?.to_string().as_bytes());
+pub fn to_unsigned(value: &Value) -> Option<u64> {
+    let whole = || parse_integer(value.as_number()?.to_string().as_bytes());
     value.as_u64().or_else(|| whole()?.text.parse().ok())
 }
 
-/// Whether a text may contain a number written as a float.
-pub fn may_have(text: &str) -> bool {
-    has_candidate(text.as_bytes())
+/// Returns whether a text may contain an integer in another notation, for example `5.0`, `1e1` or `-0`.
+pub fn may_contain_float(text: &str) -> bool {
+    has_float_notation(text.as_bytes())
 }
 
-/// Whether a text may contain a number written as a float.
-fn has_candidate(text: &[u8]) -> bool {
+/// Returns whether the bytes may contain an integer in another notation, for example `5.0`, `1e1` or `-0`.
+fn has_float_notation(text: &[u8]) -> bool {
     text.windows(2).any(|pair| match pair {
         [digit, b'.' | b'e' | b'E'] => digit.is_ascii_digit(),
         b"-0" => true,
@@ -156,19 +157,19 @@ fn has_candidate(text: &[u8]) -> bool {
     })
 }
 
-fn is_of_number(byte: u8) -> bool {
+fn is_number_byte(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E')
 }
 
 /// A whole number, as text and magnitude.
-struct Whole {
+struct WholeNumber {
     text: String,
     magnitude: u64,
 }
 
 /// The integer of a JSON number with a fraction or an exponent, or `-0`. `None` = written as an integer,
 /// fractional, or beyond 64 bits.
-fn integer(number: &[u8]) -> Option<Whole> {
+fn parse_integer(number: &[u8]) -> Option<WholeNumber> {
     let text = std::str::from_utf8(number).ok().filter(|text| text.len() <= MAX_NUMBER)?;
     let (negative, text) = match text.strip_prefix('-') {
         Some(text) => (true, text),
@@ -204,7 +205,7 @@ fn integer(number: &[u8]) -> Option<Whole> {
     let all = format!("{before}{}", after.unwrap_or_default());
     let significant = all.trim_start_matches('0');
     if significant.is_empty() {
-        return Some(Whole { text: "0".to_owned(), magnitude: 0 });
+        return Some(WholeNumber { text: "0".to_owned(), magnitude: 0 });
     }
     // The position of the point among the significant digits.
     let skipped = i64::try_from(all.len() - significant.len()).ok()?;
@@ -217,9 +218,9 @@ fn integer(number: &[u8]) -> Option<Whole> {
     let text = format!("{kept:0<point$}");
     let magnitude = text.parse::<u64>().ok()?;
     match negative {
-        false => Some(Whole { text, magnitude }),
+        false => Some(WholeNumber { text, magnitude }),
         true => (magnitude <= i64::MIN.unsigned_abs())
-            .then(|| Whole { text: format!("-{text}"), magnitude }),
+            .then(|| WholeNumber { text: format!("-{text}"), magnitude }),
     }
 }
 
@@ -231,7 +232,7 @@ mod tests {
     use super::*;
 
     fn whole(text: &str) -> String {
-        String::from_utf8(everywhere(text.as_bytes()).into_owned()).unwrap()
+        String::from_utf8(normalize_integers(text.as_bytes()).into_owned()).unwrap()
     }
 
     #[test]
@@ -291,13 +292,13 @@ mod tests {
             (json!("5"), None),
             (json!(null), None),
         ] {
-            assert_eq!(unsigned(&value), expected, "{value}");
+            assert_eq!(to_unsigned(&value), expected, "{value}");
         }
     }
 
     #[test]
     fn a_number_that_no_float_holds_is_a_text_where_that_is_asked_for() {
-        let (mut wholes, mut out) = (Wholes::without_infinite(), Vec::new());
+        let (mut wholes, mut out) = (IntegerNormalizer::without_infinite(), Vec::new());
         wholes.push(b"[1e400,-1e400,1e1,\"1e400\",1e-400,1e308]\n{\"a\":1e999}\n", &mut out);
         let expected = "[\"1e400\",\"-1e400\",10,\"1e400\",1e-400,1e308]\n{\"a\":\"1e999\"}\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -308,7 +309,7 @@ mod tests {
         let text = r#"{"a":"5.0 \" 1e1","b":[1.0,{"c.0":2.0}],"d":"\\","e":3.0}"#;
         let expected = r#"{"a":"5.0 \" 1e1","b":[1,{"c.0":2}],"d":"\\","e":3}"#;
         assert_eq!(whole(text), expected);
-        assert!(matches!(everywhere(br#"{"a":"5.0"}"#), Cow::Borrowed(_)));
+        assert!(matches!(normalize_integers(br#"{"a":"5.0"}"#), Cow::Borrowed(_)));
     }
 
     #[test]
@@ -318,7 +319,7 @@ mod tests {
         assert!(read.len() <= many.len() + MAX_GROWTH, "{}", read.len());
         assert!(read.starts_with("[1000000000000000,"));
         // The next one has a bound of its own.
-        let (mut wholes, mut out) = (Wholes::default(), Vec::new());
+        let (mut wholes, mut out) = (IntegerNormalizer::default(), Vec::new());
         wholes.push(many.as_bytes(), &mut out);
         wholes.push(b"\n1e15\n", &mut out);
         assert!(out.ends_with(b"\n1000000000000000\n"));
@@ -332,7 +333,7 @@ mod tests {
             size in 1_usize..9,
         ) {
             let text = pieces.concat();
-            let (mut wholes, mut out) = (Wholes::default(), Vec::new());
+            let (mut wholes, mut out) = (IntegerNormalizer::default(), Vec::new());
             for piece in text.as_bytes().chunks(size) {
                 wholes.push(piece, &mut out);
                 prop_assert!(wholes.held.len() <= MAX_NUMBER);
@@ -354,7 +355,7 @@ mod tests {
         #[test]
         fn any_text_is_looked_through_without_a_panic(text in any::<String>()) {
             let _ = by_schema(&text, &json!({"type": "integer", "items": {"type": "integer"}}));
-            let _ = everywhere(text.as_bytes());
+            let _ = normalize_integers(text.as_bytes());
         }
     }
 }

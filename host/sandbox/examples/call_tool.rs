@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     if let Some(done) = compiler_child() {
         return done;
     }
-    match run() {
+    match run_example() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("error: {error}");
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 #[tokio::main]
-async fn run() -> Result<(), Box<dyn Error>> {
+async fn run_example() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("notes.txt"), "Water the plants.\n")?;
 

@@ -43,12 +43,12 @@ type Tell = dyn Fn(&Wasm) + Send + Sync;
 
 impl SlowCompile {
     /// Calls this function for each slow compilation.
-    pub fn to(tell: impl Fn(&Wasm) + Send + Sync + 'static) -> Self {
+    pub fn with_callback(tell: impl Fn(&Wasm) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))
     }
 
     /// Runs work, and reports it if slow.
-    pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn report_slow<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         match tokio::time::timeout(SLOW, &mut work).await {
             Ok(done) => done,
@@ -147,15 +147,15 @@ mod tests {
     async fn only_a_compilation_that_goes_on_for_a_second_is_told_and_once() {
         let (told, heard) = oneshot::channel();
         let told = Mutex::new(Some(told));
-        let slow = SlowCompile::to(move |_| {
+        let slow = SlowCompile::with_callback(move |_| {
             let told = told.lock().unwrap().take().expect("told twice");
             told.send(()).unwrap();
         });
         let wasm = Wasm::new(Vec::new());
-        assert_eq!(slow.watch(&wasm, async { 1 }).await, 1);
+        assert_eq!(slow.report_slow(&wasm, async { 1 }).await, 1);
         let begun = tokio::time::Instant::now();
         // It ends only when somebody has heard of it.
-        slow.watch(&wasm, heard).await.unwrap();
+        slow.report_slow(&wasm, heard).await.unwrap();
         assert_eq!(begun.elapsed(), SLOW);
     }
 }

@@ -10,7 +10,7 @@ use belljar_policy::{ShownPath as _, ToolName};
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The cache directory is unusable.
-    #[error("the cache directory `{}` cannot be used: {why}", path.shown())]
+    #[error("the cache directory `{}` cannot be used: {why}", path.to_shown())]
     Cache {
         /// The directory.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum JarError {
     #[error("two tools are named `{0}`")]
     DuplicateTool(ToolName),
     /// A mount's directory cannot be opened. Only for the operator, because it names a host path.
-    #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.shown())]
+    #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.to_shown())]
     Mount {
         /// The guest path, for example `/workspace`.
         guest: String,

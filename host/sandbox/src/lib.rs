@@ -48,17 +48,17 @@ mod receipt;
 mod sandbox;
 
 /// The types of the jar builder, so that a program needs no other crate.
-pub use belljar_policy::{Access, Limits, SecretName};
-pub use component::adapt::adapt as adapt_here;
+pub use belljar_policy::{Limits, MountAccess, SecretName};
+pub use component::adapt::adapt_trusted_module as adapt_here;
 pub use component::artifact::StockCode;
 pub use component::command_form::CommandForm;
 pub use component::compile::{compile_child, compiler_child};
 pub use component::described::{DescribeLimits, check_words};
 pub use component::functions::LeftOutFunction;
-pub use component::inspect::{Import, Inspection, Need, inspect};
+pub use component::inspect::{ComponentInspection, Import, ImportNeed, inspect_component};
 pub use component::kind::ComponentKind;
-pub use component::tool_info::{Hints, ToolInfo};
-pub use component::vault::{Vault, describe_child, prepare_cache};
+pub use component::tool_info::{ToolHints, ToolInfo};
+pub use component::vault::{ComponentVault, describe_child, prepare_cache};
 pub use component::wasm::{Digest, Wasm};
 pub use config::{Compiler, PoolConfig, SandboxConfig, SlowCompile};
 pub use error::{DescribeError, JarError, LoadError, SandboxError};
@@ -66,19 +66,19 @@ pub use imports::files::names::is_protected;
 pub use imports::http;
 pub use imports::http::{HttpOptions, SecretStore};
 pub use jar::builder::{JarBuildError, JarBuilder};
-pub use jar::course::Course;
+pub use jar::course::CallCourse;
 pub use jar::hook::{HookError, HookVerdict};
-pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
-pub use jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Peers, Within};
-pub use jar::progress::{Progress, ProgressSink};
-pub use jar::{CallWith, Jar, JarSpec, JarTool};
-pub use outgoing::{HttpReply, Outgoing, OutgoingError, OutgoingSpec};
-pub use overlay::host::{Before, Settled, Unsettled, UnsettledFile};
+pub use jar::output::{CallError, CallResult, OutputPart, ToolErrorKind, ToolOutput};
+pub use jar::peers::{NestedScope, PeerCall, PeerError, PeerPort, PeerResult, PeerTool};
+pub use jar::progress::{ProgressReport, ProgressSink};
+pub use jar::{CallOptions, Jar, JarSpec, JarTool};
+pub use outgoing::{HttpReply, OutgoingError, OutgoingGate, OutgoingSpec};
+pub use overlay::host::{ChangeOrigin, SettledChanges, UnsettledChanges, UnsettledFile};
 pub use overlay::{
-    Change, ChangeKind, Fork, MergeConflict, Merged, Original, Overlay, OverlayError, OverlayPool,
-    OverlayQuota,
+    Change, ChangeKind, MergeConflict, MergeResult, OriginalState, Overlay, OverlayError,
+    OverlayFork, OverlayPool, OverlayQuota,
 };
-pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
+pub use receipt::{CallBytes, CallEnding, CallTimes, Denial, LogLine, RECEIPT_VERSION, Receipt};
 pub use sandbox::{Component, Sandbox};
 /// The token that ends calls and runs: the argument of [`JarBuilder::cancelled_by`].
 pub use tokio_util::sync::CancellationToken;

@@ -15,12 +15,12 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::Sandbox;
 use crate::component::bindings::exports::belljar::tool::tools as wit;
-use crate::imports::http::{Gate, SecretStore, host_gate};
-use crate::jar::answer::{accept, digest};
-use crate::jar::output::{CallError, Output};
-use crate::receipt::record::{Lists, Record};
+use crate::imports::http::{HttpGate, SecretStore, host_gate};
+use crate::jar::answer::{accept_output, output_digest};
+use crate::jar::output::{CallError, ToolOutput};
+use crate::receipt::record::{CallRecord, RecordLists};
 use crate::receipt::{Denial, Receipt, withheld};
-use crate::{Digest, Part, ProgressSink};
+use crate::{Digest, OutputPart, ProgressSink};
 
 /// The limits of one call's requests.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub struct OutgoingSpec<'a> {
 
 /// The gate of one call. Redirects are not followed. A reply that is compressed without a request for it is
 /// decoded, or refused if secrets are searched for.
-pub struct Outgoing {
-    gate: Arc<Gate>,
+pub struct OutgoingGate {
+    gate: Arc<HttpGate>,
     budget: Budget,
     broker: Option<Broker>,
 }
@@ -61,22 +61,22 @@ pub struct HttpReply {
 #[error("{0}")]
 pub struct OutgoingError(String);
 
-impl Outgoing {
+impl OutgoingGate {
     /// A gate for one call.
     pub fn new(sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
-        let record = Arc::new(Record::new(spec.budget.clone(), spec.limits.log_lines));
-        Self::noting(sandbox, spec, record)
+        let record = Arc::new(CallRecord::new(spec.budget.clone(), spec.limits.log_lines));
+        Self::with_record(sandbox, spec, record)
     }
 
     /// A gate with other hosts or secrets in the same call, with common billing and records.
     #[must_use]
-    pub fn beside(&self, sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
-        Self::noting(sandbox, spec, Arc::clone(&self.gate.record))
+    pub fn sibling_gate(&self, sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
+        Self::with_record(sandbox, spec, Arc::clone(&self.gate.record))
     }
 
-    fn noting(sandbox: &Sandbox, spec: OutgoingSpec<'_>, record: Arc<Record>) -> Self {
+    fn with_record(sandbox: &Sandbox, spec: OutgoingSpec<'_>, record: Arc<CallRecord>) -> Self {
         let OutgoingSpec { scope, secrets, joined, budget, limits } = spec;
-        let (secrets, options) = (secrets.allowed(joined), sandbox.shared.http.clone());
+        let (secrets, options) = (secrets.allowed_secrets(joined), sandbox.shared.http.clone());
         let gate = host_gate(scope, secrets, limits, record, options);
         let broker = sandbox.shared.broker.clone();
         Self { gate: Arc::new(gate), budget: budget.clone(), broker }
@@ -92,8 +92,8 @@ impl Outgoing {
     /// # Errors
     ///
     /// The call may not send that many bytes.
-    pub fn sent(&self, bytes: usize) -> Result<(), OutgoingError> {
-        self.bill(Meter::Egress, bytes, "more than may be sent")
+    pub fn bill_sent(&self, bytes: usize) -> Result<(), OutgoingError> {
+        self.bill_bytes(Meter::Egress, bytes, "more than may be sent")
     }
 
     /// Bills bytes that a program returned.
@@ -101,18 +101,18 @@ impl Outgoing {
     /// # Errors
     ///
     /// The call may not receive that many bytes.
-    pub fn received(&self, bytes: usize) -> Result<(), OutgoingError> {
-        self.bill(Meter::Ingress, bytes, "more than may be received")
+    pub fn bill_received(&self, bytes: usize) -> Result<(), OutgoingError> {
+        self.bill_bytes(Meter::Ingress, bytes, "more than may be received")
     }
 
-    fn bill(&self, meter: Meter, bytes: usize, over: &str) -> Result<(), OutgoingError> {
+    fn bill_bytes(&self, meter: Meter, bytes: usize, over: &str) -> Result<(), OutgoingError> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.gate.record.bill(meter, bytes).map_err(|_| OutgoingError(over.to_owned()))
+        self.gate.record.bill_bytes(meter, bytes).map_err(|_| OutgoingError(over.to_owned()))
     }
 
     /// Logs a line of a program's output that is not an answer, within the limits of log lines.
-    pub fn log(&self, level: &str, line: &str) {
-        self.gate.record.log(level, line);
+    pub fn log_line(&self, level: &str, line: &str) {
+        self.gate.record.add_log_line(level, line);
     }
 
     /// Records that a secret was passed to a program.
@@ -125,10 +125,10 @@ impl Outgoing {
     /// # Errors
     ///
     /// The request is refused, or the peer cannot be reached.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<HttpReply, OutgoingError> {
+    pub async fn send_request(&self, request: Request<Bytes>) -> Result<HttpReply, OutgoingError> {
         let body = |bytes: Bytes| Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
-        let sent = Arc::clone(&self.gate).send(request.map(body), None).await;
-        let (reply, io) = sent.map_err(|error| word(&error))?;
+        let sent = Arc::clone(&self.gate).send_request(request.map(body), None).await;
+        let (reply, io) = sent.map_err(|error| format_wasi_error(&error))?;
         let connection = tokio::spawn(async move {
             // An error of the connection also reaches the reader of the body.
             let _ = Box::into_pin(io).await;
@@ -138,8 +138,8 @@ impl Outgoing {
     }
 
     /// Records a refusal by the protocol's own rules.
-    pub fn deny(&self, code: DenyCode, what: &str, facts: String) {
-        self.gate.record.deny(Denial::new(code, what, facts));
+    pub fn record_denial(&self, code: DenyCode, what: &str, facts: String) {
+        self.gate.record.add_denial(Denial::new(code, what, facts));
     }
 
     /// Checks the output like a guest's, and bills its size to the budget.
@@ -147,38 +147,38 @@ impl Outgoing {
     /// # Errors
     ///
     /// The output is invalid, or exceeds a limit of the call or of an ancestor.
-    pub fn accept(&self, parts: Vec<Part>) -> Result<Output, CallError> {
+    pub fn accept_output(&self, parts: Vec<OutputPart>) -> Result<ToolOutput, CallError> {
         let parts = parts.into_iter().map(|part| match part {
-            Part::Text(text) => wit::Part::Text(text),
-            Part::Json(text) => wit::Part::Json(text),
-            Part::Attachment { name, media_type, data } => {
+            OutputPart::Text(text) => wit::Part::Text(text),
+            OutputPart::Json(text) => wit::Part::Json(text),
+            OutputPart::Attachment { name, media_type, data } => {
                 wit::Part::Attachment(wit::Attachment { name, media_type, data: data.into() })
             }
         });
-        accept(wit::Output { parts: parts.collect() }, &self.budget)
+        accept_output(wit::Output { parts: parts.collect() }, &self.budget)
     }
 
     /// A sink that gets each report with a secret of the run replaced.
     #[must_use]
-    pub fn progress(&self, sink: ProgressSink) -> ProgressSink {
-        withheld::progress(self.gate.secrets.watch(), sink)
+    pub fn filter_progress(&self, sink: ProgressSink) -> ProgressSink {
+        withheld::filter_progress(self.gate.secrets.secret_watch(), sink)
     }
 
     /// Ends the call: the effects are added to the receipt, and an outcome with a secret of the run is
     /// withheld, like a guest's.
-    pub fn conclude(
+    pub fn finish_call(
         self,
-        outcome: Result<Output, CallError>,
+        outcome: Result<ToolOutput, CallError>,
         receipt: &mut Receipt,
         took: Duration,
-    ) -> Result<Output, CallError> {
-        let (lists, bytes, _) = self.gate.record.take();
+    ) -> Result<ToolOutput, CallError> {
+        let (lists, bytes, _) = self.gate.record.drain_lists();
         receipt.bytes = bytes;
-        note(lists, receipt);
-        let outcome = withheld::outcome(self.gate.secrets.watch(), outcome, receipt);
+        write_lists(lists, receipt);
+        let outcome = withheld::filter_outcome(self.gate.secrets.secret_watch(), outcome, receipt);
         if let Ok(output) = &outcome {
             receipt.bytes.output = output.size();
-            receipt.output_digest = Digest::from_bytes(digest(output)).to_string();
+            receipt.output_digest = Digest::from_bytes(output_digest(output)).to_string();
         }
         receipt.times.total = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         receipt.times.waiting = receipt.times.total;
@@ -186,7 +186,7 @@ impl Outgoing {
     }
 }
 
-fn note(lists: Lists, receipt: &mut Receipt) {
+fn write_lists(lists: RecordLists, receipt: &mut Receipt) {
     receipt.denials = lists.denials;
     receipt.denials_dropped = lists.denials_dropped;
     receipt.hosts = lists.hosts.into_iter().collect();
@@ -201,11 +201,11 @@ impl HttpReply {
     /// # Errors
     ///
     /// The connection broke, or the call may not receive that many bytes.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, OutgoingError> {
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, OutgoingError> {
         loop {
             match self.body.frame().await {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(word(&error)),
+                Some(Err(error)) => return Err(format_wasi_error(&error)),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Ok(Some(data));
@@ -223,7 +223,7 @@ impl Drop for HttpReply {
 }
 
 /// The name of a `wasi:http` error, without the peer's text.
-fn word(error: &Error) -> OutgoingError {
+fn format_wasi_error(error: &Error) -> OutgoingError {
     if let Error::HttpResponseContentCoding(Some(name)) = error {
         // Safe to show, because `name` is short and has only printable characters.
         return OutgoingError(format!("the reply is encoded as `{name}`, which cannot be decoded"));

@@ -8,17 +8,17 @@ use belljar_os_sandbox::Broker;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::artifact::StockCode;
-use crate::component::cache::Cache;
-use crate::component::describe::Describer;
-use crate::component::engine::Engines;
+use crate::component::cache::ComponentCache;
+use crate::component::describe::ToolDescriber;
+use crate::component::engine::EnginePair;
 use crate::component::functions::LeftOutFunction;
-use crate::component::load::{Loaded, Loader};
+use crate::component::load::{ComponentLoader, LoadedComponent};
 use crate::component::wasm::Digest;
 use crate::config::SandboxConfig;
 use crate::error::{DescribeError, JarError, LoadError, SandboxError};
 use crate::imports::http::HttpOptions;
 use crate::jar::hook::{self, HookError, HookVerdict};
-use crate::jar::mounts::Mounts;
+use crate::jar::mounts::MountTable;
 use crate::jar::{Jar, JarSpec};
 use crate::{Compiler, ToolInfo, Wasm};
 
@@ -27,7 +27,7 @@ use crate::{Compiler, ToolInfo, Wasm};
 /// Making a sandbox is cheap: engines are made with the first store.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SandboxShared>,
     /// See [`Self::with_work_directories`].
     pub(crate) work_directories: Arc<[PathBuf]>,
     /// See [`Self::with_closed_directories`].
@@ -37,11 +37,11 @@ pub struct Sandbox {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
-    engines: Arc<Engines>,
-    pub(crate) loader: Arc<Loader>,
-    describer: Describer,
-    pub(crate) mounts: Mounts,
+pub(crate) struct SandboxShared {
+    engines: Arc<EnginePair>,
+    pub(crate) loader: Arc<ComponentLoader>,
+    describer: ToolDescriber,
+    pub(crate) mounts: MountTable,
     pub(crate) http: HttpOptions,
     /// The broker that starts programs for a process behind the OS sandbox.
     pub(crate) broker: Option<Broker>,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
 /// A loaded component: compiled, checked against the contract, with known imports. Stays loaded while a
 /// handle exists.
 #[derive(Debug, Clone)]
-pub struct Component(pub(crate) Arc<Loaded>);
+pub struct Component(pub(crate) Arc<LoadedComponent>);
 
 impl Sandbox {
     /// Opens the cache directory, or creates it.
@@ -65,13 +65,14 @@ impl Sandbox {
             (Compiler::Broker(broker), Some(_)) => (Some(broker.clone()), None),
             (_, cache_dir) => (None, cache_dir),
         };
-        let cache = cache_dir.as_deref().map(Cache::open).transpose()?.map(Arc::new);
-        let engines = Arc::new(Engines::new(pool.slots));
+        let cache = cache_dir.as_deref().map(ComponentCache::open).transpose()?.map(Arc::new);
+        let engines = Arc::new(EnginePair::new(pool.slots));
         let (kept, pools) = (cache.clone(), Arc::clone(&engines));
-        let loader = Arc::new(Loader::new(compiler, slow, kept, broker.clone(), pools));
-        let describer = Describer::new(describe, Arc::clone(&loader), cache, broker);
-        let mounts = Mounts::default();
-        let shared = Arc::new(Shared { engines, loader, describer, mounts, http, broker: starter });
+        let loader = Arc::new(ComponentLoader::new(compiler, slow, kept, broker.clone(), pools));
+        let describer = ToolDescriber::new(describe, Arc::clone(&loader), cache, broker);
+        let mounts = MountTable::default();
+        let shared =
+            Arc::new(SandboxShared { engines, loader, describer, mounts, http, broker: starter });
         Ok(Self {
             shared,
             work_directories: Arc::default(),
@@ -116,8 +117,8 @@ impl Sandbox {
     /// Loads a component: from memory, from the cache on disk, or by compiling. Loads of the same component
     /// share one compilation; loads of other compiled components do not wait. Needs a tokio runtime with I/O
     /// and time.
-    pub async fn load(&self, wasm: &Wasm) -> Result<Component, LoadError> {
-        self.shared.loader.load(wasm).await.map(Component)
+    pub async fn load_component(&self, wasm: &Wasm) -> Result<Component, LoadError> {
+        self.shared.loader.load_tool(wasm).await.map(Component)
     }
 
     /// Converts a core module, a command for WASI preview 1, to a component, with the engine's own adapter,
@@ -126,21 +127,21 @@ impl Sandbox {
     /// # Errors
     ///
     /// The module is not such a command, or the process is behind the OS sandbox.
-    pub async fn adapt(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
-        self.shared.loader.adapt(module).await
+    pub async fn adapt_module(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
+        self.shared.loader.adapt_module(module).await
     }
 
     /// The tools of a component, checked. Runs `describe` once per digest, in a temporary store without any
     /// grant; the answer is stored in memory and on disk, so that a known component need not even be loaded.
-    pub async fn describe(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
-        self.shared.describer.describe(wasm).await
+    pub async fn describe_tools(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
+        self.shared.describer.describe_tools(wasm).await
     }
 
-    /// Stores the caller's description of the component with this digest: [`Self::describe`] then returns it
+    /// Stores the caller's description of the component with this digest: [`Self::describe_tools`] then returns it
     /// without compiling. Only for the program's own components, whose descriptions were checked at build
     /// time; never for a stranger's component.
     pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
-        self.shared.describer.know(digest, tools.into());
+        self.shared.describer.store_answer(digest, tools.into());
     }
 
     /// Stores the caller's machine code for the component with this digest: loaded instead of compiling,
@@ -149,28 +150,28 @@ impl Sandbox {
     /// # Safety
     ///
     /// The bytes run with all rights of this process, so they have to be the output of
-    /// [`belljar_engine::compile`] or [`belljar_engine::compile_for`] for that component, as part of the
+    /// [`belljar_engine::compile_component`] or [`belljar_engine::compile_for`] for that component, as part of the
     /// program itself.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub unsafe fn know_code(&self, digest: Digest, code: StockCode) {
-        self.shared.loader.bring(digest, code);
+        self.shared.loader.register_code(digest, code);
     }
 
     /// Passes one event, a JSON object as text, to a hook component. The hook runs in a fresh store without
     /// any grant and with separate limits: 1 G fuel, 32 MiB of memory, `time` of wall time. After an error,
     /// the caller has to refuse the event's call.
-    pub async fn judge(
+    pub async fn judge_event(
         &self,
         wasm: &Wasm,
         event: &str,
         time: Duration,
         cancel: &CancellationToken,
     ) -> Result<HookVerdict, HookError> {
-        hook::judge(&self.shared.loader, wasm, event, time, cancel).await
+        hook::judge_event(&self.shared.loader, wasm, event, time, cancel).await
     }
 
     /// Makes a jar for one subagent, with its directories open. Stores open later.
-    pub fn jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
+    pub fn open_jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
         Jar::new(self.clone(), spec)
     }
 }
@@ -184,6 +185,6 @@ impl Component {
     /// The functions that are not offered as tools, each with the reason. Empty for a kind other than
     /// [`crate::ComponentKind::Functions`].
     pub fn left_out(&self) -> &[LeftOutFunction] {
-        self.0.functions().map_or(&[], |functions| functions.left_out())
+        self.0.offered_functions().map_or(&[], |functions| functions.left_out())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use belljar_agent::{Clock, SystemClock};
-use belljar_session::{Admission, Look, Service};
+use belljar_session::{Admission, LookDepth, Service};
 use belljar_store::{Store, StoredSession, TENANT};
 use belljar_work::StopSignal;
 use rmcp::ServerHandler;
@@ -14,30 +14,30 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::metrics::Metrics;
+use crate::api::metrics::ServerMetrics;
 use crate::http::auth::{Caller, Gatekeeper};
-use crate::http::guard::Names;
+use crate::http::guard::ServerNames;
 use crate::http::ids::is_id;
-use crate::http::in_flight::Flights;
+use crate::http::in_flight::ByteBounds;
 use crate::http::last_check::LastCheck;
-use crate::http::links::Links;
-use crate::http::outward::{HiddenPlace, Outward};
-use crate::http::peers::Peers;
+use crate::http::links::LoginLinks;
+use crate::http::outward::{HiddenPlace, PlaceHider};
+use crate::http::peers::PeerConnections;
 use crate::http::problem::Problem;
-use crate::http::rate::{LOGINS_PER_MINUTE, Rates};
-use crate::http::strangers::{Counts, LINES_PER_MINUTE};
-use crate::http::tokens::{Issuers, Tokens};
+use crate::http::rate::{LOGINS_PER_MINUTE, RateLimiter};
+use crate::http::strangers::{LINES_PER_MINUTE, RefusalCounts};
+use crate::http::tokens::{IssuerSource, TokenGate};
 use crate::mcp::McpHandler;
-use crate::mcp::door::Door;
+use crate::mcp::door::McpDoor;
 use crate::routes::Route;
-use crate::stream::pump::Bounded;
-use crate::tenants::{OpenError, Services, Tenants};
+use crate::stream::pump::BoundedCounter;
+use crate::tenants::{OpenError, TenantOpener, TenantServices};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// The names of the server.
-    pub names: Names,
+    pub names: ServerNames,
     /// True if callers without a key are admitted as the operator until the first key is made. Allowed on a
     /// loopback address only; see [`crate::may_listen`].
     pub open: bool,
@@ -131,31 +131,33 @@ pub const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 
 /// The server. Clones share it.
 #[derive(Clone)]
-pub struct App(Arc<Inner>);
+pub struct App(Arc<AppInner>);
 
-struct Inner {
+struct AppInner {
     config: ServerConfig,
     store: Store,
-    services: Services,
+    services: TenantServices,
     gatekeeper: Gatekeeper,
-    links: Links,
+    links: LoginLinks,
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
-    rates: Rates,
-    /// Requests for files of the page by address. Separate, so that strangers' buckets displace no key's.
-    page_rates: Rates,
-    /// Lines of the audit log that each key may cost by being refused.
-    refusals: Rates,
-    counts: Counts,
-    outward: Arc<Outward>,
-    /// Keys that addresses tried in vain.
-    tried: Rates,
-    /// Logins of each key.
-    logins: Rates,
-    peers: Arc<Peers>,
-    flights: Flights,
-    metrics: Metrics,
-    mcp: OnceLock<Door>,
+    rates: RateLimiter,
+    /// Limits each address's requests for files of the page. Separate from `rates`, so that the addresses of
+    /// strangers displace no key from the limiter's memory.
+    page_rates: RateLimiter,
+    /// Limits the lines of the audit log about refusals, for each key; refusals above the limit are counted
+    /// in `counts`.
+    refusals: RateLimiter,
+    counts: RefusalCounts,
+    outward: Arc<PlaceHider>,
+    /// Limits the invalid keys that each address may try.
+    tried: RateLimiter,
+    /// Limits the logins of each key.
+    logins: RateLimiter,
+    peers: Arc<PeerConnections>,
+    flights: ByteBounds,
+    metrics: ServerMetrics,
+    mcp: OnceLock<McpDoor>,
     checked: LastCheck,
     /// Cancelled when the server accepts no more turns.
     stopping: CancellationToken,
@@ -164,11 +166,11 @@ struct Inner {
     /// Connections and WebSockets.
     tasks: TaskTracker,
     /// The number of open WebSockets.
-    sockets: Bounded,
+    sockets: BoundedCounter,
 }
 
 /// The context of a handler: the caller, and the sessions of the caller's tenant.
-pub(crate) struct Ctx {
+pub(crate) struct HandlerContext {
     pub(crate) app: App,
     pub(crate) caller: Caller,
     pub(crate) service: Service,
@@ -179,38 +181,41 @@ impl App {
     pub fn new(
         config: ServerConfig,
         store: Store,
-        tenants: Arc<dyn Tenants>,
+        tenants: Arc<dyn TenantOpener>,
         admission: Arc<Admission>,
     ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (registry, check) = (store.registry(), config.key_check);
+        let (registry, check) = (store.tenant_registry(), config.key_check);
         let gatekeeper =
             Gatekeeper::new(registry, Arc::clone(&clock), config.open, check, config.stream_life);
-        let outward = Arc::new(Outward::new(&config.hidden));
-        Self(Arc::new(Inner {
-            rates: Rates::per_second(config.requests_per_second),
-            page_rates: Rates::per_second(config.requests_per_second),
-            refusals: Rates::per_minute(LINES_PER_MINUTE),
-            counts: Counts::default(),
-            tried: Rates::per_minute(config.address_failures),
-            logins: Rates::per_minute(LOGINS_PER_MINUTE),
-            peers: Peers::new(places(config.address_connections), places(config.connections)),
-            flights: Flights::new(config.bytes_in_flight, config.tenant_bytes_in_flight),
+        let outward = Arc::new(PlaceHider::new(&config.hidden));
+        Self(Arc::new(AppInner {
+            rates: RateLimiter::per_second(config.requests_per_second),
+            page_rates: RateLimiter::per_second(config.requests_per_second),
+            refusals: RateLimiter::per_minute(LINES_PER_MINUTE),
+            counts: RefusalCounts::default(),
+            tried: RateLimiter::per_minute(config.address_failures),
+            logins: RateLimiter::per_minute(LOGINS_PER_MINUTE),
+            peers: PeerConnections::new(
+                permit_count(config.address_connections),
+                permit_count(config.connections),
+            ),
+            flights: ByteBounds::new(config.bytes_in_flight, config.tenant_bytes_in_flight),
             config,
-            services: Services::new(tenants, store.registry(), Arc::clone(&outward)),
+            services: TenantServices::new(tenants, store.tenant_registry(), Arc::clone(&outward)),
             outward,
             store,
             gatekeeper,
             admission,
             clock,
-            links: Links::default(),
-            metrics: Metrics::default(),
+            links: LoginLinks::default(),
+            metrics: ServerMetrics::default(),
             mcp: OnceLock::new(),
             checked: LastCheck::default(),
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            sockets: Bounded::default(),
+            sockets: BoundedCounter::default(),
         }))
     }
 
@@ -219,9 +224,9 @@ impl App {
     /// # Errors
     ///
     /// When the store cannot be read.
-    pub async fn recover(&self) -> Result<usize, belljar_store::StoreError> {
-        let tenants = self.0.store.registry().tenants_in_flight().await?;
-        Ok(self.0.services.recover(&tenants).await)
+    pub async fn recover_turns(&self) -> Result<usize, belljar_store::StoreError> {
+        let tenants = self.0.store.tenant_registry().tenants_in_flight().await?;
+        Ok(self.0.services.recover_tenants(&tenants).await)
     }
 
     /// Checks whether each tenant could be served, and returns the failing ones, by name.
@@ -232,21 +237,21 @@ impl App {
     pub async fn check_tenants(
         &self,
     ) -> Result<Vec<(String, OpenError)>, belljar_store::StoreError> {
-        let tenants = self.0.store.registry().tenants().await?;
-        Ok(self.0.services.check(&tenants).await)
+        let tenants = self.0.store.tenant_registry().list_tenants().await?;
+        Ok(self.0.services.check_tenants(&tenants).await)
     }
 
     /// Opens the operator's own tenant, so that faults of its settings are known before the first call.
     /// Faults are logged.
     pub async fn open_own(&self) {
         // An error is ignored here, because every later caller of this tenant gets the same error.
-        let _ = self.0.services.of(TENANT, TENANT).await;
+        let _ = self.0.services.open_service(TENANT, TENANT).await;
     }
 
-    /// Reads the settings of every open tenant again, whether files have changed or not; other tenants' are
-    /// read at opening. Running turns keep their settings.
-    pub async fn reload(&self) {
-        self.0.services.look(Look::Anew).await;
+    /// Reads the settings of every open tenant again, even if no file has changed. A tenant that is not open
+    /// needs no such call, because opening reads its settings. Running turns keep their settings.
+    pub async fn reload_settings(&self) {
+        self.0.services.look_for_changes(LookDepth::Anew).await;
     }
 
     /// The number of tenants that may call, including the operator's own, and how many of them could not be
@@ -255,8 +260,8 @@ impl App {
     /// # Errors
     ///
     /// When the store cannot be read.
-    pub async fn tenants(&self) -> Result<(usize, usize), belljar_store::StoreError> {
-        let tenants = self.0.store.registry().tenants().await?;
+    pub async fn count_tenants(&self) -> Result<(usize, usize), belljar_store::StoreError> {
+        let tenants = self.0.store.tenant_registry().list_tenants().await?;
         let enabled = tenants.iter().filter(|tenant| !tenant.disabled).count();
         Ok((enabled, self.0.services.not_served()))
     }
@@ -267,7 +272,7 @@ impl App {
     ///
     /// When the store cannot be read.
     pub async fn needs_keys(&self) -> Result<bool, belljar_store::StoreError> {
-        Ok(!self.0.config.open || self.0.store.registry().keys_needed().await?)
+        Ok(!self.0.config.open || self.0.store.tenant_registry().keys_needed().await?)
     }
 
     /// A token with which the operator opens the page: `/login#once=TOKEN`. Valid once, for
@@ -277,7 +282,7 @@ impl App {
     ///
     /// When the system returns no random bytes.
     pub fn offer_link(&self) -> Result<String, getrandom::Error> {
-        self.0.links.offer(Instant::now())
+        self.0.links.offer_link(Instant::now())
     }
 
     /// Replaces the handler of messages at `/mcp` by the embedding program's. `make` gets belljar's own
@@ -292,15 +297,15 @@ impl App {
         &self,
         make: impl Fn(McpHandler) -> H + Send + Sync + 'static,
     ) -> Result<(), getrandom::Error> {
-        let door = Door::new(self.0.stopped.child_token(), make)?;
+        let door = McpDoor::new(self.0.stopped.child_token(), make)?;
         self.0.mcp.get_or_init(|| door);
         Ok(())
     }
 
     /// Accepts tokens of these issuers beside belljar's own keys, by the issuers' settings. Must be called
     /// before serving; only the first call has an effect.
-    pub fn trust(&self, issuers: Arc<dyn Issuers>) {
-        self.0.gatekeeper.take_tokens(Tokens::new(issuers, self.0.config.issuer_check));
+    pub fn trust_issuers(&self, issuers: Arc<dyn IssuerSource>) {
+        self.0.gatekeeper.take_tokens(TokenGate::new(issuers, self.0.config.issuer_check));
     }
 
     pub(crate) fn config(&self) -> &ServerConfig {
@@ -312,7 +317,7 @@ impl App {
         &self.0.store
     }
 
-    pub(crate) fn services(&self) -> &Services {
+    pub(crate) fn services(&self) -> &TenantServices {
         &self.0.services
     }
 
@@ -320,7 +325,7 @@ impl App {
         &self.0.gatekeeper
     }
 
-    pub(crate) fn links(&self) -> &Links {
+    pub(crate) fn links(&self) -> &LoginLinks {
         &self.0.links
     }
 
@@ -333,56 +338,56 @@ impl App {
     }
 
     /// Now, in milliseconds since 1970.
-    pub(crate) fn now(&self) -> i64 {
+    pub(crate) fn now_millis(&self) -> i64 {
         self.0.clock.now().as_millisecond()
     }
 
-    pub(crate) fn rates(&self) -> &Rates {
+    pub(crate) fn request_rates(&self) -> &RateLimiter {
         &self.0.rates
     }
 
-    pub(crate) fn page_rates(&self) -> &Rates {
+    pub(crate) fn page_rates(&self) -> &RateLimiter {
         &self.0.page_rates
     }
 
-    pub(crate) fn refusals(&self) -> &Rates {
+    pub(crate) fn refusal_rates(&self) -> &RateLimiter {
         &self.0.refusals
     }
 
-    pub(crate) fn outward(&self) -> &Arc<Outward> {
+    pub(crate) fn place_hider(&self) -> &Arc<PlaceHider> {
         &self.0.outward
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn refusal_counts(&self) -> &RefusalCounts {
         &self.0.counts
     }
 
-    pub(crate) fn tried(&self) -> &Rates {
+    pub(crate) fn guess_rates(&self) -> &RateLimiter {
         &self.0.tried
     }
 
-    pub(crate) fn logins(&self) -> &Rates {
+    pub(crate) fn login_rates(&self) -> &RateLimiter {
         &self.0.logins
     }
 
-    pub(crate) fn peers(&self) -> &Arc<Peers> {
+    pub(crate) fn peers(&self) -> &Arc<PeerConnections> {
         &self.0.peers
     }
 
-    pub(crate) fn flights(&self) -> &Flights {
+    pub(crate) fn byte_bounds(&self) -> &ByteBounds {
         &self.0.flights
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &ServerMetrics {
         &self.0.metrics
     }
 
     /// The MCP door, made on first use.
-    pub(crate) fn mcp(&self) -> Result<&Door, Problem> {
+    pub(crate) fn mcp_door(&self) -> Result<&McpDoor, Problem> {
         if let Some(door) = self.0.mcp.get() {
             return Ok(door);
         }
-        let door = Door::new(self.0.stopped.child_token(), |own| own);
+        let door = McpDoor::new(self.0.stopped.child_token(), |own| own);
         let door = door.map_err(|error| Problem::bug(&format!("no random bytes: {error}")))?;
         Ok(self.0.mcp.get_or_init(|| door))
     }
@@ -391,7 +396,8 @@ impl App {
         &self.0.checked
     }
 
-    pub(crate) fn stopping(&self) -> &CancellationToken {
+    /// Cancelled when the server accepts no more turns; running turns go on.
+    pub(crate) fn stopping_token(&self) -> &CancellationToken {
         &self.0.stopping
     }
 
@@ -403,11 +409,12 @@ impl App {
         &self.0.tasks
     }
 
-    pub(crate) fn sockets(&self) -> &Bounded {
+    pub(crate) fn sockets(&self) -> &BoundedCounter {
         &self.0.sockets
     }
 
-    pub(crate) fn stopped(&self) -> &CancellationToken {
+    /// Cancelled when no turns run any more; streams and open answers end.
+    pub(crate) fn stopped_token(&self) -> &CancellationToken {
         &self.0.stopped
     }
 }
@@ -418,13 +425,13 @@ impl std::fmt::Debug for App {
     }
 }
 
-impl Ctx {
+impl HandlerContext {
     /// A session of this tenant. Another tenant's session counts as missing.
-    pub(crate) async fn session(&self, id: &str) -> Result<StoredSession, Problem> {
+    pub(crate) async fn find_session(&self, id: &str) -> Result<StoredSession, Problem> {
         if !is_id(id) {
             return Err(Problem::not_found("session", id));
         }
-        Ok(self.service.store().session(id).await?)
+        Ok(self.service.store().read_session(id).await?)
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -440,22 +447,22 @@ impl Ctx {
     }
 }
 
-impl FromRequestParts<App> for Ctx {
+impl FromRequestParts<App> for HandlerContext {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Problem::bug("a route has no gate before it"))?;
-        let service = app.services().of(&caller.tenant, &caller.tenant_id).await?;
+        let service = app.services().open_service(&caller.tenant, &caller.tenant_id).await?;
         service.look_within(LOOKED_AT).await;
         Ok(Self { app: app.clone(), caller, service })
     }
 }
 
-fn places(count: u32) -> usize {
+fn permit_count(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// The route of a request, for counts and logs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Matched(pub(crate) &'static Route);
+pub(crate) struct MatchedRoute(pub(crate) &'static Route);

@@ -41,16 +41,16 @@ pub use app::{
     DEFAULT_TENANT_CHECK, ServerConfig, connections_within,
 };
 pub use http::auth::has_keys;
-pub use http::guard::{NameError, Names};
+pub use http::guard::{NameError, ServerNames};
 pub use http::in_flight::{DEFAULT_BYTES_IN_FLIGHT, DEFAULT_TENANT_BYTES_IN_FLIGHT};
 pub use http::keys::NewSecret;
 pub use http::links::LINK_MINUTES;
 pub use http::listen::{NoKeys, may_listen};
 pub use http::outward::HiddenPlace;
-pub use http::problem::Kind;
+pub use http::problem::ProblemKind;
 pub use http::respond::MAX_BODY;
 pub use http::strangers::{DEFAULT_AUDIT_DAYS, DEFAULT_STRANGER_NOTES};
-pub use http::tokens::Issuers;
+pub use http::tokens::IssuerSource;
 pub use mcp::{MCP_IDENTITY, McpHandler, StdioError, serve_stdio};
-pub use routes::{Needs, Object, Op, ROUTES, Route, Verb};
-pub use tenants::{OpenError, Tenants};
+pub use routes::{HttpVerb, PathObject, ROUTES, RequiredScope, Route, RouteOp};
+pub use tenants::{OpenError, TenantOpener};

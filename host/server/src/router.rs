@@ -3,19 +3,19 @@
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::api::{
     agents, attachments, audit, changes, chat, contents, events, explain, grants, health,
     libraries, login, metrics, preview, questions, rights, roles, running, sessions, tools, usage,
 };
 use crate::http::gate;
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Problem, ProblemKind};
 use crate::mcp;
 use crate::openai;
 use crate::openapi;
 use crate::page;
-use crate::routes::{Op, ROUTES, Verb};
+use crate::routes::{HttpVerb, ROUTES, RouteOp};
 use crate::stream::ws;
 
 use crate::app::App;
@@ -26,96 +26,98 @@ impl App {
         let mut router = Router::new();
         for route in ROUTES {
             let state = (self.clone(), route);
-            let handler = handler(route.op, method(route.verb));
+            let handler = route_handler(route.op, method_filter(route.verb));
             router = router.route(
                 route.path,
                 handler.route_layer(from_fn_with_state(state, gate::check_caller)),
             );
         }
-        let router = page::add(router).fallback(page::missing).method_not_allowed_fallback(
-            async |request: axum::extract::Request| {
-                let method = Shown::clipped(request.method().as_str(), 40).to_string();
-                Problem::new(Kind::Method, format!("`{method}` does not fit this path"))
-            },
-        );
+        let router = page::add_page(router)
+            .fallback(page::missing_path)
+            .method_not_allowed_fallback(async |request: axum::extract::Request| {
+                let method = ShownText::clip_line(request.method().as_str(), 40).to_string();
+                Problem::new(ProblemKind::Method, format!("`{method}` does not fit this path"))
+            });
         // Runs after the check of names, which refuses requests of strangers' pages.
-        let router = match self.config().names.cors() {
+        let router = match self.config().names.cors_for_origins() {
             Some(cors) => router.layer(cors),
             None => router,
         };
         router
             .layer(from_fn_with_state(self.clone(), gate::check_names))
-            .layer(from_fn_with_state(self.clone(), gate::protect))
+            .layer(from_fn_with_state(self.clone(), gate::protect_answer))
             .with_state(self.clone())
     }
 }
 
-fn method(verb: Verb) -> MethodFilter {
+fn method_filter(verb: HttpVerb) -> MethodFilter {
     match verb {
-        Verb::Get => MethodFilter::GET,
-        Verb::Post => MethodFilter::POST,
-        Verb::Put => MethodFilter::PUT,
-        Verb::Delete => MethodFilter::DELETE,
+        HttpVerb::Get => MethodFilter::GET,
+        HttpVerb::Post => MethodFilter::POST,
+        HttpVerb::Put => MethodFilter::PUT,
+        HttpVerb::Delete => MethodFilter::DELETE,
     }
 }
 
 /// The handler of a route.
-fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
+fn route_handler(op: RouteOp, method: MethodFilter) -> MethodRouter<App> {
     match op {
-        Op::Chat => on(method, chat::chat),
-        Op::ListSessions => on(method, sessions::list),
-        Op::DeleteSessions => on(method, sessions::delete_all),
-        Op::ReadSession => on(method, sessions::read),
-        Op::DeleteSession => on(method, sessions::delete),
-        Op::ListMessages => on(method, sessions::messages),
-        Op::WatchEvents => on(method, events::watch),
-        Op::ListSubagents => on(method, sessions::subagents),
-        Op::ListReceipts => on(method, sessions::receipts),
-        Op::ReadContents => on(method, contents::read),
-        Op::Resume => on(method, contents::resume),
-        Op::ListAttachments => on(method, attachments::list),
-        Op::ReadAttachment => on(method, attachments::read),
-        Op::ReadChanges => on(method, changes::read),
-        Op::ApplyChanges => on(method, changes::apply),
-        Op::DiscardChanges => on(method, changes::discard),
-        Op::UndoApply => on(method, changes::undo),
-        Op::Cancel => on(method, running::cancel),
-        Op::ListSessionQuestions => on(method, questions::of_session),
-        Op::Answer => on(method, questions::answer),
-        Op::ListQuestions => on(method, questions::list),
-        Op::ListRunning => on(method, running::list),
-        Op::ListAgents => on(method, agents::list),
-        Op::CreateAgent => on(method, agents::create),
-        Op::ReadAgent => on(method, agents::read),
-        Op::ReplaceAgent => on(method, agents::replace),
-        Op::DeleteAgent => on(method, agents::delete),
-        Op::ValidateAgent => on(method, agents::validate),
-        Op::Preview => on(method, preview::preview),
-        Op::ListTools => on(method, tools::list),
-        Op::ListRoles => on(method, roles::list),
-        Op::ReadGrants => on(method, grants::read),
-        Op::Explain => on(method, explain::read),
-        Op::ReadRights => on(method, rights::read),
-        Op::ListLibraries => on(method, libraries::list),
-        Op::ReadUsage => on(method, usage::read),
-        Op::ReadAudit => on(method, audit::read),
-        Op::OpenApi => on(method, openapi::document::read),
-        Op::Login => on(method, login::login),
-        Op::Logout => on(method, login::logout),
-        Op::Me => on(method, login::me),
-        Op::WebSocket => on(method, ws::upgrade),
-        Op::CompleteChat => on(method, openai::chat::complete),
-        Op::CreateResponse => on(method, openai::responses::create),
-        Op::ReadResponse => on(method, openai::stored::read),
-        Op::DeleteResponse => on(method, openai::stored::delete),
-        Op::CancelResponse => on(method, openai::stored::cancel),
-        Op::ListInputItems => on(method, openai::stored::input_items),
-        Op::ListModels => on(method, openai::models::list),
-        Op::ReadModel => on(method, openai::models::read),
-        Op::McpSend | Op::McpListen | Op::McpEnd => on(method, mcp::http::answer),
-        Op::McpMetadata => on(method, mcp::about::answer),
-        Op::Health => on(method, health::live),
-        Op::Ready => on(method, health::ready),
-        Op::Metrics => on(method, metrics::read),
+        RouteOp::Chat => on(method, chat::begin_chat),
+        RouteOp::ListSessions => on(method, sessions::list_sessions),
+        RouteOp::DeleteSessions => on(method, sessions::delete_all),
+        RouteOp::ReadSession => on(method, sessions::read_session),
+        RouteOp::DeleteSession => on(method, sessions::delete_session),
+        RouteOp::ListMessages => on(method, sessions::list_messages),
+        RouteOp::WatchEvents => on(method, events::watch_events),
+        RouteOp::ListSubagents => on(method, sessions::list_subagents),
+        RouteOp::ListReceipts => on(method, sessions::list_receipts),
+        RouteOp::ReadContents => on(method, contents::read_contents),
+        RouteOp::Resume => on(method, contents::resume_session),
+        RouteOp::ListAttachments => on(method, attachments::list_attachments),
+        RouteOp::ReadAttachment => on(method, attachments::read_attachment),
+        RouteOp::ReadChanges => on(method, changes::read_changes),
+        RouteOp::ApplyChanges => on(method, changes::apply_changes),
+        RouteOp::DiscardChanges => on(method, changes::discard_changes),
+        RouteOp::UndoApply => on(method, changes::undo_apply),
+        RouteOp::Cancel => on(method, running::cancel_turn),
+        RouteOp::ListSessionQuestions => on(method, questions::list_session_questions),
+        RouteOp::Answer => on(method, questions::answer_question),
+        RouteOp::ListQuestions => on(method, questions::list_questions),
+        RouteOp::ListRunning => on(method, running::list_running),
+        RouteOp::ListAgents => on(method, agents::list_agents),
+        RouteOp::CreateAgent => on(method, agents::create_agent),
+        RouteOp::ReadAgent => on(method, agents::read_agent),
+        RouteOp::ReplaceAgent => on(method, agents::replace_agent),
+        RouteOp::DeleteAgent => on(method, agents::delete_agent),
+        RouteOp::ValidateAgent => on(method, agents::validate_agent),
+        RouteOp::Preview => on(method, preview::preview_turn),
+        RouteOp::ListTools => on(method, tools::list_tools),
+        RouteOp::ListRoles => on(method, roles::list_roles),
+        RouteOp::ReadGrants => on(method, grants::read_grants),
+        RouteOp::Explain => on(method, explain::read_explanation),
+        RouteOp::ReadRights => on(method, rights::read_rights),
+        RouteOp::ListLibraries => on(method, libraries::list_libraries),
+        RouteOp::ReadUsage => on(method, usage::read_usage),
+        RouteOp::ReadAudit => on(method, audit::read_audit),
+        RouteOp::OpenApi => on(method, openapi::document::read_document),
+        RouteOp::Login => on(method, login::handle_login),
+        RouteOp::Logout => on(method, login::handle_logout),
+        RouteOp::Me => on(method, login::read_me),
+        RouteOp::WebSocket => on(method, ws::upgrade_socket),
+        RouteOp::CompleteChat => on(method, openai::chat::create_completion),
+        RouteOp::CreateResponse => on(method, openai::responses::create_response),
+        RouteOp::ReadResponse => on(method, openai::stored::read_response),
+        RouteOp::DeleteResponse => on(method, openai::stored::delete_response),
+        RouteOp::CancelResponse => on(method, openai::stored::cancel_response),
+        RouteOp::ListInputItems => on(method, openai::stored::input_items),
+        RouteOp::ListModels => on(method, openai::models::list_models),
+        RouteOp::ReadModel => on(method, openai::models::read_model),
+        RouteOp::McpSend | RouteOp::McpListen | RouteOp::McpEnd => {
+            on(method, mcp::http::answer_request)
+        }
+        RouteOp::McpMetadata => on(method, mcp::about::read_metadata),
+        RouteOp::Health => on(method, health::report_live),
+        RouteOp::Ready => on(method, health::report_ready),
+        RouteOp::Metrics => on(method, metrics::read_metrics),
     }
 }

@@ -1,5 +1,6 @@
-//! The one table of routes, from which the router, the rights of callers, the OpenAPI document and the tests
-//! of callers' rights are made.
+//! The one table of routes: the source of the router, the rights of callers, the OpenAPI document and their tests.
+
+mod lookup;
 
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
@@ -11,22 +12,22 @@ use crate::openai;
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The operation.
-    pub op: Op,
+    pub op: RouteOp,
     /// The method.
-    pub verb: Verb,
+    pub verb: HttpVerb,
     /// The path; `{name}` is a parameter, for example `/v1/sessions/{id}`.
     pub path: &'static str,
     /// The least scope of the caller.
-    pub needs: Needs,
+    pub needs: RequiredScope,
     /// The object in the path, which must belong to the caller's tenant.
-    pub object: Object,
+    pub object: PathObject,
 }
 
 /// A method of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the methods' own names")]
-pub enum Verb {
+pub enum HttpVerb {
     Get,
     Post,
     Put,
@@ -35,7 +36,7 @@ pub enum Verb {
 
 /// The least scope of a caller. Each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Needs {
+pub enum RequiredScope {
     /// No credential, not even a key.
     Nothing,
     /// A key that may look.
@@ -50,7 +51,7 @@ pub enum Needs {
 
 /// The object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Object {
+pub enum PathObject {
     /// The path names no object.
     None,
     /// A session.
@@ -71,7 +72,7 @@ pub enum Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the table says it, and the OpenAPI document explains it")]
-pub enum Op {
+pub enum RouteOp {
     Chat,
     ListSessions,
     DeleteSessions,
@@ -133,153 +134,393 @@ pub enum Op {
     Metrics,
 }
 
-const fn route(op: Op, verb: Verb, path: &'static str, needs: Needs, object: Object) -> Route {
+const fn new_route(
+    op: RouteOp,
+    verb: HttpVerb,
+    path: &'static str,
+    needs: RequiredScope,
+    object: PathObject,
+) -> Route {
     Route { op, verb, path, needs, object }
 }
 
 /// Every route.
 pub const ROUTES: &[Route] = &[
-    route(Op::Chat, Verb::Post, "/v1/chat", Needs::Member, Object::None),
-    route(Op::ListSessions, Verb::Get, "/v1/sessions", Needs::ReadOnly, Object::None),
-    route(Op::DeleteSessions, Verb::Delete, "/v1/sessions", Needs::Admin, Object::None),
-    route(Op::ReadSession, Verb::Get, "/v1/sessions/{id}", Needs::ReadOnly, Object::Session),
-    route(Op::DeleteSession, Verb::Delete, "/v1/sessions/{id}", Needs::Member, Object::Session),
-    route(
-        Op::ListMessages,
-        Verb::Get,
+    new_route(RouteOp::Chat, HttpVerb::Post, "/v1/chat", RequiredScope::Member, PathObject::None),
+    new_route(
+        RouteOp::ListSessions,
+        HttpVerb::Get,
+        "/v1/sessions",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::DeleteSessions,
+        HttpVerb::Delete,
+        "/v1/sessions",
+        RequiredScope::Admin,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadSession,
+        HttpVerb::Get,
+        "/v1/sessions/{id}",
+        RequiredScope::ReadOnly,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::DeleteSession,
+        HttpVerb::Delete,
+        "/v1/sessions/{id}",
+        RequiredScope::Member,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::ListMessages,
+        HttpVerb::Get,
         "/v1/sessions/{id}/messages",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(Op::WatchEvents, Verb::Get, "/v1/sessions/{id}/events", Needs::ReadOnly, Object::Session),
-    route(
-        Op::ListSubagents,
-        Verb::Get,
+    new_route(
+        RouteOp::WatchEvents,
+        HttpVerb::Get,
+        "/v1/sessions/{id}/events",
+        RequiredScope::ReadOnly,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::ListSubagents,
+        HttpVerb::Get,
         "/v1/sessions/{id}/subagents",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(
-        Op::ListReceipts,
-        Verb::Get,
+    new_route(
+        RouteOp::ListReceipts,
+        HttpVerb::Get,
         "/v1/sessions/{id}/receipts",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(
-        Op::ReadContents,
-        Verb::Get,
+    new_route(
+        RouteOp::ReadContents,
+        HttpVerb::Get,
         "/v1/sessions/{id}/contents",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(Op::Resume, Verb::Post, "/v1/sessions/{id}/resume", Needs::Member, Object::Session),
-    route(
-        Op::ListAttachments,
-        Verb::Get,
+    new_route(
+        RouteOp::Resume,
+        HttpVerb::Post,
+        "/v1/sessions/{id}/resume",
+        RequiredScope::Member,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::ListAttachments,
+        HttpVerb::Get,
         "/v1/sessions/{id}/attachments",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(
-        Op::ReadAttachment,
-        Verb::Get,
+    new_route(
+        RouteOp::ReadAttachment,
+        HttpVerb::Get,
         "/v1/sessions/{id}/attachments/{attachment}",
-        Needs::ReadOnly,
-        Object::Attachment,
+        RequiredScope::ReadOnly,
+        PathObject::Attachment,
     ),
-    route(
-        Op::ReadChanges,
-        Verb::Get,
+    new_route(
+        RouteOp::ReadChanges,
+        HttpVerb::Get,
         "/v1/sessions/{id}/changes",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(Op::ApplyChanges, Verb::Post, "/v1/sessions/{id}/apply", Needs::Member, Object::Session),
-    route(
-        Op::DiscardChanges,
-        Verb::Post,
+    new_route(
+        RouteOp::ApplyChanges,
+        HttpVerb::Post,
+        "/v1/sessions/{id}/apply",
+        RequiredScope::Member,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::DiscardChanges,
+        HttpVerb::Post,
         "/v1/sessions/{id}/discard",
-        Needs::Member,
-        Object::Session,
+        RequiredScope::Member,
+        PathObject::Session,
     ),
-    route(Op::UndoApply, Verb::Post, "/v1/sessions/{id}/undo", Needs::Member, Object::Session),
-    route(Op::Cancel, Verb::Post, "/v1/sessions/{id}/cancel", Needs::Member, Object::Session),
-    route(
-        Op::ListSessionQuestions,
-        Verb::Get,
+    new_route(
+        RouteOp::UndoApply,
+        HttpVerb::Post,
+        "/v1/sessions/{id}/undo",
+        RequiredScope::Member,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::Cancel,
+        HttpVerb::Post,
+        "/v1/sessions/{id}/cancel",
+        RequiredScope::Member,
+        PathObject::Session,
+    ),
+    new_route(
+        RouteOp::ListSessionQuestions,
+        HttpVerb::Get,
         "/v1/sessions/{id}/questions",
-        Needs::ReadOnly,
-        Object::Session,
+        RequiredScope::ReadOnly,
+        PathObject::Session,
     ),
-    route(
-        Op::Answer,
-        Verb::Post,
+    new_route(
+        RouteOp::Answer,
+        HttpVerb::Post,
         "/v1/sessions/{id}/questions/{question}",
-        Needs::Member,
-        Object::Question,
+        RequiredScope::Member,
+        PathObject::Question,
     ),
-    route(Op::ListQuestions, Verb::Get, "/v1/questions", Needs::ReadOnly, Object::None),
-    route(Op::ListRunning, Verb::Get, "/v1/running", Needs::ReadOnly, Object::None),
-    route(Op::ListAgents, Verb::Get, "/v1/agents", Needs::ReadOnly, Object::None),
-    route(Op::CreateAgent, Verb::Post, "/v1/agents", Needs::Admin, Object::None),
-    route(Op::ReadAgent, Verb::Get, "/v1/agents/{slug}", Needs::ReadOnly, Object::Agent),
-    route(Op::ReplaceAgent, Verb::Put, "/v1/agents/{slug}", Needs::Admin, Object::Agent),
-    route(Op::DeleteAgent, Verb::Delete, "/v1/agents/{slug}", Needs::Admin, Object::Agent),
-    route(Op::ValidateAgent, Verb::Post, "/v1/agents/validate", Needs::Member, Object::None),
-    route(Op::Preview, Verb::Post, "/v1/preview", Needs::Member, Object::None),
-    route(Op::ListTools, Verb::Get, "/v1/tools", Needs::ReadOnly, Object::None),
-    route(Op::ListRoles, Verb::Get, "/v1/roles", Needs::ReadOnly, Object::None),
-    route(Op::ReadGrants, Verb::Get, "/v1/grants", Needs::ReadOnly, Object::None),
-    route(Op::Explain, Verb::Get, "/v1/explain", Needs::ReadOnly, Object::None),
-    route(Op::ReadRights, Verb::Get, "/v1/rights", Needs::ReadOnly, Object::None),
-    route(Op::ListLibraries, Verb::Get, "/v1/libraries", Needs::ReadOnly, Object::None),
-    route(Op::ReadUsage, Verb::Get, "/v1/usage", Needs::ReadOnly, Object::None),
-    route(Op::ReadAudit, Verb::Get, "/v1/audit", Needs::Admin, Object::None),
-    route(Op::OpenApi, Verb::Get, "/v1/openapi.json", Needs::Nothing, Object::None),
-    route(Op::Login, Verb::Post, "/v1/login", Needs::Nothing, Object::None),
-    route(Op::Logout, Verb::Post, "/v1/logout", Needs::ReadOnly, Object::None),
-    route(Op::Me, Verb::Get, "/v1/me", Needs::ReadOnly, Object::None),
-    route(Op::WebSocket, Verb::Get, "/v1/ws", Needs::ReadOnly, Object::None),
-    route(Op::CompleteChat, Verb::Post, "/v1/chat/completions", Needs::Member, Object::None),
-    route(Op::CreateResponse, Verb::Post, "/v1/responses", Needs::Member, Object::None),
-    route(
-        Op::ReadResponse,
-        Verb::Get,
+    new_route(
+        RouteOp::ListQuestions,
+        HttpVerb::Get,
+        "/v1/questions",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ListRunning,
+        HttpVerb::Get,
+        "/v1/running",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ListAgents,
+        HttpVerb::Get,
+        "/v1/agents",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::CreateAgent,
+        HttpVerb::Post,
+        "/v1/agents",
+        RequiredScope::Admin,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadAgent,
+        HttpVerb::Get,
+        "/v1/agents/{slug}",
+        RequiredScope::ReadOnly,
+        PathObject::Agent,
+    ),
+    new_route(
+        RouteOp::ReplaceAgent,
+        HttpVerb::Put,
+        "/v1/agents/{slug}",
+        RequiredScope::Admin,
+        PathObject::Agent,
+    ),
+    new_route(
+        RouteOp::DeleteAgent,
+        HttpVerb::Delete,
+        "/v1/agents/{slug}",
+        RequiredScope::Admin,
+        PathObject::Agent,
+    ),
+    new_route(
+        RouteOp::ValidateAgent,
+        HttpVerb::Post,
+        "/v1/agents/validate",
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::Preview,
+        HttpVerb::Post,
+        "/v1/preview",
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ListTools,
+        HttpVerb::Get,
+        "/v1/tools",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ListRoles,
+        HttpVerb::Get,
+        "/v1/roles",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadGrants,
+        HttpVerb::Get,
+        "/v1/grants",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::Explain,
+        HttpVerb::Get,
+        "/v1/explain",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadRights,
+        HttpVerb::Get,
+        "/v1/rights",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ListLibraries,
+        HttpVerb::Get,
+        "/v1/libraries",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadUsage,
+        HttpVerb::Get,
+        "/v1/usage",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadAudit,
+        HttpVerb::Get,
+        "/v1/audit",
+        RequiredScope::Admin,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::OpenApi,
+        HttpVerb::Get,
+        "/v1/openapi.json",
+        RequiredScope::Nothing,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::Login,
+        HttpVerb::Post,
+        "/v1/login",
+        RequiredScope::Nothing,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::Logout,
+        HttpVerb::Post,
+        "/v1/logout",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(RouteOp::Me, HttpVerb::Get, "/v1/me", RequiredScope::ReadOnly, PathObject::None),
+    new_route(
+        RouteOp::WebSocket,
+        HttpVerb::Get,
+        "/v1/ws",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::CompleteChat,
+        HttpVerb::Post,
+        "/v1/chat/completions",
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::CreateResponse,
+        HttpVerb::Post,
+        "/v1/responses",
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadResponse,
+        HttpVerb::Get,
         "/v1/responses/{response}",
-        Needs::ReadOnly,
-        Object::Response,
+        RequiredScope::ReadOnly,
+        PathObject::Response,
     ),
-    route(
-        Op::DeleteResponse,
-        Verb::Delete,
+    new_route(
+        RouteOp::DeleteResponse,
+        HttpVerb::Delete,
         "/v1/responses/{response}",
-        Needs::Member,
-        Object::Response,
+        RequiredScope::Member,
+        PathObject::Response,
     ),
-    route(
-        Op::CancelResponse,
-        Verb::Post,
+    new_route(
+        RouteOp::CancelResponse,
+        HttpVerb::Post,
         "/v1/responses/{response}/cancel",
-        Needs::Member,
-        Object::Response,
+        RequiredScope::Member,
+        PathObject::Response,
     ),
-    route(
-        Op::ListInputItems,
-        Verb::Get,
+    new_route(
+        RouteOp::ListInputItems,
+        HttpVerb::Get,
         "/v1/responses/{response}/input_items",
-        Needs::ReadOnly,
-        Object::Response,
+        RequiredScope::ReadOnly,
+        PathObject::Response,
     ),
-    route(Op::ListModels, Verb::Get, "/v1/models", Needs::ReadOnly, Object::None),
-    route(Op::ReadModel, Verb::Get, "/v1/models/{model}", Needs::ReadOnly, Object::Model),
-    route(Op::McpSend, Verb::Post, metadata::DOOR, Needs::Member, Object::None),
-    route(Op::McpListen, Verb::Get, metadata::DOOR, Needs::Member, Object::None),
-    route(Op::McpEnd, Verb::Delete, metadata::DOOR, Needs::Member, Object::None),
-    route(Op::McpMetadata, Verb::Get, metadata::PATH, Needs::Nothing, Object::None),
-    route(Op::Health, Verb::Get, "/healthz", Needs::Nothing, Object::None),
-    route(Op::Ready, Verb::Get, "/readyz", Needs::Nothing, Object::None),
-    route(Op::Metrics, Verb::Get, "/metrics", Needs::Operator, Object::None),
+    new_route(
+        RouteOp::ListModels,
+        HttpVerb::Get,
+        "/v1/models",
+        RequiredScope::ReadOnly,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::ReadModel,
+        HttpVerb::Get,
+        "/v1/models/{model}",
+        RequiredScope::ReadOnly,
+        PathObject::Model,
+    ),
+    new_route(
+        RouteOp::McpSend,
+        HttpVerb::Post,
+        metadata::DOOR,
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::McpListen,
+        HttpVerb::Get,
+        metadata::DOOR,
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::McpEnd,
+        HttpVerb::Delete,
+        metadata::DOOR,
+        RequiredScope::Member,
+        PathObject::None,
+    ),
+    new_route(
+        RouteOp::McpMetadata,
+        HttpVerb::Get,
+        metadata::PATH,
+        RequiredScope::Nothing,
+        PathObject::None,
+    ),
+    new_route(RouteOp::Health, HttpVerb::Get, "/healthz", RequiredScope::Nothing, PathObject::None),
+    new_route(RouteOp::Ready, HttpVerb::Get, "/readyz", RequiredScope::Nothing, PathObject::None),
+    new_route(
+        RouteOp::Metrics,
+        HttpVerb::Get,
+        "/metrics",
+        RequiredScope::Operator,
+        PathObject::None,
+    ),
 ];
 
 impl Route {
@@ -290,48 +531,48 @@ impl Route {
         // when an MCP client acts. The last two only trigger a check, and change nothing.
         let itself = matches!(
             self.op,
-            Op::Chat
-                | Op::CompleteChat
-                | Op::CreateResponse
-                | Op::Login
-                | Op::McpEnd
-                | Op::McpSend
-                | Op::Preview
-                | Op::ValidateAgent
+            RouteOp::Chat
+                | RouteOp::CompleteChat
+                | RouteOp::CreateResponse
+                | RouteOp::Login
+                | RouteOp::McpEnd
+                | RouteOp::McpSend
+                | RouteOp::Preview
+                | RouteOp::ValidateAgent
         );
-        self.verb != Verb::Get && !itself
+        self.verb != HttpVerb::Get && !itself
     }
 
     /// Returns whether the answer may last as long as a turn.
     pub fn is_long(&self) -> bool {
         matches!(
             self.op,
-            Op::Chat
-                | Op::CompleteChat
-                | Op::CreateResponse
-                | Op::McpListen
-                | Op::McpSend
-                | Op::WatchEvents
-                | Op::WebSocket
+            RouteOp::Chat
+                | RouteOp::CompleteChat
+                | RouteOp::CreateResponse
+                | RouteOp::McpListen
+                | RouteOp::McpSend
+                | RouteOp::WatchEvents
+                | RouteOp::WebSocket
         )
     }
 
     /// Bytes held before the handler begins, for handlers that read that much at once.
-    pub(crate) fn holds(&self) -> u64 {
+    pub(crate) fn bytes_to_hold(&self) -> u64 {
         match self.op {
-            Op::ListMessages
-            | Op::ListSubagents
-            | Op::ListReceipts
-            | Op::ListAgents
-            | Op::ReadChanges
-            | Op::ReadRights
-            | Op::ListLibraries
-            | Op::ReadAudit
-            | Op::ReadResponse
-            | Op::ListInputItems
-            | Op::Preview => PAGE_BYTES,
+            RouteOp::ListMessages
+            | RouteOp::ListSubagents
+            | RouteOp::ListReceipts
+            | RouteOp::ListAgents
+            | RouteOp::ReadChanges
+            | RouteOp::ReadRights
+            | RouteOp::ListLibraries
+            | RouteOp::ReadAudit
+            | RouteOp::ReadResponse
+            | RouteOp::ListInputItems
+            | RouteOp::Preview => PAGE_BYTES,
             // A file of the largest size, twice: read and sent.
-            Op::ReadAttachment => 2 * MAX_ATTACHMENT_BYTES as u64,
+            RouteOp::ReadAttachment => 2 * MAX_ATTACHMENT_BYTES as u64,
             _ => 0,
         }
     }
@@ -340,66 +581,20 @@ impl Route {
     pub fn name(&self) -> &'static str {
         self.op.name()
     }
-}
 
-impl Route {
     /// Returns whether the route is part of the API document: MCP has its own description.
     pub fn is_described(&self) -> bool {
-        !matches!(self.op, Op::McpSend | Op::McpListen | Op::McpEnd | Op::McpMetadata)
+        !matches!(
+            self.op,
+            RouteOp::McpSend | RouteOp::McpListen | RouteOp::McpEnd | RouteOp::McpMetadata
+        )
     }
 
     /// Returns whether the route is part of OpenAI's API, whose errors have a separate form.
     pub fn is_openai(&self) -> bool {
-        openai::speaks(self.path)
-    }
-}
-
-impl Op {
-    /// The least scope, by any entrance.
-    pub(crate) fn needs(self) -> Needs {
-        // A test checks that the table has every operation.
-        ROUTES.iter().find(|route| route.op == self).map_or(Needs::Operator, |route| route.needs)
-    }
-
-    /// The name.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Verb {
-    /// The method's name in a request.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+        openai::is_openai_path(self.path)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn each_route_has_a_name_and_a_place_of_its_own() {
-        let names: BTreeSet<_> = ROUTES.iter().map(Route::name).collect();
-        let places: BTreeSet<_> =
-            ROUTES.iter().map(|route| (route.verb.as_str(), route.path)).collect();
-        assert_eq!((names.len(), places.len()), (ROUTES.len(), ROUTES.len()));
-    }
-
-    #[test]
-    fn what_changes_something_needs_more_than_a_key_that_may_look() {
-        // Whoever logs in has no more than its key yet, and a login is its own to end.
-        let own = |route: &&Route| !matches!(route.op, Op::Login | Op::Logout);
-        for route in ROUTES.iter().filter(|route| route.verb != Verb::Get).filter(own) {
-            assert!(route.needs >= Needs::Member, "{}", route.name());
-        }
-    }
-
-    #[test]
-    fn a_path_with_a_part_says_what_it_names() {
-        for route in ROUTES {
-            assert_eq!(route.path.contains('{'), route.object != Object::None, "{}", route.path);
-        }
-    }
-}
+mod tests;

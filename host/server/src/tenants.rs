@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use belljar_policy::Shown;
-use belljar_session::{Look, Service, ServiceError};
+use belljar_policy::ShownText;
+use belljar_session::{LookDepth, Service, ServiceError};
 use belljar_store::{Registry, Tenant};
 use tokio::sync::OnceCell;
 
-use crate::http::outward::Outward;
+use crate::http::outward::PlaceHider;
 use crate::http::problem::Problem;
 
 /// How long a caller is asked to wait before retrying a tenant that could not be opened.
@@ -26,21 +26,21 @@ const OPENED_AGAIN: Duration = Duration::from_secs(1);
 
 /// Opens tenants: reads settings and builds hosts.
 #[async_trait]
-pub trait Tenants: Send + Sync {
+pub trait TenantOpener: Send + Sync {
     /// Opens the sessions of an authenticated tenant. Called once for each tenant, and again after a failure.
     ///
     /// # Errors
     ///
     /// When the tenant cannot be served now. The text is for the operator's log; callers get less.
-    async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError>;
+    async fn open_tenant(&self, tenant: &Tenant) -> Result<Service, OpenError>;
 
     /// Checks that a tenant could be opened, without opening it. Called for every tenant at the server's
     /// start, for a new tenant soon after its making, and again after a failure. By default, succeeds.
     ///
     /// # Errors
     ///
-    /// The error that [`Tenants::open`] would return.
-    async fn check(&self, _tenant: &Tenant) -> Result<(), OpenError> {
+    /// The error that [`TenantOpener::open_tenant`] would return.
+    async fn check_tenant(&self, _tenant: &Tenant) -> Result<(), OpenError> {
         Ok(())
     }
 
@@ -63,27 +63,27 @@ pub enum OpenError {
 }
 
 /// The tenants that are open.
-pub(crate) struct Services {
-    opener: Arc<dyn Tenants>,
+pub(crate) struct TenantServices {
+    opener: Arc<dyn TenantOpener>,
     registry: Registry,
-    outward: Arc<Outward>,
+    outward: Arc<PlaceHider>,
     /// The open tenants by id.
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
     /// The result of each tenant's last check, by id.
-    found: Mutex<HashMap<String, Found>>,
+    found: Mutex<HashMap<String, TenantCheck>>,
     /// True after the service stops: no tenant accepts turns any more, even one opened later.
     closing: AtomicBool,
 }
 
 /// The result of a tenant's last check.
 #[derive(Clone)]
-enum Found {
+enum TenantCheck {
     Served,
     Not(NotServed),
 }
 
 /// The reason why a call finds no open tenant.
-enum Opening {
+enum OpeningFailure {
     /// Another caller has just tried.
     Known(Problem),
     Failed(OpenError),
@@ -99,22 +99,26 @@ struct NotServed {
     problem: Problem,
 }
 
-impl Found {
+impl TenantCheck {
     fn is_served(&self) -> bool {
         matches!(self, Self::Served)
     }
 }
 
-impl Services {
-    pub(crate) fn new(opener: Arc<dyn Tenants>, registry: Registry, outward: Arc<Outward>) -> Self {
+impl TenantServices {
+    pub(crate) fn new(
+        opener: Arc<dyn TenantOpener>,
+        registry: Registry,
+        outward: Arc<PlaceHider>,
+    ) -> Self {
         let (open, found) = (Mutex::default(), Mutex::default());
         Self { opener, registry, outward, open, found, closing: AtomicBool::new(false) }
     }
 
     /// The sessions of a tenant, by name and id. Callers of an opening tenant wait for each other. A fault is
     /// logged once, however many callers ask.
-    pub(crate) async fn of(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
-        if let Some(problem) = self.recently(id) {
+    pub(crate) async fn open_service(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
+        if let Some(problem) = self.recent_problem(id) {
             return Err(problem);
         }
         let cell = {
@@ -124,15 +128,15 @@ impl Services {
         };
         let opening = async || {
             // A faster caller may have the result already.
-            match self.recently(id) {
-                Some(problem) => Err(Opening::Known(problem)),
-                None => self.open(tenant, id).await.map_err(Opening::Failed),
+            match self.recent_problem(id) {
+                Some(problem) => Err(OpeningFailure::Known(problem)),
+                None => self.open_tenant(tenant, id).await.map_err(OpeningFailure::Failed),
             }
         };
         match cell.get_or_try_init(opening).await {
-            Err(Opening::Known(problem)) => Err(problem),
+            Err(OpeningFailure::Known(problem)) => Err(problem),
             Ok(open) => {
-                self.found().insert(id.to_owned(), Found::Served);
+                self.lock_checks().insert(id.to_owned(), TenantCheck::Served);
                 // Checked once the tenant can be found: either `drain` sees the tenant, or this check sees
                 // `drain`.
                 if self.closing.load(Ordering::SeqCst) {
@@ -140,79 +144,79 @@ impl Services {
                 }
                 Ok(open.clone())
             }
-            Err(Opening::Failed(error)) => {
-                let now = NotServed::of(&error);
+            Err(OpeningFailure::Failed(error)) => {
+                let now = NotServed::from_error(&error);
                 let before = self.not_served_before(id);
                 if before.is_none_or(|before| before.why != now.why) {
-                    let why = Shown::multiline(&now.why);
+                    let why = ShownText::multiline(&now.why);
                     tracing::error!(tenant, %why, "a tenant cannot be served");
                 }
                 let problem = now.problem.clone();
-                self.found().insert(id.to_owned(), Found::Not(now));
+                self.lock_checks().insert(id.to_owned(), TenantCheck::Not(now));
                 Err(problem)
             }
         }
     }
 
     fn not_served_before(&self, id: &str) -> Option<NotServed> {
-        match self.found().get(id) {
-            Some(Found::Not(before)) => Some(before.clone()),
-            Some(Found::Served) | None => None,
+        match self.lock_checks().get(id) {
+            Some(TenantCheck::Not(before)) => Some(before.clone()),
+            Some(TenantCheck::Served) | None => None,
         }
     }
 
     /// The answer to a caller about a tenant that did not open just now.
-    fn recently(&self, id: &str) -> Option<Problem> {
+    fn recent_problem(&self, id: &str) -> Option<Problem> {
         let before = self.not_served_before(id)?;
         (before.at.elapsed() < OPENED_AGAIN).then_some(before.problem)
     }
 
-    async fn open(&self, tenant: &str, id: &str) -> Result<Service, OpenError> {
+    async fn open_tenant(&self, tenant: &str, id: &str) -> Result<Service, OpenError> {
         let setup = |why: String| OpenError::Setup(why);
-        let found = self.registry.tenant(tenant).await;
+        let found = self.registry.find_tenant(tenant).await;
         let found = found.map_err(|error| setup(format!("it cannot be looked up: {error}")))?;
         let found = found.filter(|tenant| tenant.id == id);
         let found = found.ok_or_else(|| setup("it was deleted".to_owned()))?;
-        let service = self.opener.open(&found).await?;
+        let service = self.opener.open_tenant(&found).await?;
         let (outward, workspace) = (Arc::clone(&self.outward), service.workspace().to_owned());
-        self.outward.hide_of(&service.host(), &workspace);
+        self.outward.hide_of(&service.current_host(), &workspace);
         service.before_each_version(move |host| outward.hide_of(host, &workspace));
         Ok(service)
     }
 
     /// Looks at the settings of all that are open.
-    pub(crate) async fn look(&self, look: Look) {
-        for service in self.all() {
-            service.look(look).await;
+    pub(crate) async fn look_for_changes(&self, look: LookDepth) {
+        for service in self.open_services() {
+            service.look_for_changes(look).await;
         }
     }
 
     /// The number of tenants that are served by earlier settings, because the present ones are invalid.
     pub(crate) fn on_older_settings(&self) -> usize {
-        self.all().iter().filter(|service| service.is_on_older_settings()).count()
+        self.open_services().iter().filter(|service| service.is_on_older_settings()).count()
     }
 
     /// INV-153: checks the tenants of `there` that are not known to be served. Returns the newly failing ones
     /// with the reasons.
-    pub(crate) async fn check(&self, there: &[Tenant]) -> Vec<(String, OpenError)> {
+    pub(crate) async fn check_tenants(&self, there: &[Tenant]) -> Vec<(String, OpenError)> {
         let enabled: HashMap<&str, &Tenant> = there
             .iter()
             .filter(|tenant| !tenant.disabled)
             .map(|tenant| (tenant.id.as_str(), tenant))
             .collect();
-        self.found().retain(|id, _| enabled.contains_key(id.as_str()));
+        self.lock_checks().retain(|id, _| enabled.contains_key(id.as_str()));
         let mut found = Vec::new();
         for tenant in enabled.into_values() {
-            let known = self.found().get(&tenant.id).map(Found::is_served);
+            let known = self.lock_checks().get(&tenant.id).map(TenantCheck::is_served);
             if known == Some(true) {
                 continue;
             }
-            let checked = self.opener.check(tenant).await;
+            let checked = self.opener.check_tenant(tenant).await;
             let now = match &checked {
-                Ok(()) => Found::Served,
-                Err(why) => Found::Not(NotServed::of(why)),
+                Ok(()) => TenantCheck::Served,
+                Err(why) => TenantCheck::Not(NotServed::from_error(why)),
             };
-            self.found().insert(tenant.id.clone(), now);
+            self.lock_checks().insert(tenant.id.clone(), now);
             match (known, checked) {
                 (None, Err(why)) => found.push((tenant.name.clone(), why)),
                 (Some(_), Err(_)) | (_, Ok(())) => {}
@@ -224,32 +228,32 @@ impl Services {
 
     /// The number of tenants that could not be served at their last check.
     pub(crate) fn not_served(&self) -> usize {
-        self.found().values().filter(|found| !found.is_served()).count()
+        self.lock_checks().values().filter(|found| !found.is_served()).count()
     }
 
     /// The number of tenants with a grant or setting that needs a restart.
     pub(crate) fn waiting_for_restart(&self) -> usize {
-        let ids: Vec<String> = self.found().keys().cloned().collect();
+        let ids: Vec<String> = self.lock_checks().keys().cloned().collect();
         ids.iter().filter(|id| self.opener.waits_for_restart(id)).count()
     }
 
-    fn found(&self) -> MutexGuard<'_, HashMap<String, Found>> {
+    fn lock_checks(&self) -> MutexGuard<'_, HashMap<String, TenantCheck>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The services of all open tenants.
-    pub(crate) fn all(&self) -> Vec<Service> {
+    pub(crate) fn open_services(&self) -> Vec<Service> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
     /// Opens these tenants and resumes their interrupted turns. Returns the number of turns.
-    pub(crate) async fn recover(&self, tenants: &[Tenant]) -> usize {
+    pub(crate) async fn recover_tenants(&self, tenants: &[Tenant]) -> usize {
         let mut turns = 0;
         for tenant in tenants {
             // A tenant that cannot be opened is logged, and its turns wait for the next start.
-            let Ok(service) = self.of(&tenant.name, &tenant.id).await else { continue };
-            match service.recover().await {
+            let Ok(service) = self.open_service(&tenant.name, &tenant.id).await else { continue };
+            match service.recover_turns().await {
                 Ok(recovered) => turns += recovered,
                 Err(error) => log_recovery(&tenant.name, &error),
             }
@@ -258,7 +262,7 @@ impl Services {
     }
 
     /// The ids of the open tenants.
-    pub(crate) fn ids(&self) -> Vec<String> {
+    pub(crate) fn tenant_ids(&self) -> Vec<String> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
@@ -278,22 +282,22 @@ impl Services {
             };
             open.remove(id);
             drop(open);
-            let (tenant, turns) = (service.store().tenant(), service.running().len());
+            let (tenant, turns) = (service.store().tenant(), service.running_turns().len());
             tracing::info!(tenant, turns, "a tenant was deleted: its turns are stopped");
-            tokio::spawn(async move { service.drain(Duration::ZERO).await });
+            tokio::spawn(async move { service.drain_turns(Duration::ZERO).await });
         }
     }
 
     /// Refuses new turns, and waits for the running ones up to a limit.
-    pub(crate) async fn drain(&self, limit: Duration) {
+    pub(crate) async fn drain_turns(&self, limit: Duration) {
         self.closing.store(true, Ordering::SeqCst);
-        let all = self.all();
-        futures::future::join_all(all.iter().map(|service| service.drain(limit))).await;
+        let all = self.open_services();
+        futures::future::join_all(all.iter().map(|service| service.drain_turns(limit))).await;
     }
 }
 
 impl NotServed {
-    fn of(error: &OpenError) -> Self {
+    fn from_error(error: &OpenError) -> Self {
         let told = match error {
             OpenError::OutOfReach(_) => {
                 "the files of this tenant are out of this server's reach; a restart is needed"
@@ -309,8 +313,8 @@ fn log_recovery(tenant: &str, error: &ServiceError) {
     tracing::error!(tenant, %error, "turns cannot be resumed");
 }
 
-impl std::fmt::Debug for Services {
+impl std::fmt::Debug for TenantServices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Services").finish_non_exhaustive()
+        f.debug_struct("TenantServices").finish_non_exhaustive()
     }
 }

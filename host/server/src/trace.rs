@@ -15,14 +15,14 @@ use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::http::auth::Caller;
-use crate::routes::{Op, Route};
+use crate::routes::{Route, RouteOp};
 
 /// The header that names the trace of a request.
 const TRACEPARENT: &str = "traceparent";
 
 /// A request of an admitted caller. Requests that machines repeat, for example health checks, have no span.
-pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Span {
-    if route.op == Op::Metrics {
+pub(crate) fn request_span(route: &Route, caller: &Caller, headers: &HeaderMap) -> Span {
+    if route.op == RouteOp::Metrics {
         return Span::none();
     }
     let method = route.verb.as_str();
@@ -49,7 +49,7 @@ pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Sp
 }
 
 /// Records the answer. A caller's own failure is not the server's.
-pub(crate) fn answered(span: &Span, status: StatusCode) {
+pub(crate) fn record_answer(span: &Span, status: StatusCode) {
     if span.is_disabled() {
         return;
     }

@@ -20,23 +20,23 @@ pub use conversation::compaction::CompactProblem;
 pub use conversation::history::tokens_of;
 pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;
-pub use record::hub::{SessionEvent, Watch};
-pub use record::layers::{held_beside, overlay_quota, remove_stale_layers, root as layers_root};
+pub use record::hub::{EventWatch, SessionEvent};
+pub use record::layers::{held_beside, layers_root, overlay_quota, remove_stale_layers};
 pub use record::lock::is_at_work;
-pub use record::past::Past;
-pub use record::rows::History;
+pub use record::past::SessionPast;
+pub use record::rows::HistoryMode;
 pub use record::runs::{find_run, newest_runs, note_files, shown_status};
 pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
-pub use record::saved_session::{Saved, SavedSession, SessionError};
+pub use record::saved_session::{SavedOutcome, SavedSession, SessionError};
 pub use record::steps::stored_steps;
-pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
+pub use record::turn::{OpenState, RECORD_VERSION, RecordedState, Turn};
 pub use review::{
     DirectoryLook, DirectoryReview, ReviewError, SessionLook, SessionReview, has_layers,
     newest_with_layers,
 };
 pub use service::direct::{DirectDone, DirectSession};
 pub use service::{
-    Admission, CancelOutcome, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed,
-    RunningTurn, Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnKind,
-    TurnRequest, Version,
+    Admission, CancelOutcome, HeadEdit, LookDepth, OpenQuestion, PersonAnswer, QuestionKind,
+    RenewalOutcome, RunningTurn, Service, ServiceError, ServiceLimits, SettingsVersion,
+    StoredTurnOf, TurnKind, TurnRequest, TurnTally, VersionMaker,
 };

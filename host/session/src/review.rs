@@ -4,21 +4,21 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use belljar_agent::{Layer, Layers, LayersError};
-use belljar_changes::{Changes, ChangesError, Review};
+use belljar_agent::{LayersError, OverlayLayer, SessionLayers};
+use belljar_changes::{Changes, ChangesError, OverlayReview};
 use belljar_policy::GuestPath;
 use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_store::{Store, StoreError, StoredSession};
 use belljar_work::StopSignal;
 
-use crate::record::layers::{place, root};
-use crate::record::lock::{SessionLock, locks};
+use crate::record::layers::{layers_root, place};
+use crate::record::lock::{SessionLock, locks_directory};
 
 /// The changes of a session, locked for this reader. Dropping `SessionReview` closes the overlays.
 #[derive(Debug)]
 pub struct SessionReview {
     places: Vec<DirectoryReview>,
-    layers: Layers,
+    layers: SessionLayers,
     /// `None` = the caller already has the session to itself.
     _lock: Option<SessionLock>,
 }
@@ -31,7 +31,7 @@ pub struct DirectoryReview {
     /// The directory.
     pub directory: PathBuf,
     /// The decisions that can be made about the directory.
-    pub review: Review,
+    pub review: OverlayReview,
 }
 
 /// The reason why the changes of a session cannot be looked at.
@@ -70,18 +70,23 @@ impl SessionReview {
         let none = OverlayQuota { bytes: 0, files: 0 };
         // Unlimited: a decision needs no quota, because the overlay is stored already.
         let pool = OverlayPool::new(OverlayQuota { bytes: u64::MAX, files: u64::MAX }, none);
-        let pool = pool.hiding(place(store));
-        Self::open_in(store, session, Layers::at(root(store).join(session), pool), stop)
+        let pool = pool.with_hidden(place(store));
+        Self::open_in(
+            store,
+            session,
+            SessionLayers::in_directory(layers_root(store).join(session), pool),
+            stop,
+        )
     }
 
     /// As [`SessionReview::open`], for layers that share a quota with others.
     pub(crate) fn open_in(
         store: &Store,
         session: &str,
-        layers: Layers,
+        layers: SessionLayers,
         stop: &StopSignal,
     ) -> Result<Self, ReviewError> {
-        Self::with(layers, Some(lock(store, session)?), stop)
+        Self::with_lock(layers, Some(lock_session(store, session)?), stop)
     }
 
     /// Opens the changes of a session for a caller that has the session to itself.
@@ -89,25 +94,25 @@ impl SessionReview {
     /// # Errors
     ///
     /// When an overlay cannot be opened.
-    pub fn of(layers: Layers, stop: &StopSignal) -> Result<Self, ReviewError> {
-        Self::with(layers, None, stop)
+    pub fn for_layers(layers: SessionLayers, stop: &StopSignal) -> Result<Self, ReviewError> {
+        Self::with_lock(layers, None, stop)
     }
 
-    fn with(
-        layers: Layers,
+    fn with_lock(
+        layers: SessionLayers,
         lock: Option<SessionLock>,
         stop: &StopSignal,
     ) -> Result<Self, ReviewError> {
         let mut places = Vec::new();
         for layer in layers.present_until(stop)? {
-            let review = Review::open(&layer.overlay, &layer.journal)?.until(stop);
+            let review = OverlayReview::open(&layer.overlay, &layer.journal)?.with_stop(stop);
             places.push(DirectoryReview { guest: layer.guest, directory: layer.lower, review });
         }
         Ok(Self { places, layers, _lock: lock })
     }
 
     /// The directories with possible changes, in the order of first use by agents.
-    pub fn places(&self) -> &[DirectoryReview] {
+    pub fn changed_directories(&self) -> &[DirectoryReview] {
         &self.places
     }
 
@@ -116,10 +121,10 @@ impl SessionReview {
     /// # Errors
     ///
     /// When the changes cannot be read.
-    pub fn changes(&self) -> Result<Vec<(&DirectoryReview, Changes)>, ReviewError> {
+    pub fn list_changes(&self) -> Result<Vec<(&DirectoryReview, Changes)>, ReviewError> {
         let of = |place| -> Result<_, ReviewError> {
             let place: &DirectoryReview = place;
-            Ok((place, place.review.changes()?))
+            Ok((place, place.review.list_changes()?))
         };
         self.places.iter().map(of).collect()
     }
@@ -136,8 +141,8 @@ impl Drop for SessionReview {
 /// the overlay or the journal of applies. An interrupted apply stays interrupted.
 #[derive(Debug)]
 pub struct SessionLook {
-    places: Vec<Layer>,
-    layers: Layers,
+    places: Vec<OverlayLayer>,
+    layers: SessionLayers,
     stop: StopSignal,
     _lock: Option<SessionLock>,
 }
@@ -160,15 +165,18 @@ impl SessionLook {
     pub(crate) fn open_in(
         store: &Store,
         session: &str,
-        layers: Layers,
+        layers: SessionLayers,
         stop: &StopSignal,
     ) -> Result<Self, ReviewError> {
-        let lock = lock(store, session)?;
+        let lock = lock_session(store, session)?;
         let places = layers.present_until(stop)?;
         Ok(Self { places, layers, stop: stop.clone(), _lock: Some(lock) })
     }
 
-    pub(crate) fn of(layers: Layers, stop: &StopSignal) -> Result<Self, ReviewError> {
+    pub(crate) fn for_layers(
+        layers: SessionLayers,
+        stop: &StopSignal,
+    ) -> Result<Self, ReviewError> {
         Ok(Self { places: layers.present_until(stop)?, layers, stop: stop.clone(), _lock: None })
     }
 
@@ -177,20 +185,20 @@ impl SessionLook {
     /// # Errors
     ///
     /// When the changes cannot be read, or the signal is raised.
-    pub fn changes(&self) -> Result<Vec<DirectoryLook>, ReviewError> {
-        let of = |layer: &Layer| -> Result<_, ReviewError> {
+    pub fn list_changes(&self) -> Result<Vec<DirectoryLook>, ReviewError> {
+        let of = |layer: &OverlayLayer| -> Result<_, ReviewError> {
             Ok(DirectoryLook {
                 guest: layer.guest.clone(),
-                is_interrupted: Review::is_interrupted(&layer.journal)?,
-                has_applied: Review::has_applied(&layer.journal)?,
-                changes: Review::look(&layer.overlay, &self.stop)?,
+                is_interrupted: OverlayReview::is_interrupted(&layer.journal)?,
+                has_applied: OverlayReview::has_applied(&layer.journal)?,
+                changes: OverlayReview::list_read_only(&layer.overlay, &self.stop)?,
             })
         };
         self.places.iter().map(of).collect()
     }
 
     /// The signal that ends the look, raised when the caller no longer waits.
-    pub fn stop(&self) -> &StopSignal {
+    pub fn stop_signal(&self) -> &StopSignal {
         &self.stop
     }
 
@@ -198,12 +206,12 @@ impl SessionLook {
     ///
     /// # Errors
     ///
-    /// As [`SessionLook::changes`].
-    pub fn count(&self) -> Result<usize, ReviewError> {
-        let of = |layer: &Layer| Review::look_at_names(&layer.overlay, &self.stop);
+    /// As [`SessionLook::list_changes`].
+    pub fn count_changes(&self) -> Result<usize, ReviewError> {
+        let of = |layer: &OverlayLayer| OverlayReview::look_at_names(&layer.overlay, &self.stop);
         let mut sum = 0;
         for layer in &self.places {
-            sum += of(layer)?.stat().files;
+            sum += of(layer)?.change_stat().files;
         }
         Ok(sum)
     }
@@ -216,8 +224,8 @@ impl Drop for SessionLook {
     }
 }
 
-fn lock(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
-    match SessionLock::take(&locks(store), session) {
+fn lock_session(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
+    match SessionLock::try_lock(&locks_directory(store), session) {
         Ok(Some(lock)) => Ok(lock),
         Ok(None) => Err(ReviewError::Busy(session.to_owned())),
         Err(source) => Err(ReviewError::Lock { session: session.to_owned(), source }),
@@ -226,7 +234,7 @@ fn lock(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
 
 /// Returns whether a session has an overlay, without opening one.
 pub fn has_layers(store: &Store, session: &str) -> bool {
-    fs::read_dir(root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
+    fs::read_dir(layers_root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The session with the latest change of an overlay; `workspace` limits the search to one workspace.
@@ -240,12 +248,12 @@ pub async fn newest_with_layers(
 ) -> Result<Option<StoredSession>, StoreError> {
     let workspace = workspace.map(|path| path.to_string_lossy());
     let mut newest: Option<StoredSession> = None;
-    for entry in fs::read_dir(root(store)).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(layers_root(store)).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !has_layers(store, &name) {
             continue;
         }
-        let session = match store.session(&name).await {
+        let session = match store.read_session(&name).await {
             Ok(session) => session,
             Err(StoreError::NotFound { .. }) => continue,
             Err(error) => return Err(error),

@@ -7,11 +7,11 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::record::turn::{Open, Turn};
+use crate::record::turn::{OpenState, Turn};
 
 /// A turn of a session. A turn outlives its request, so the request's span is a parent for the tracer only. A
 /// turn that is resumed after a restart begins a new trace.
-pub(crate) fn turn(tenant: &str, session: &str, agent: &str, turn: &Turn<Open>) -> Span {
+pub(crate) fn turn_span(tenant: &str, session: &str, agent: &str, turn: &Turn<OpenState>) -> Span {
     let request = Span::current();
     let span = info_span!(
         target: TRACE_TARGET,

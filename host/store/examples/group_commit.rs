@@ -10,8 +10,8 @@
 use std::time::{Duration, Instant};
 
 use belljar_store::{
-    JournalEntry, JournalKind, MessageStatus, NewMessage, Role, SessionKind, Store, StoredSession,
-    Write,
+    JournalEntry, JournalKind, MessageStatus, NewMessage, Role, SessionKind, Store, StoreWrite,
+    StoredSession,
 };
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn main() {
     for callers in [1, 8, 64] {
         let started = Instant::now();
         let tasks: Vec<_> = (0..callers)
-            .map(|caller| tokio::spawn(write(store.clone(), format!("{callers}-{caller}"))))
+            .map(|caller| tokio::spawn(write_turn(store.clone(), format!("{callers}-{caller}"))))
             .collect();
         let mut rows = 0_u32;
         for task in tasks {
@@ -38,7 +38,7 @@ async fn main() {
 }
 
 /// One caller with a separate turn; returns the number of rows written.
-async fn write(store: Store, id: String) -> u32 {
+async fn write_turn(store: Store, id: String) -> u32 {
     let text = || "a".to_owned();
     let session = StoredSession {
         id: id.clone(),
@@ -58,8 +58,8 @@ async fn write(store: Store, id: String) -> u32 {
         metadata: json!({}),
         created: 0,
     };
-    let append = Write::AppendMessages { session: id.clone(), messages: vec![placeholder] };
-    store.enqueue(vec![Write::CreateSession(session), append]).await.unwrap();
+    let append = StoreWrite::AppendMessages { session: id.clone(), messages: vec![placeholder] };
+    store.enqueue_writes(vec![StoreWrite::CreateSession(session), append]).await.unwrap();
     let started = Instant::now();
     let mut rows = 0;
     while started.elapsed() < TIME {
@@ -70,8 +70,8 @@ async fn write(store: Store, id: String) -> u32 {
             kind: JournalKind::Said,
             body: json!({"text": "what a model might say in a sentence or two"}),
         }];
-        let row = Write::Journal { session: id.clone(), message: id.clone(), entries };
-        store.enqueue(vec![row]).await.unwrap();
+        let row = StoreWrite::Journal { session: id.clone(), message: id.clone(), entries };
+        store.enqueue_writes(vec![row]).await.unwrap();
         rows += 1;
     }
     rows

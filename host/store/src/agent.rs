@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 use crate::open::Store;
-use crate::statement::{Nothing, Statement, bounded};
+use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
 /// Most bytes of one agent's text.
 pub const MAX_AGENT_BYTES: usize = 256 << 10;
@@ -39,7 +39,7 @@ impl Store {
         expected_updated: Option<i64>,
     ) -> Result<i64, StoreError> {
         const WHAT: &str = "save an agent";
-        bounded("an agent", text.len(), MAX_AGENT_BYTES)?;
+        check_bytes("an agent", text.len(), MAX_AGENT_BYTES)?;
         let tenant = &*self.tenant;
         let (save, updated) = match expected_updated {
             None => {
@@ -57,7 +57,7 @@ impl Store {
                     MAX_AGENTS.into(),
                     MAX_AGENTS_BYTES.into(),
                 ];
-                (Statement::new(WHAT, Nothing::AgentNotNew, insert, args), now)
+                (SqlStatement::new(WHAT, NoRowMeaning::AgentNotNew, insert, args), now)
             }
             Some(expected) => {
                 let update = "UPDATE agents SET text = $3, updated = $4 \
@@ -73,7 +73,7 @@ impl Store {
                     expected.into(),
                     MAX_AGENTS_BYTES.into(),
                 ];
-                (Statement::new(WHAT, Nothing::AgentChanged, update, args), next)
+                (SqlStatement::new(WHAT, NoRowMeaning::AgentChanged, update, args), next)
             }
         };
         self.commit_one(save).await?;
@@ -81,18 +81,18 @@ impl Store {
     }
 
     /// An agent by its slug.
-    pub async fn agent(&self, slug: &str) -> Result<Option<StoredAgent>, StoreError> {
+    pub async fn find_agent(&self, slug: &str) -> Result<Option<StoredAgent>, StoreError> {
         let select = "SELECT slug, text, created, updated FROM agents \
             WHERE tenant = $1 AND slug = $2";
-        let row = self.row("read an agent", select, [slug.into()]).await?;
+        let row = self.select_row("read an agent", select, [slug.into()]).await?;
         row.map(|row| self.stored_agent(&row)).transpose()
     }
 
     /// Returns all agents of this tenant, by slug.
-    pub async fn agents(&self) -> Result<Vec<StoredAgent>, StoreError> {
+    pub async fn list_agents(&self) -> Result<Vec<StoredAgent>, StoreError> {
         let select = "SELECT slug, text, created, updated FROM agents \
             WHERE tenant = $1 ORDER BY slug";
-        let rows = self.rows("list the agents", select, []).await?;
+        let rows = self.select_rows("list the agents", select, []).await?;
         rows.iter().map(|row| self.stored_agent(row)).collect()
     }
 
@@ -103,15 +103,15 @@ impl Store {
             .bind(&*self.tenant)
             .fetch_all(&self.pool)
             .await
-            .map_err(|error| self.failed("list the agents", &error))
+            .map_err(|error| self.database_error("list the agents", &error))
     }
 
     /// Deletes an agent. `false` = missing.
     pub async fn delete_agent(&self, slug: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";
         let args = [(&*self.tenant).into(), slug.into()];
-        let delete = Statement::new("delete an agent", Nothing::Fine, delete, args);
-        Ok(self.commit_one(delete).rows().await? > 0)
+        let delete = SqlStatement::new("delete an agent", NoRowMeaning::Fine, delete, args);
+        Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
     fn stored_agent(&self, row: &SqliteRow) -> Result<StoredAgent, StoreError> {

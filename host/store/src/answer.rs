@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::open::{BadRow, Store};
 use crate::session::MAX_LISTED;
-use crate::statement::{Nothing, Statement, json};
+use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 
 /// A question with its answer.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -37,16 +37,19 @@ pub struct PermissionAnswer {
 }
 
 /// The statement that adds an answer.
-pub(crate) fn add(tenant: &str, answer: PermissionAnswer) -> Result<Statement, StoreError> {
+pub(crate) fn add_answer(
+    tenant: &str,
+    answer: PermissionAnswer,
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO permission_answers (id, session_id, message_id, question, agent, \
         tool, arguments, answer, actor, asked, answered) \
         SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10, $11, $12 \
         FROM messages m JOIN sessions s ON s.id = m.session_id \
         WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
-    let arguments = json("the arguments of a question", &answer.arguments)?;
-    Statement::new(
+    let arguments = json_text("the arguments of a question", &answer.arguments)?;
+    SqlStatement::new(
         "store an answer",
-        Nothing::NoMessage,
+        NoRowMeaning::NoMessage,
         insert,
         [
             tenant.into(),
@@ -67,19 +70,19 @@ pub(crate) fn add(tenant: &str, answer: PermissionAnswer) -> Result<Statement, S
 
 impl Store {
     /// The latest answers of a session, at most [`MAX_LISTED`], sorted from old to new.
-    pub async fn answers(&self, session: &str) -> Result<Vec<PermissionAnswer>, StoreError> {
+    pub async fn latest_answers(&self, session: &str) -> Result<Vec<PermissionAnswer>, StoreError> {
         let select = "SELECT a.id, a.session_id, a.message_id, a.question, a.agent, a.tool, \
             a.arguments, a.answer, a.actor, a.asked, a.answered \
             FROM permission_answers a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.answered DESC, a.id DESC LIMIT $3";
         let args = [session.into(), i64::from(MAX_LISTED).into()];
-        let rows = self.rows("read the answers", select, args).await?;
+        let rows = self.select_rows("read the answers", select, args).await?;
         let bad = |why| self.bad_row("an answer".to_owned(), why);
-        rows.iter().rev().map(|row| stored(row).map_err(bad)).collect()
+        rows.iter().rev().map(|row| answer_from_row(row).map_err(bad)).collect()
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<PermissionAnswer, BadRow> {
+fn answer_from_row(row: &SqliteRow) -> Result<PermissionAnswer, BadRow> {
     Ok(PermissionAnswer {
         id: row.try_get(0)?,
         session: row.try_get(1)?,

@@ -1,13 +1,13 @@
 //! Files that messages carry.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::session::MAX_LISTED;
-use crate::statement::{Nothing, Statement, bounded};
+use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
 /// Most bytes of one file.
 pub const MAX_ATTACHMENT_BYTES: usize = 32 << 20;
@@ -49,22 +49,22 @@ pub struct StoredAttachment {
 }
 
 /// The statement that adds a file.
-pub(crate) fn add(
+pub(crate) fn add_attachment(
     tenant: &str,
     session: &str,
     message: &str,
     new: NewAttachment,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO attachments \
         (id, session_id, message_id, call_id, name, media_type, size, created, data) \
         SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10 \
         FROM messages m JOIN sessions s ON s.id = m.session_id \
         WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
-    bounded("an attachment", new.data.len(), MAX_ATTACHMENT_BYTES)?;
+    check_bytes("an attachment", new.data.len(), MAX_ATTACHMENT_BYTES)?;
     let size = i64::try_from(new.data.len()).unwrap_or(i64::MAX);
-    Statement::new(
+    SqlStatement::new(
         "store an attachment",
-        Nothing::NoMessage,
+        NoRowMeaning::NoMessage,
         insert,
         [
             tenant.into(),
@@ -83,18 +83,24 @@ pub(crate) fn add(
 
 impl Store {
     /// The latest files of a session, without their bytes, at most [`MAX_LISTED`]; the oldest first.
-    pub async fn attachments(&self, session: &str) -> Result<Vec<StoredAttachment>, StoreError> {
+    pub async fn latest_attachments(
+        &self,
+        session: &str,
+    ) -> Result<Vec<StoredAttachment>, StoreError> {
         let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
             a.created FROM attachments a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.created DESC, a.id DESC LIMIT $3";
         let args = [session.into(), i64::from(MAX_LISTED).into()];
-        let rows = self.rows("list the attachments", select, args).await?;
-        rows.iter().rev().map(|row| stored(row).map_err(|error| self.bad_file(error))).collect()
+        let rows = self.select_rows("list the attachments", select, args).await?;
+        rows.iter()
+            .rev()
+            .map(|row| attachment_from_row(row).map_err(|error| self.bad_file(error)))
+            .collect()
     }
 
     /// A file with its bytes. [`StoreError::NotFound`] if the session of this tenant has no file with this
     /// id.
-    pub async fn attachment(
+    pub async fn read_attachment(
         &self,
         session: &str,
         id: &str,
@@ -102,13 +108,14 @@ impl Store {
         let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
             a.created, a.data FROM attachments a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND a.id = $3";
-        let row = self.row("read an attachment", select, [session.into(), id.into()]).await?;
+        let row =
+            self.select_row("read an attachment", select, [session.into(), id.into()]).await?;
         let Some(row) = row else {
-            let id = Shown::clipped(id, 64).to_string();
+            let id = ShownText::clip_line(id, 64).to_string();
             return Err(StoreError::NotFound { what: "attachment", id });
         };
         let bad = |error| self.bad_file(error);
-        Ok((stored(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
+        Ok((attachment_from_row(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
     }
 
     /// The bytes of a person's file of this name in the session; of several, the oldest. Files attached by
@@ -121,7 +128,7 @@ impl Store {
         let select = "SELECT a.data FROM attachments a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND a.name = $3 AND a.call_id IS NULL \
             ORDER BY a.created, a.id LIMIT 1";
-        let row = self.row("read a file", select, [session.into(), name.into()]).await?;
+        let row = self.select_row("read a file", select, [session.into(), name.into()]).await?;
         row.map(|row| row.try_get(0)).transpose().map_err(|error| self.bad_file(error))
     }
 
@@ -130,7 +137,7 @@ impl Store {
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<StoredAttachment, sqlx::Error> {
+fn attachment_from_row(row: &SqliteRow) -> Result<StoredAttachment, sqlx::Error> {
     Ok(StoredAttachment {
         id: row.try_get(0)?,
         message: row.try_get(1)?,

@@ -7,9 +7,9 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::{BadRow, Store};
-use crate::page::{Page, and_one, more};
+use crate::page::{ListPage, and_one, has_more_rows};
 use crate::registry::Registry;
-use crate::statement::{Nothing, Statement, bounded, json};
+use crate::statement::{NoRowMeaning, SqlStatement, check_bytes, json_text};
 
 /// Most bytes of one line's detail: the request and the decision, not the outcome.
 pub const MAX_DETAIL_BYTES: usize = 256 << 10;
@@ -32,14 +32,14 @@ pub struct AuditEntry {
 }
 
 /// The statement that adds a line.
-pub(crate) fn add(tenant: &str, entry: AuditEntry) -> Result<Statement, StoreError> {
+pub(crate) fn add_entry(tenant: &str, entry: AuditEntry) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO audit (tenant, id, at, actor, action, object, detail) \
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let detail = json("the detail of an audit entry", &entry.detail)?;
-    bounded("the detail of an audit entry", detail.len(), MAX_DETAIL_BYTES)?;
-    Statement::new(
+    let detail = json_text("the detail of an audit entry", &entry.detail)?;
+    check_bytes("the detail of an audit entry", detail.len(), MAX_DETAIL_BYTES)?;
+    SqlStatement::new(
         "write to the audit log",
-        Nothing::Fine,
+        NoRowMeaning::Fine,
         insert,
         [
             tenant.into(),
@@ -62,13 +62,13 @@ impl Registry {
     pub async fn prune_audit(&self, before: i64) -> Result<u64, StoreError> {
         const WHAT: &str = "prune the audit log";
         let raise = "UPDATE audit_kept SET since = $1 WHERE since < $1";
-        self.change(WHAT, Nothing::Fine, raise, [before.into()]).await?;
+        self.run_change(WHAT, NoRowMeaning::Fine, raise, [before.into()]).await?;
         let delete = "DELETE FROM audit WHERE id IN \
             (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";
         let mut pruned = 0;
         loop {
             let args = [before.into(), MAX_PRUNED.into()];
-            match self.change(WHAT, Nothing::Fine, delete, args).await? {
+            match self.run_change(WHAT, NoRowMeaning::Fine, delete, args).await? {
                 0 => return Ok(pruned),
                 some => pruned += some,
             }
@@ -80,16 +80,16 @@ impl Store {
     /// A page of the tenant's audit log, the newest line first: lines before an id, at most `limit` and
     /// [`crate::MAX_LISTED`], up to the line that reaches `most_bytes`. The page is empty only if no lines
     /// are left. Lines outlive a tenant; a later tenant with the same name does not see older lines.
-    pub async fn audit(
+    pub async fn read_audit(
         &self,
         before: Option<&str>,
         limit: u32,
         most_bytes: i64,
-    ) -> Result<Page<AuditEntry>, StoreError> {
+    ) -> Result<ListPage<AuditEntry>, StoreError> {
         self.audit_of(None, None, before, limit, most_bytes).await
     }
 
-    /// As [`Store::audit`], for one actor or one action.
+    /// As [`Store::read_audit`], for one actor or one action.
     pub async fn audit_of(
         &self,
         actor: Option<&str>,
@@ -97,7 +97,7 @@ impl Store {
         before: Option<&str>,
         limit: u32,
         most_bytes: i64,
-    ) -> Result<Page<AuditEntry>, StoreError> {
+    ) -> Result<ListPage<AuditEntry>, StoreError> {
         // The sizes first: a line that does not fit is not even read.
         let select = "WITH sized AS (SELECT a.id, octet_length(a.detail) AS bytes FROM audit a \
             WHERE a.tenant = $1 \
@@ -109,7 +109,7 @@ impl Store {
             SELECT a.id, a.at, a.actor, a.action, a.object, a.detail, \
             (SELECT COUNT(*) FROM sized) FROM summed x JOIN audit a ON a.id = x.id \
             WHERE x.newer < $4 AND x.place < $3 ORDER BY a.id DESC";
-        let failed = |error| self.failed("read the audit log", &error);
+        let failed = |error| self.database_error("read the audit log", &error);
         let args = [
             before.into(),
             and_one(limit).into(),
@@ -117,14 +117,15 @@ impl Store {
             actor.into(),
             action.into(),
         ];
-        let rows = self.rows("read the audit log", select, args).await?;
+        let rows = self.select_rows("read the audit log", select, args).await?;
         let bad = |why| self.bad_row("an audit entry".to_owned(), why);
-        let entries: Result<_, _> = rows.iter().map(|row| stored(row).map_err(bad)).collect();
-        Ok(Page { rows: entries?, more: more(&rows).map_err(failed)? })
+        let entries: Result<_, _> =
+            rows.iter().map(|row| entry_from_row(row).map_err(bad)).collect();
+        Ok(ListPage { rows: entries?, more: has_more_rows(&rows).map_err(failed)? })
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<AuditEntry, BadRow> {
+fn entry_from_row(row: &SqliteRow) -> Result<AuditEntry, BadRow> {
     Ok(AuditEntry {
         id: row.try_get(0)?,
         at: row.try_get(1)?,

@@ -4,7 +4,7 @@ use sqlx::Row as _;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::statement::{Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlStatement};
 
 /// A summary of a session's messages up to a position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -35,16 +35,16 @@ impl Store {
             compaction.text.as_str().into(),
             compaction.created.into(),
         ];
-        let save = Statement::new("save a summary", Nothing::NoSession, upsert, args);
+        let save = SqlStatement::new("save a summary", NoRowMeaning::NoSession, upsert, args);
         self.commit_one(save).await
     }
 
     /// The latest summary; `None` for another tenant's session too.
-    pub async fn compaction(&self, session: &str) -> Result<Option<Compaction>, StoreError> {
+    pub async fn latest_compaction(&self, session: &str) -> Result<Option<Compaction>, StoreError> {
         let select = "SELECT c.upto_sort_order, c.text, c.created FROM compactions c \
             JOIN sessions s ON s.id = c.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY c.upto_sort_order DESC LIMIT 1";
-        let row = self.row("read a summary", select, [session.into()]).await?;
+        let row = self.select_row("read a summary", select, [session.into()]).await?;
         let Some(row) = row else { return Ok(None) };
         let read = || -> Result<Compaction, sqlx::Error> {
             Ok(Compaction {

@@ -8,7 +8,7 @@ use crate::open::Store;
 
 /// The things that belong to a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Contents {
+pub struct SessionContents {
     /// Messages, of both sides.
     pub messages: i64,
     /// Subagents.
@@ -23,7 +23,7 @@ pub struct Contents {
 
 impl Store {
     /// The contents of a session of this tenant; empty for another tenant's.
-    pub async fn contents(&self, session: &str) -> Result<Contents, StoreError> {
+    pub async fn read_contents(&self, session: &str) -> Result<SessionContents, StoreError> {
         let select = "SELECT (SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id), \
             (SELECT COUNT(*) FROM subagent_sessions c WHERE c.session_id = s.id), \
             (SELECT COUNT(*) FROM receipts r WHERE r.session_id = s.id) + \
@@ -31,14 +31,17 @@ impl Store {
             (SELECT COUNT(*) FROM attachments a WHERE a.session_id = s.id), \
             (SELECT COALESCE(SUM(a.size), 0) FROM attachments a WHERE a.session_id = s.id) \
             FROM sessions s WHERE s.tenant = $1 AND s.id = $2";
-        let row = self.row("count what a session has", select, [session.into()]).await?;
+        let row = self.select_row("count what a session has", select, [session.into()]).await?;
         let bad = |error| self.bad_row("the contents of a session".to_owned(), error);
-        row.map_or_else(|| Ok(Contents::default()), |row| read(&row).map_err(bad))
+        row.map_or_else(
+            || Ok(SessionContents::default()),
+            |row| contents_from_row(&row).map_err(bad),
+        )
     }
 }
 
-fn read(row: &SqliteRow) -> Result<Contents, sqlx::Error> {
-    Ok(Contents {
+fn contents_from_row(row: &SqliteRow) -> Result<SessionContents, sqlx::Error> {
+    Ok(SessionContents {
         messages: row.try_get(0)?,
         subagents: row.try_get(1)?,
         receipts: row.try_get(2)?,

@@ -10,7 +10,7 @@ use belljar_policy::ShownPath as _;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file or its directory cannot be used.
-    #[error("failed to {what} `{}`: {source}", path.shown())]
+    #[error("failed to {what} `{}`: {source}", path.to_shown())]
     Io {
         /// The operation.
         what: &'static str,
@@ -20,7 +20,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The file is not a store of belljar, or is damaged. The file is not changed.
-    #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.shown())]
+    #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.to_shown())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum StoreError {
     #[error(
         "`{}` {why}, and sessions are kept in what is yours alone: choose another directory, or \
          take it over with `chown` and `chmod go-w`",
-        path.shown()
+        path.to_shown()
     )]
     NotOurs {
         /// The file or directory.
@@ -41,7 +41,7 @@ pub enum StoreError {
         why: String,
     },
     /// The file was written by a newer program.
-    #[error("`{}` has schema {found}, this program knows {SCHEMA_VERSION} and older; use the newer program", path.shown())]
+    #[error("`{}` has schema {found}, this program knows {SCHEMA_VERSION} and older; use the newer program", path.to_shown())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -49,13 +49,13 @@ pub enum StoreError {
         found: i64,
     },
     /// Another process kept the file busy for too long.
-    #[error("`{}` is in use by another program; try again", path.shown())]
+    #[error("`{}` is in use by another program; try again", path.to_shown())]
     Busy {
         /// The file.
         path: PathBuf,
     },
     /// The database refused or failed.
-    #[error("failed to {what} in `{}`: {why}", path.shown())]
+    #[error("failed to {what} in `{}`: {why}", path.to_shown())]
     Database {
         /// The operation.
         what: &'static str,
@@ -65,7 +65,7 @@ pub enum StoreError {
         why: String,
     },
     /// A row has a value that this program cannot parse.
-    #[error("{what} in `{}` cannot be read: {why}", path.shown())]
+    #[error("{what} in `{}` cannot be read: {why}", path.to_shown())]
     Row {
         /// The row.
         what: String,
@@ -147,13 +147,13 @@ pub enum StoreError {
         first: i64,
     },
     /// The queue of waiting writes is full; no part of this write was queued.
-    #[error("too much waits to be written to `{}`; try again in a moment", path.shown())]
+    #[error("too much waits to be written to `{}`; try again in a moment", path.to_shown())]
     Overloaded {
         /// The file.
         path: PathBuf,
     },
     /// The store was closed, or the writer broke down: the write may or may not be stored.
-    #[error("`{}` was closed before this was written", path.shown())]
+    #[error("`{}` was closed before this was written", path.to_shown())]
     Closed {
         /// The file.
         path: PathBuf,
@@ -168,9 +168,9 @@ const SQLITE_NOTADB: i32 = 26;
 
 impl StoreError {
     /// The database's message while `what` was tried.
-    pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
+    pub(crate) fn from_database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let path = path.to_owned();
-        match code(error) {
+        match primary_code(error) {
             Some(SQLITE_BUSY | SQLITE_LOCKED) => Self::Busy { path },
             Some(SQLITE_CORRUPT) => Self::Unusable { path, why: "is damaged".to_owned() },
             Some(SQLITE_NOTADB) => Self::Unusable { path, why: "is no database".to_owned() },
@@ -180,7 +180,7 @@ impl StoreError {
 }
 
 /// The primary result code; SQLite adds details in the higher bits.
-fn code(error: &sqlx::Error) -> Option<i32> {
+fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
 }

@@ -1,13 +1,13 @@
 //! Events of a session: kept in blocks, read one by one after any id.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::de::IgnoredAny;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::statement::{Nothing, Statement, bounded};
+use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
 /// Most bytes of one block: a few of the largest events.
 pub const MAX_BLOCK_BYTES: usize = 16 << 20;
@@ -47,12 +47,12 @@ pub struct StoredEvent {
 }
 
 /// The statement that adds a block.
-pub(crate) fn add(
+pub(crate) fn add_block(
     tenant: &str,
     session: &str,
     message: &str,
     block: &EventBlock,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO event_blocks (session_id, message_id, first_seq, last_seq, body) \
         SELECT m.session_id, m.id, $4, $5, $6 \
         FROM messages m JOIN sessions s ON s.id = m.session_id \
@@ -61,10 +61,10 @@ pub(crate) fn add(
         WHERE b.session_id = $2)";
     let more = block.events.len().checked_sub(1).and_then(|more| i64::try_from(more).ok());
     let last = more.and_then(|more| block.first_seq.checked_add(more));
-    let last = last.ok_or_else(|| invalid("has no events, or no ids for them"))?;
-    Statement::new(
+    let last = last.ok_or_else(|| invalid_events("has no events, or no ids for them"))?;
+    SqlStatement::new(
         "store events",
-        Nothing::NotNext,
+        NoRowMeaning::NotNext,
         insert,
         [
             tenant.into(),
@@ -72,22 +72,22 @@ pub(crate) fn add(
             message.into(),
             block.first_seq.into(),
             last.into(),
-            body(&block.events)?.into(),
+            block_body(&block.events)?.into(),
         ],
     )
 }
 
 /// The events as one JSON array.
-fn body(events: &[String]) -> Result<String, StoreError> {
+fn block_body(events: &[String]) -> Result<String, StoreError> {
     let bytes = events.iter().map(|event| event.len() + BETWEEN.len()).sum();
-    bounded("a block of events", bytes, MAX_BLOCK_BYTES)?;
+    check_bytes("a block of events", bytes, MAX_BLOCK_BYTES)?;
     let mut body = String::with_capacity(bytes);
     for event in events {
         if event.contains(['\n', '\r']) {
-            return Err(invalid("holds an event with a line break"));
+            return Err(invalid_events("holds an event with a line break"));
         }
         if let Err(error) = serde_json::from_str::<IgnoredAny>(event) {
-            return Err(invalid(&format!("holds an event that is no JSON: {error}")));
+            return Err(invalid_events(&format!("holds an event that is no JSON: {error}")));
         }
         body.push_str(if body.is_empty() { "[" } else { BETWEEN });
         body.push_str(event);
@@ -96,7 +96,7 @@ fn body(events: &[String]) -> Result<String, StoreError> {
     Ok(body)
 }
 
-fn invalid(why: &str) -> StoreError {
+fn invalid_events(why: &str) -> StoreError {
     StoreError::Invalid { what: "a block of events", why: why.to_owned() }
 }
 
@@ -105,7 +105,7 @@ impl Store {
     pub async fn last_event(&self, session: &str) -> Result<i64, StoreError> {
         let select = "SELECT COALESCE(MAX(b.last_seq), 0) FROM event_blocks b \
             JOIN sessions s ON s.id = b.session_id WHERE s.tenant = $1 AND s.id = $2";
-        let failed = |error| self.failed("look for the last event", &error);
+        let failed = |error| self.database_error("look for the last event", &error);
         let row = sqlx::query(select)
             .bind(&*self.tenant)
             .bind(session)
@@ -142,29 +142,30 @@ impl Store {
         Ok(page)
     }
 
-    async fn blocks_after(&self, session: &str, after: i64) -> Result<Vec<Block>, StoreError> {
+    async fn blocks_after(&self, session: &str, after: i64) -> Result<Vec<EventRow>, StoreError> {
         let select = "SELECT b.first_seq, b.last_seq, b.message_id, b.body FROM event_blocks b \
             JOIN sessions s ON s.id = b.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND b.last_seq > $3 ORDER BY b.last_seq LIMIT $4";
-        let rows =
-            self.rows("read events", select, [session.into(), after.into(), BLOCKS.into()]).await?;
-        let bad = |error| self.bad_row(named(session), error);
-        rows.iter().map(|row| block(row).map_err(bad)).collect()
+        let rows = self
+            .select_rows("read events", select, [session.into(), after.into(), BLOCKS.into()])
+            .await?;
+        let bad = |error| self.bad_row(block_name(session), error);
+        rows.iter().map(|row| block_from_row(row).map_err(bad)).collect()
     }
 
     fn events_of(
         &self,
         session: &str,
-        block: Block,
+        block: EventRow,
     ) -> Result<impl Iterator<Item = StoredEvent>, StoreError> {
-        let Block { first_seq, last_seq, message, body } = block;
+        let EventRow { first_seq, last_seq, message, body } = block;
         let inner = body.strip_prefix('[').and_then(|body| body.strip_suffix(']'));
         let bodies: Vec<String> =
             inner.into_iter().flat_map(|inner| inner.split(BETWEEN)).map(str::to_owned).collect();
         let expected = last_seq.checked_sub(first_seq).and_then(|more| more.checked_add(1));
         if i64::try_from(bodies.len()).ok() != expected {
             let why = format!("{} events go by the ids {first_seq} to {last_seq}", bodies.len());
-            return Err(self.bad_row(named(session), why));
+            return Err(self.bad_row(block_name(session), why));
         }
         Ok((first_seq..=last_seq).zip(bodies).map(move |(seq, body)| StoredEvent {
             seq,
@@ -175,15 +176,15 @@ impl Store {
 }
 
 /// A row with a block of events.
-struct Block {
+struct EventRow {
     first_seq: i64,
     last_seq: i64,
     message: String,
     body: String,
 }
 
-fn block(row: &SqliteRow) -> Result<Block, sqlx::Error> {
-    Ok(Block {
+fn block_from_row(row: &SqliteRow) -> Result<EventRow, sqlx::Error> {
+    Ok(EventRow {
         first_seq: row.try_get(0)?,
         last_seq: row.try_get(1)?,
         message: row.try_get(2)?,
@@ -191,6 +192,6 @@ fn block(row: &SqliteRow) -> Result<Block, sqlx::Error> {
     })
 }
 
-fn named(session: &str) -> String {
-    format!("a block of events of session `{}`", Shown::clipped(session, 64))
+fn block_name(session: &str) -> String {
+    format!("a block of events of session `{}`", ShownText::clip_line(session, 64))
 }

@@ -1,14 +1,14 @@
 //! The journal of turns in flight: the steps so far, for resuming a turn whose process has died. Deleted with
 //! the end of the turn; a run's answers and results stay, for replay.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::{BadRow, Store};
-use crate::statement::{Nothing, Statement, json};
+use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 use crate::words::{JournalKind, SessionKind};
 
 /// One step of a turn, as stored.
@@ -27,22 +27,22 @@ pub struct JournalEntry {
 }
 
 /// Appends to the message's entries.
-pub(crate) fn add(
+pub(crate) fn add_entry(
     tenant: &str,
     session: &str,
     message: &str,
     entry: JournalEntry,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO journal \
         (session_id, message_id, seq, agent, step, position, kind, body) \
         SELECT m.session_id, m.id, (SELECT COALESCE(MAX(j.seq), 0) + 1 FROM journal j \
         WHERE j.session_id = m.session_id AND j.message_id = m.id), $4, $5, $6, $7, $8 \
         FROM messages m JOIN sessions s ON s.id = m.session_id \
         WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3 AND m.status = 'in_flight'";
-    let body = json("a journal entry", &entry.body)?;
-    Statement::new(
+    let body = json_text("a journal entry", &entry.body)?;
+    SqlStatement::new(
         "journal a step",
-        Nothing::NotInFlight,
+        NoRowMeaning::NotInFlight,
         insert,
         [
             tenant.into(),
@@ -60,7 +60,11 @@ pub(crate) fn add(
 /// Deletes the journal of an ended turn. A conversation has answers and results in its messages too; a run's
 /// subagents have theirs only in the journal, so these entries stay. The ending of a subagent has a separate
 /// row.
-pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<Statement, StoreError> {
+pub(crate) fn delete_journal(
+    tenant: &str,
+    session: &str,
+    message: &str,
+) -> Result<SqlStatement, StoreError> {
     let delete = "DELETE FROM journal WHERE session_id = $2 AND message_id = $3 \
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1 \
         AND (s.kind <> $4 OR journal.kind = $5))";
@@ -71,7 +75,7 @@ pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<State
         SessionKind::Run.as_str().into(),
         JournalKind::Child.as_str().into(),
     ];
-    Statement::new("delete a journal", Nothing::Fine, delete, args)
+    SqlStatement::new("delete a journal", NoRowMeaning::Fine, delete, args)
 }
 
 impl Store {
@@ -85,13 +89,16 @@ impl Store {
         let select = "SELECT j.agent, j.step, j.position, j.kind, j.body, j.seq FROM journal j \
             JOIN sessions s ON s.id = j.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND j.message_id = $3 ORDER BY j.seq";
-        let rows = self.rows("read a journal", select, [session.into(), message.into()]).await?;
-        let named = || format!("the journal of message `{}`", Shown::clipped(message, 64));
-        rows.iter().map(|row| entry(row).map_err(|why| self.bad_row(named(), why))).collect()
+        let rows =
+            self.select_rows("read a journal", select, [session.into(), message.into()]).await?;
+        let named = || format!("the journal of message `{}`", ShownText::clip_line(message, 64));
+        rows.iter()
+            .map(|row| entry_from_row(row).map_err(|why| self.bad_row(named(), why)))
+            .collect()
     }
 }
 
-fn entry(row: &SqliteRow) -> Result<JournalEntry, BadRow> {
+fn entry_from_row(row: &SqliteRow) -> Result<JournalEntry, BadRow> {
     Ok(JournalEntry {
         agent: row.try_get(0)?,
         step: row.try_get(1)?,

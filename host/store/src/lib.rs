@@ -15,7 +15,7 @@
 //! - Deleting a session deletes all its contents.
 //! - Every query is scoped by a tenant: a [`Store`] reads only its own tenant's rows. Only a [`Registry`]
 //!   reads tenants and keys.
-//! - One task does all writing, in the order of requests (see [`Store::enqueue`]).
+//! - One task does all writing, in the order of requests (see [`Store::enqueue_writes`]).
 //! - Acknowledged writes survive the death of the process (not a power cut, because the file is written in
 //!   WAL mode with `synchronous=NORMAL`).
 //! - A line of the audit log is never changed, nor deleted before its time, by any program that has the file
@@ -62,15 +62,15 @@ pub use answer::PermissionAnswer;
 pub use attachment::{MAX_ATTACHMENT_BYTES, NewAttachment, StoredAttachment};
 pub use audit::{AuditEntry, MAX_DETAIL_BYTES};
 pub use compaction::Compaction;
-pub use contents::Contents;
+pub use contents::SessionContents;
 pub use error::StoreError;
 pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, StoredEvent};
 pub use journal::JournalEntry;
 pub use limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 pub use login::{NewLogin, StoredLogin};
-pub use message::{Finished, NewMessage, StoredMessage};
+pub use message::{MessageEnding, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
-pub use page::{Page, Sought};
+pub use page::{ListPage, SessionFilter};
 pub use receipt::{JsonText, NewReceipt, ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;
@@ -83,5 +83,5 @@ pub use words::{
     JournalKind, KeyScope, MessageStatus, Role, SessionKind, SubagentSource, SubagentStatus,
     UnknownWord,
 };
-pub use write::Write;
-pub use writer::Committed;
+pub use write::StoreWrite;
+pub use writer::CommitHandle;

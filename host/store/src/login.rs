@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::open::{BadRow, TENANT};
 use crate::registry::Registry;
-use crate::statement::{Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlStatement};
 use crate::words::KeyScope;
 
 /// A login to store.
@@ -87,12 +87,12 @@ impl Registry {
         let room = i64::from(most.saturating_sub(1));
         let all = || -> Result<_, StoreError> {
             Ok(vec![
-                Statement::new(WHAT, Nothing::Fine, ended, [login.created.into()])?,
-                Statement::new(WHAT, Nothing::Fine, older, [key.into(), room.into()])?,
-                Statement::new(WHAT, Nothing::Fine, insert, args)?,
+                SqlStatement::new(WHAT, NoRowMeaning::Fine, ended, [login.created.into()])?,
+                SqlStatement::new(WHAT, NoRowMeaning::Fine, older, [key.into(), room.into()])?,
+                SqlStatement::new(WHAT, NoRowMeaning::Fine, insert, args)?,
             ])
         };
-        Ok(self.store.writer.enqueue(None, all()).rows().await? > 0)
+        Ok(self.store.writer.enqueue_group(None, all()).changed_rows().await? > 0)
     }
 
     /// A login by id: the caller compares the digest, and checks [`StoredLogin::is_open`].
@@ -103,12 +103,12 @@ impl Registry {
             LEFT JOIN api_keys k ON k.id = l.of_key \
             WHERE l.id = $1 AND (l.of_key = '' OR k.id IS NOT NULL)";
         let row = sqlx::query(select).bind(id).fetch_optional(&self.store.pool).await;
-        let row = row.map_err(|error| self.store.failed("look for a login", &error))?;
+        let row = row.map_err(|error| self.store.database_error("look for a login", &error))?;
         row.map(|row| self.stored_login(&row)).transpose()
     }
 
     /// The logins that have not expired by `now`, by tenant and time, including those of revoked keys.
-    pub async fn logins(&self, now: i64) -> Result<Vec<StoredLogin>, StoreError> {
+    pub async fn list_logins(&self, now: i64) -> Result<Vec<StoredLogin>, StoreError> {
         let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
             COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
             FROM logins l JOIN tenants t ON t.name = l.tenant \
@@ -116,22 +116,22 @@ impl Registry {
             WHERE l.expires > $1 AND (l.of_key = '' OR k.id IS NOT NULL) \
             ORDER BY l.tenant, l.created, l.id";
         let rows = sqlx::query(select).bind(now).fetch_all(&self.store.pool).await;
-        let rows = rows.map_err(|error| self.store.failed("list the logins", &error))?;
+        let rows = rows.map_err(|error| self.store.database_error("list the logins", &error))?;
         rows.iter().map(|row| self.stored_login(row)).collect()
     }
 
     /// Ends a login. `false` = missing.
     pub async fn end_login(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM logins WHERE id = $1";
-        Ok(self.change("end a login", Nothing::Fine, delete, [id.into()]).await? > 0)
+        Ok(self.run_change("end a login", NoRowMeaning::Fine, delete, [id.into()]).await? > 0)
     }
 
     fn stored_login(&self, row: &SqliteRow) -> Result<StoredLogin, StoreError> {
-        login(row).map_err(|why| self.store.bad_row("a login".to_owned(), why))
+        login_from_row(row).map_err(|why| self.store.bad_row("a login".to_owned(), why))
     }
 }
 
-fn login(row: &SqliteRow) -> Result<StoredLogin, BadRow> {
+fn login_from_row(row: &SqliteRow) -> Result<StoredLogin, BadRow> {
     Ok(StoredLogin {
         id: row.try_get(0)?,
         tenant: row.try_get(1)?,

@@ -1,13 +1,13 @@
 //! Messages: appended, finished, and read in order.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::statement::{Nothing, Statement, json};
+use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 use crate::words::{MessageStatus, Role, SubagentStatus};
 use crate::{journal, session};
 
@@ -30,7 +30,7 @@ pub struct NewMessage {
 
 /// The content of a placeholder that ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct MessageEnding {
     /// The status at the end.
     pub status: MessageStatus,
     /// The content.
@@ -63,11 +63,11 @@ pub struct StoredMessage {
 }
 
 /// New messages at the end of a session.
-pub(crate) fn append(
+pub(crate) fn append_messages(
     tenant: &str,
     session: &str,
     messages: &[NewMessage],
-    to: &mut Vec<Statement>,
+    to: &mut Vec<SqlStatement>,
 ) -> Result<(), StoreError> {
     let insert = "INSERT INTO messages \
         (id, session_id, sort_order, role, status, content, metadata, created, updated) \
@@ -75,11 +75,11 @@ pub(crate) fn append(
         WHERE m.session_id = s.id), $4, $5, $6, $7, $8, $8 \
         FROM sessions s WHERE s.tenant = $1 AND s.id = $2";
     let Some(latest) = messages.iter().map(|message| message.created).max() else { return Ok(()) };
-    to.push(session::touch(tenant, session, latest)?);
+    to.push(session::touch_session(tenant, session, latest)?);
     for message in messages {
-        to.push(Statement::new(
+        to.push(SqlStatement::new(
             "append a message",
-            Nothing::NoSession,
+            NoRowMeaning::NoSession,
             insert,
             [
                 tenant.into(),
@@ -87,8 +87,8 @@ pub(crate) fn append(
                 message.id.as_str().into(),
                 message.role.as_str().into(),
                 message.status.as_str().into(),
-                json("a message", &message.content)?.into(),
-                json("a message", &message.metadata)?.into(),
+                json_text("a message", &message.content)?.into(),
+                json_text("a message", &message.metadata)?.into(),
                 message.created.into(),
             ],
         )?);
@@ -97,55 +97,55 @@ pub(crate) fn append(
 }
 
 /// Replaces a placeholder by its outcome, and deletes the journal.
-pub(crate) fn finish(
+pub(crate) fn finish_message(
     tenant: &str,
     session: &str,
     id: &str,
-    finished: &Finished,
-    to: &mut Vec<Statement>,
+    finished: &MessageEnding,
+    to: &mut Vec<SqlStatement>,
 ) -> Result<(), StoreError> {
     let update = "UPDATE messages SET status = $4, content = $5, metadata = $6, updated = $7 \
         WHERE session_id = $2 AND id = $3 AND status = 'in_flight' \
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
-    to.push(session::touch(tenant, session, finished.updated)?);
-    to.push(Statement::new(
+    to.push(session::touch_session(tenant, session, finished.updated)?);
+    to.push(SqlStatement::new(
         "finish a message",
-        Nothing::NotInFlight,
+        NoRowMeaning::NotInFlight,
         update,
         [
             tenant.into(),
             session.into(),
             id.into(),
             finished.status.as_str().into(),
-            json("a message", &finished.content)?.into(),
-            json("a message", &finished.metadata)?.into(),
+            json_text("a message", &finished.content)?.into(),
+            json_text("a message", &finished.metadata)?.into(),
             finished.updated.into(),
         ],
     )?);
-    to.push(journal::delete(tenant, session, id)?);
+    to.push(journal::delete_journal(tenant, session, id)?);
     Ok(())
 }
 
 /// New metadata of a message.
-pub(crate) fn metadata(
+pub(crate) fn replace_metadata(
     tenant: &str,
     session: &str,
     id: &str,
     metadata: &Value,
     updated: i64,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let update = "UPDATE messages SET metadata = $4, updated = $5 \
         WHERE session_id = $2 AND id = $3 \
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
-    Statement::new(
+    SqlStatement::new(
         "update a message",
-        Nothing::NoMessage,
+        NoRowMeaning::NoMessage,
         update,
         [
             tenant.into(),
             session.into(),
             id.into(),
-            json("a message", metadata)?.into(),
+            json_text("a message", metadata)?.into(),
             updated.into(),
         ],
     )
@@ -153,7 +153,11 @@ pub(crate) fn metadata(
 
 /// Marks placeholders as interrupted, and their subagents as cancelled. The last statement counts the
 /// placeholders.
-fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, StoreError> {
+fn interrupt_messages(
+    tenant: &str,
+    session: &str,
+    now: i64,
+) -> Result<Vec<SqlStatement>, StoreError> {
     const WHAT: &str = "mark interrupted turns";
     let journal = "DELETE FROM journal WHERE session_id = $2 AND message_id IN \
         (SELECT m.id FROM messages m WHERE m.session_id = $2 AND m.status = 'in_flight') \
@@ -165,10 +169,10 @@ fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, St
         WHERE session_id = $2 AND status = 'in_flight' \
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
     Ok(vec![
-        Statement::new(WHAT, Nothing::Fine, journal, [tenant.into(), session.into()])?,
-        Statement::new(
+        SqlStatement::new(WHAT, NoRowMeaning::Fine, journal, [tenant.into(), session.into()])?,
+        SqlStatement::new(
             WHAT,
-            Nothing::Fine,
+            NoRowMeaning::Fine,
             subagents,
             [
                 tenant.into(),
@@ -180,9 +184,9 @@ fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, St
                 SubagentStatus::Running.as_str().into(),
             ],
         )?,
-        Statement::new(
+        SqlStatement::new(
             WHAT,
-            Nothing::Fine,
+            NoRowMeaning::Fine,
             messages,
             [tenant.into(), session.into(), MessageStatus::Interrupted.as_str().into(), now.into()],
         )?,
@@ -191,14 +195,14 @@ fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, St
 
 impl Store {
     /// The messages of a session, the oldest first.
-    pub async fn messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
+    pub async fn list_messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
         let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
             m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY m.sort_order";
-        let rows = self.rows("read the messages", select, [session.into()]).await?;
+        let rows = self.select_rows("read the messages", select, [session.into()]).await?;
         if rows.is_empty() {
             // An error here distinguishes a missing session from an empty one.
-            self.session(session).await?;
+            self.read_session(session).await?;
         }
         rows.iter().map(|row| self.stored_message(row)).collect()
     }
@@ -207,17 +211,17 @@ impl Store {
     /// running subagent as cancelled. Returns the number of placeholders. The caller must know that no
     /// process works on the session any more.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
-        self.commit(interrupt(&self.tenant, session, now)).rows().await
+        self.commit(interrupt_messages(&self.tenant, session, now)).changed_rows().await
     }
 
     pub(crate) fn stored_message(&self, row: &SqliteRow) -> Result<StoredMessage, StoreError> {
         let column = |error: sqlx::Error| self.bad_row("a message".to_owned(), error);
         let id: String = row.try_get(0).map_err(column)?;
-        let named = || format!("message `{}`", Shown::clipped(&id, 64));
+        let named = || format!("message `{}`", ShownText::clip_line(&id, 64));
         let (role, status): (String, String) =
             (row.try_get(2).map_err(column)?, row.try_get(3).map_err(column)?);
         let unknown = |what: &str, word: &str| {
-            self.bad_row(named(), format!("unknown {what} `{}`", Shown::clipped(word, 40)))
+            self.bad_row(named(), format!("unknown {what} `{}`", ShownText::clip_line(word, 40)))
         };
         let value = |index: usize| -> Result<Value, StoreError> {
             let text: String = row.try_get(index).map_err(column)?;

@@ -17,8 +17,8 @@ use crate::owner;
 #[cfg(doc)]
 use crate::registry::Tenant;
 use crate::schema;
-use crate::statement::{Arg, Statement, bound};
-use crate::writer::{Committed, Owner, Writer};
+use crate::statement::{SqlArgument, SqlStatement, bind_arguments};
+use crate::writer::{CommitHandle, GroupOwner, WriterHandle};
 
 /// The tenant of the command line: the owner of the home.
 pub const TENANT: &str = "local";
@@ -45,7 +45,7 @@ const MAX_CONNECTIONS: u32 = 4;
 pub struct Store {
     /// The connections for reading. They refuse to write, because all writes go through the writer.
     pub(crate) pool: SqlitePool,
-    pub(crate) writer: Writer,
+    pub(crate) writer: WriterHandle,
     pub(crate) path: Arc<Path>,
     pub(crate) tenant: Arc<str>,
     /// The tenant's id, if rows of a later tenant with the same name must be excluded.
@@ -88,13 +88,14 @@ impl Store {
             .pragma("temp_store", "MEMORY")
             .disable_statement_logging();
         check_and_migrate(&options, path).await?;
-        let failed = |error| StoreError::database("open the store", path, &error);
+        let failed = |error| StoreError::from_database("open the store", path, &error);
         let options = options
             .journal_mode(SqliteJournalMode::Wal)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
         let shared: Arc<Path> = path.into();
         // The writer first: only the writer may change the journal's mode.
-        let writer = Writer::start(options.clone(), Arc::clone(&shared)).await.map_err(failed)?;
+        let writer =
+            WriterHandle::start_task(options.clone(), Arc::clone(&shared)).await.map_err(failed)?;
         let pool = SqlitePoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
             .acquire_timeout(BUSY_TIMEOUT)
@@ -106,70 +107,72 @@ impl Store {
 
     /// The store of another tenant in the same file.
     #[must_use]
-    pub fn of_tenant(&self, tenant: &str) -> Self {
+    pub fn for_tenant_name(&self, tenant: &str) -> Self {
         Self { tenant: tenant.into(), id: None, ..self.clone() }
     }
 
     /// The store of the tenant with this name and [`Tenant::id`] in the same file. Once the tenant is
     /// deleted, writes fail ([`StoreError::NotFound`]), even if a new tenant has the name.
     #[must_use]
-    pub fn of(&self, tenant: &str, id: &str) -> Self {
+    pub fn for_tenant_id(&self, tenant: &str, id: &str) -> Self {
         Self { tenant: tenant.into(), id: Some(id.into()), ..self.clone() }
     }
 
     /// Hands a group of statements of this tenant to the writer.
-    pub(crate) fn commit(&self, statements: Result<Vec<Statement>, StoreError>) -> Committed {
-        let owner =
-            self.id.as_ref().map(|id| Owner { name: Arc::clone(&self.tenant), id: Arc::clone(id) });
-        self.writer.enqueue(owner, statements)
+    pub(crate) fn commit(&self, statements: Result<Vec<SqlStatement>, StoreError>) -> CommitHandle {
+        let owner = self
+            .id
+            .as_ref()
+            .map(|id| GroupOwner { name: Arc::clone(&self.tenant), id: Arc::clone(id) });
+        self.writer.enqueue_group(owner, statements)
     }
 
     /// Commits one statement, as [`Store::commit`] does.
-    pub(crate) fn commit_one(&self, statement: Result<Statement, StoreError>) -> Committed {
+    pub(crate) fn commit_one(&self, statement: Result<SqlStatement, StoreError>) -> CommitHandle {
         self.commit(statement.map(|statement| vec![statement]))
     }
 
     /// The rows of a `SELECT`. The first argument, `$1`, is this tenant; `args` follow. `what` is the subject
     /// in an error.
-    pub(crate) async fn rows<const N: usize>(
+    pub(crate) async fn select_rows<const N: usize>(
         &self,
         what: &'static str,
         select: &'static str,
-        args: [Arg; N],
+        args: [SqlArgument; N],
     ) -> Result<Vec<SqliteRow>, StoreError> {
-        let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
-        query.fetch_all(&self.pool).await.map_err(|error| self.failed(what, &error))
+        let query = bind_arguments(sqlx::query(select).bind(&*self.tenant), &args);
+        query.fetch_all(&self.pool).await.map_err(|error| self.database_error(what, &error))
     }
 
     /// A consistent state of the file for several reads, without later writes.
-    pub(crate) async fn state(
+    pub(crate) async fn begin_read(
         &self,
         what: &'static str,
     ) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.pool.begin().await.map_err(|error| self.failed(what, &error))
+        self.pool.begin().await.map_err(|error| self.database_error(what, &error))
     }
 
-    /// The rows that a `SELECT` finds in such a state, as [`Store::rows`].
+    /// The rows that a `SELECT` finds in such a state, as [`Store::select_rows`].
     pub(crate) async fn rows_in<const N: usize>(
         &self,
         state: &mut SqliteConnection,
         what: &'static str,
         select: &'static str,
-        args: [Arg; N],
+        args: [SqlArgument; N],
     ) -> Result<Vec<SqliteRow>, StoreError> {
-        let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
-        query.fetch_all(state).await.map_err(|error| self.failed(what, &error))
+        let query = bind_arguments(sqlx::query(select).bind(&*self.tenant), &args);
+        query.fetch_all(state).await.map_err(|error| self.database_error(what, &error))
     }
 
-    /// The row that a `SELECT` finds, as [`Store::rows`].
-    pub(crate) async fn row<const N: usize>(
+    /// The row that a `SELECT` finds, as [`Store::select_rows`].
+    pub(crate) async fn select_row<const N: usize>(
         &self,
         what: &'static str,
         select: &'static str,
-        args: [Arg; N],
+        args: [SqlArgument; N],
     ) -> Result<Option<SqliteRow>, StoreError> {
-        let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
-        query.fetch_optional(&self.pool).await.map_err(|error| self.failed(what, &error))
+        let query = bind_arguments(sqlx::query(select).bind(&*self.tenant), &args);
+        query.fetch_optional(&self.pool).await.map_err(|error| self.database_error(what, &error))
     }
 
     /// The file.
@@ -196,8 +199,8 @@ impl Store {
     }
 
     /// The database's message while `what` was tried.
-    pub(crate) fn failed(&self, what: &'static str, error: &sqlx::Error) -> StoreError {
-        StoreError::database(what, &self.path, error)
+    pub(crate) fn database_error(&self, what: &'static str, error: &sqlx::Error) -> StoreError {
+        StoreError::from_database(what, &self.path, error)
     }
 
     /// The error for a row that cannot be read.
@@ -208,9 +211,9 @@ impl Store {
 
 /// Checks the file through one connection, which changes the file only after all checks have passed.
 async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Result<(), StoreError> {
-    let failed = |error: sqlx::Error| StoreError::database("open the store", path, &error);
+    let failed = |error: sqlx::Error| StoreError::from_database("open the store", path, &error);
     let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
-    let migrated = schema::migrate(&mut db, path, now()).await;
+    let migrated = schema::migrate_schema(&mut db, path, now_millis()).await;
     let closed = db.close().await;
     migrated?;
     closed.map_err(failed)
@@ -227,7 +230,7 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
     };
     match fs::metadata(path) {
         Ok(meta) if meta.is_file() => {
-            owner::check(path)?;
+            owner::check_owner(path)?;
             keep_private(path, &meta).map_err(failed("protect"))
         }
         Ok(_) => {
@@ -236,18 +239,18 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_dir(path.parent().unwrap_or(Path::new("."))).map_err(failed("create"))?;
-            owner::check(path)?;
-            create(path).map_err(failed("create"))?;
+            owner::check_owner(path)?;
+            create_file(path).map_err(failed("create"))?;
             // Another process may have made the file meanwhile.
-            owner::check(path)
+            owner::check_owner(path)
         }
         Err(error) => Err(failed("look at")(error)),
     }
 }
 
 /// Links an empty private file into place, unless another process was faster.
-pub(crate) fn create(path: &Path) -> io::Result<()> {
-    let temporary = temporary(path);
+pub(crate) fn create_file(path: &Path) -> io::Result<()> {
+    let temporary = temporary_path(path);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -262,7 +265,7 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
 }
 
 /// A name beside `path` that no other creation uses.
-fn temporary(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -298,7 +301,7 @@ fn keep_private(_path: &Path, _meta: &fs::Metadata) -> io::Result<()> {
 }
 
 /// The time for the record of migrations alone; rows get their times from the callers.
-fn now() -> i64 {
+fn now_millis() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -18,7 +18,7 @@ const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 type Judge = fn(&Stat, Uid) -> Option<String>;
 
 /// Refuses a file of another user, or in a directory where others can replace it. A missing file is accepted.
-pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_owner(path: &Path) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| StoreError::Io {
         what: "look at",
         path: path.to_owned(),
@@ -38,7 +38,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let us = geteuid();
     let about = rustix::fs::fstat(&directory).map_err(|error| failed(error.into()))?;
     let refused = |path: &Path, why| Err(StoreError::NotOurs { path: path.to_owned(), why });
-    if let Some(why) = of_directory(&about, us) {
+    if let Some(why) = directory_fault(&about, us) {
         return refused(parent, why);
     }
     let Some(name) = real.file_name() else { return Ok(()) };
@@ -49,8 +49,8 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     });
     // Locks of sessions are files in a separate directory.
     let locks = Path::new(name).with_extension("locks").into_os_string();
-    let judged = beside.into_iter().map(|name| (name, of_file as Judge));
-    for (name, judge) in judged.chain([(locks, of_locks as Judge)]) {
+    let judged = beside.into_iter().map(|name| (name, file_fault as Judge));
+    for (name, judge) in judged.chain([(locks, locks_fault as Judge)]) {
         match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => {
                 if let Some(why) = judge(&about, us) {
@@ -66,7 +66,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
 
 /// The reason why this directory is not the user's alone. In the system's directories (for example a sticky
 /// `/tmp`) others cannot replace the user's files.
-fn of_directory(about: &Stat, us: Uid) -> Option<String> {
+fn directory_fault(about: &Stat, us: Uid) -> Option<String> {
     let owner = Uid::from_raw(about.st_uid);
     if owner != us && !owner.is_root() {
         return Some(format!("is a directory of user {}", about.st_uid));
@@ -78,15 +78,15 @@ fn of_directory(about: &Stat, us: Uid) -> Option<String> {
 }
 
 /// The reason why this is not a directory of ours for the locks of sessions.
-fn of_locks(about: &Stat, us: Uid) -> Option<String> {
+fn locks_fault(about: &Stat, us: Uid) -> Option<String> {
     if FileType::from_raw_mode(about.st_mode) != FileType::Directory {
         return Some("is not a directory".to_owned());
     }
-    of_directory(about, us)
+    directory_fault(about, us)
 }
 
 /// The reason why this file is not ours.
-fn of_file(about: &Stat, us: Uid) -> Option<String> {
+fn file_fault(about: &Stat, us: Uid) -> Option<String> {
     if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
         return Some("is not a regular file".to_owned());
     }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn what_belongs_to_somebody_else_is_not_ours() {
         let us = Uid::from_raw(1000);
-        let directory = |mode, owner| of_directory(&about(FileType::Directory, mode, owner), us);
+        let directory = |mode, owner| directory_fault(&about(FileType::Directory, mode, owner), us);
         assert_eq!(directory(0o755, 1000), None);
         assert_eq!(directory(0o755, 0), None);
         assert_eq!(directory(0o1777, 0), None, "the system's directory for temporary files");
@@ -120,7 +120,7 @@ mod tests {
         for mode in [0o777, 0o775, 0o702] {
             assert!(directory(mode, 1000).unwrap().contains("others may write"), "{mode:o}");
         }
-        let file = |kind, owner| of_file(&about(kind, 0o644, owner), us);
+        let file = |kind, owner| file_fault(&about(kind, 0o644, owner), us);
         assert_eq!(file(FileType::RegularFile, 1000), None);
         assert_eq!(file(FileType::RegularFile, 0).unwrap(), "is a file of user 0");
         assert_eq!(file(FileType::RegularFile, 1001).unwrap(), "is a file of user 1001");
@@ -132,13 +132,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (file, locks) = (dir.path().join("belljar.db"), dir.path().join("belljar.locks"));
         fs::create_dir(&locks).unwrap();
-        assert!(check(&file).is_ok());
+        assert!(check_owner(&file).is_ok());
         fs::set_permissions(&locks, fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = check(&file).unwrap_err();
+        let refused = check_owner(&file).unwrap_err();
         assert!(refused.to_string().contains("belljar.locks"), "{refused}");
         fs::remove_dir(&locks).unwrap();
         std::os::unix::fs::symlink("/tmp", &locks).unwrap();
-        let refused = check(&file).unwrap_err();
+        let refused = check_owner(&file).unwrap_err();
         assert!(refused.to_string().contains("is not a directory"), "{refused}");
     }
 
@@ -149,14 +149,14 @@ mod tests {
         let mode =
             |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
         mode(0o777);
-        let refused = check(&file).unwrap_err();
+        let refused = check_owner(&file).unwrap_err();
         assert!(matches!(&refused, StoreError::NotOurs { .. }), "{refused}");
         assert!(refused.to_string().contains("chmod go-w"), "{refused}");
         mode(0o1777);
-        assert!(check(&file).is_ok());
+        assert!(check_owner(&file).is_ok());
         // Something else in the place of what SQLite keeps beside it.
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("belljar.db-wal")).unwrap();
-        let refused = check(&file).unwrap_err();
+        let refused = check_owner(&file).unwrap_err();
         assert!(refused.to_string().contains("belljar.db-wal"), "{refused}");
     }
 }

@@ -1,7 +1,7 @@
 //! Lists in pages, each after the last seen row. A page also ends after a number of bytes, because strangers
 //! choose the size of rows.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
@@ -19,21 +19,21 @@ impl Store {
         before: Option<&str>,
         limit: u32,
     ) -> Result<Vec<StoredSession>, StoreError> {
-        let Some(before) = before else { return self.sessions(limit).await };
+        let Some(before) = before else { return self.latest_sessions(limit).await };
         let select = "SELECT s.id, s.title, s.agent, s.workspace, s.model, s.kind, s.created, \
             s.updated FROM sessions s JOIN sessions b ON b.tenant = s.tenant AND b.id = $2 \
             WHERE s.tenant = $1 \
             AND (s.updated < b.updated OR (s.updated = b.updated AND s.id < b.id)) \
             ORDER BY s.updated DESC, s.id DESC LIMIT $3";
         let args = [before.into(), i64::from(limit.min(MAX_LISTED)).into()];
-        let rows = self.rows("list the sessions", select, args).await?;
-        rows.iter().map(|row| self.stored(row)).collect()
+        let rows = self.select_rows("list the sessions", select, args).await?;
+        rows.iter().map(|row| self.session_from_row(row)).collect()
     }
 
     /// A page of sessions that match a search. Reads all titles of the tenant.
     pub async fn sessions_found(
         &self,
-        sought: &Sought<'_>,
+        sought: &SessionFilter<'_>,
         before: Option<&str>,
         limit: u32,
     ) -> Result<Vec<StoredSession>, StoreError> {
@@ -44,24 +44,24 @@ impl Store {
             AND ($3 IS NULL OR s.kind = $3) \
             AND ($4 IS NULL OR LOWER(s.title) LIKE $4 ESCAPE '\\') \
             ORDER BY s.updated DESC, s.id DESC LIMIT $5";
-        let like = sought.title.map(like);
+        let like = sought.title.map(like_pattern);
         let kind = sought.kind.map(SessionKind::as_str);
         let limit = i64::from(limit.min(MAX_LISTED));
         let args = [before.into(), kind.into(), like.into(), limit.into()];
-        let rows = self.rows("look for sessions", select, args).await?;
-        rows.iter().map(|row| self.stored(row)).collect()
+        let rows = self.select_rows("look for sessions", select, args).await?;
+        rows.iter().map(|row| self.session_from_row(row)).collect()
     }
 
     /// One message of a session.
-    pub async fn message(&self, session: &str, id: &str) -> Result<StoredMessage, StoreError> {
+    pub async fn read_message(&self, session: &str, id: &str) -> Result<StoredMessage, StoreError> {
         let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
             m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
-        let row = self.row("read a message", select, [session.into(), id.into()]).await?;
+        let row = self.select_row("read a message", select, [session.into(), id.into()]).await?;
         match row {
             Some(row) => self.stored_message(&row),
             None => {
-                let id = Shown::clipped(id, 64).to_string();
+                let id = ShownText::clip_line(id, 64).to_string();
                 Err(StoreError::NotFound { what: "message", id })
             }
         }
@@ -76,7 +76,7 @@ impl Store {
         before: Option<i64>,
         limit: u32,
         most_bytes: i64,
-    ) -> Result<Page<StoredMessage>, StoreError> {
+    ) -> Result<ListPage<StoredMessage>, StoreError> {
         // The sizes first: a row that does not fit is not even read.
         let select = "WITH sized AS (SELECT m.id, m.sort_order, \
             octet_length(m.content) + octet_length(m.metadata) AS bytes \
@@ -88,7 +88,7 @@ impl Store {
             SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, m.created, \
             m.updated, (SELECT COUNT(*) FROM sized) FROM summed x JOIN messages m ON m.id = x.id \
             WHERE x.newer < $5 AND x.place <= $6 ORDER BY m.sort_order DESC";
-        let failed = |error| self.failed("read the messages", &error);
+        let failed = |error| self.database_error("read the messages", &error);
         let limit = i64::from(limit.min(MAX_LISTED));
         let args = [
             session.into(),
@@ -98,17 +98,17 @@ impl Store {
             most_bytes.max(1).into(),
             limit.into(),
         ];
-        let rows = self.rows("read the messages", select, args).await?;
-        let more = more(&rows).map_err(failed)?;
+        let rows = self.select_rows("read the messages", select, args).await?;
+        let more = has_more_rows(&rows).map_err(failed)?;
         let messages: Result<_, _> =
             rows.iter().rev().map(|row| self.stored_message(row)).collect();
-        Ok(Page { rows: messages?, more })
+        Ok(ListPage { rows: messages?, more })
     }
 }
 
 /// Returns whether there are rows past a page, by the last column: the number of rows, including the first
 /// past the page.
-pub(crate) fn more(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
+pub(crate) fn has_more_rows(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
     let Some(row) = rows.first() else { return Ok(false) };
     let found: i64 = row.try_get(row.len().saturating_sub(1))?;
     Ok(usize::try_from(found).is_ok_and(|found| found > rows.len()))
@@ -122,7 +122,7 @@ pub(crate) fn and_one(limit: u32) -> i64 {
 
 /// The marks of the sessions that are looked for; `None` = any.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sought<'a> {
+pub struct SessionFilter<'a> {
     /// A part of the title; ASCII letters of either case.
     pub title: Option<&'a str>,
     /// The kind.
@@ -130,7 +130,7 @@ pub struct Sought<'a> {
 }
 
 /// The `LIKE` pattern for texts that contain `text`.
-fn like(text: &str) -> String {
+fn like_pattern(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for letter in text.chars() {
         if matches!(letter, '%' | '_' | '\\') {
@@ -144,7 +144,7 @@ fn like(text: &str) -> String {
 
 /// Some rows of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     /// The rows in the list's order.
     pub rows: Vec<T>,
     /// True if there are further rows.

@@ -1,12 +1,12 @@
 //! Tenants and their keys: the rows that no tenant sees.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::{BadRow, Store, TENANT};
-use crate::statement::{Arg, Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlArgument, SqlStatement};
 use crate::words::KeyScope;
 
 /// Most characters of a tenant's name.
@@ -85,7 +85,7 @@ pub struct StoredKey {
 
 impl Store {
     /// The tenants and keys of the file, independent of this store's tenant.
-    pub fn registry(&self) -> Registry {
+    pub fn tenant_registry(&self) -> Registry {
         Registry { store: self.clone() }
     }
 }
@@ -101,30 +101,30 @@ impl Registry {
             let why = format!(
                 "`{}` is not 1 to {MAX_TENANT_NAME} of `a` to `z`, `0` to `9` and `-`, with no `-` \
                  in front",
-                Shown::clipped(name, MAX_TENANT_NAME)
+                ShownText::clip_line(name, MAX_TENANT_NAME)
             );
             return Err(StoreError::Invalid { what: "the tenant's name", why });
         }
         let id = new_id()?;
         let insert = "INSERT INTO tenants (name, disabled, created, id) VALUES ($1, 0, $2, $3)";
         let args = [name.into(), now.into(), id.as_str().into()];
-        self.change("make a tenant", Nothing::Fine, insert, args).await?;
+        self.run_change("make a tenant", NoRowMeaning::Fine, insert, args).await?;
         Ok(Tenant { name: name.to_owned(), id, disabled: false, created: now })
     }
 
     /// Returns all tenants, by name.
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
+    pub async fn list_tenants(&self) -> Result<Vec<Tenant>, StoreError> {
         let select = "SELECT name, disabled, created, id FROM tenants ORDER BY name";
         let rows = sqlx::query(select).fetch_all(&self.store.pool).await;
-        let rows = rows.map_err(|error| self.store.failed("list the tenants", &error))?;
+        let rows = rows.map_err(|error| self.store.database_error("list the tenants", &error))?;
         rows.iter().map(|row| self.stored_tenant(row)).collect()
     }
 
     /// A tenant by its name.
-    pub async fn tenant(&self, name: &str) -> Result<Option<Tenant>, StoreError> {
+    pub async fn find_tenant(&self, name: &str) -> Result<Option<Tenant>, StoreError> {
         let select = "SELECT name, disabled, created, id FROM tenants WHERE name = $1";
         let row = sqlx::query(select).bind(name).fetch_optional(&self.store.pool).await;
-        let row = row.map_err(|error| self.store.failed("look for a tenant", &error))?;
+        let row = row.map_err(|error| self.store.database_error("look for a tenant", &error))?;
         row.map(|row| self.stored_tenant(&row)).transpose()
     }
 
@@ -132,7 +132,7 @@ impl Registry {
     pub async fn set_tenant_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
         let update = "UPDATE tenants SET disabled = $2 WHERE name = $1";
         let args = [name.into(), disabled.into()];
-        self.change("disable a tenant", Nothing::NoTenant, update, args).await.map(drop)
+        self.run_change("disable a tenant", NoRowMeaning::NoTenant, update, args).await.map(drop)
     }
 
     /// Deletes a tenant with all its rows, except for the audit log. `false` = missing. The tenant of the
@@ -143,14 +143,14 @@ impl Registry {
             let why = format!("`{TENANT}` is the tenant of the command line and stays");
             return Err(StoreError::Invalid { what: "the tenant's name", why });
         }
-        let make = |sql| Statement::new(WHAT, Nothing::Fine, sql, [name.into()]);
+        let make = |sql| SqlStatement::new(WHAT, NoRowMeaning::Fine, sql, [name.into()]);
         let both = || -> Result<_, StoreError> {
             Ok(vec![
                 make("DELETE FROM sessions WHERE tenant = $1")?,
                 make("DELETE FROM tenants WHERE name = $1")?,
             ])
         };
-        Ok(self.store.writer.enqueue(None, both()).rows().await? > 0)
+        Ok(self.store.writer.enqueue_group(None, both()).changed_rows().await? > 0)
     }
 
     /// Stores a key. An id in use is [`StoreError::Taken`], a missing tenant [`StoreError::NotFound`]. From
@@ -169,16 +169,16 @@ impl Registry {
         const WHAT: &str = "store a key";
         let both = || -> Result<_, StoreError> {
             Ok(vec![
-                Statement::new(WHAT, Nothing::NoTenant, insert, args)?,
-                Statement::new(WHAT, Nothing::Fine, NEED_KEYS, [key.created.into()])?,
+                SqlStatement::new(WHAT, NoRowMeaning::NoTenant, insert, args)?,
+                SqlStatement::new(WHAT, NoRowMeaning::Fine, NEED_KEYS, [key.created.into()])?,
             ])
         };
-        self.store.writer.enqueue(None, both()).await
+        self.store.writer.enqueue_group(None, both()).await
     }
 
     /// Makes every caller need a key from now on, although no key is stored.
     pub async fn need_keys(&self, now: i64) -> Result<(), StoreError> {
-        self.change("need keys", Nothing::Fine, NEED_KEYS, [now.into()]).await?;
+        self.run_change("need keys", NoRowMeaning::Fine, NEED_KEYS, [now.into()]).await?;
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl Registry {
     /// or deleted since, or with [`Registry::need_keys`], and ends with [`Registry::open_without_keys`].
     pub async fn keys_needed(&self) -> Result<bool, StoreError> {
         let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
-        let failed = |error| self.store.failed("look whether keys are needed", &error);
+        let failed = |error| self.store.database_error("look whether keys are needed", &error);
         let row = sqlx::query(select).fetch_one(&self.store.pool).await.map_err(failed)?;
         let found: i64 = row.try_get(0).map_err(failed)?;
         Ok(found > 0)
@@ -198,11 +198,11 @@ impl Registry {
         let delete = "DELETE FROM decisions WHERE name = 'keys_needed' \
             AND NOT EXISTS (SELECT 1 FROM api_keys WHERE revoked IS NULL)";
         let what = "open without keys";
-        Ok(self.change(what, Nothing::Fine, delete, []).await? > 0)
+        Ok(self.run_change(what, NoRowMeaning::Fine, delete, []).await? > 0)
     }
 
     /// The keys of a tenant, or of all tenants, including revoked keys, by tenant and time.
-    pub async fn keys(&self, tenant: Option<&str>) -> Result<Vec<StoredKey>, StoreError> {
+    pub async fn list_keys(&self, tenant: Option<&str>) -> Result<Vec<StoredKey>, StoreError> {
         let all = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
             k.created, k.last_used, k.revoked, t.id FROM api_keys k \
             JOIN tenants t ON t.name = k.tenant ORDER BY k.tenant, k.created, k.id";
@@ -214,7 +214,7 @@ impl Registry {
             None => sqlx::query(all),
         };
         let rows = query.fetch_all(&self.store.pool).await;
-        let rows = rows.map_err(|error| self.store.failed("list the keys", &error))?;
+        let rows = rows.map_err(|error| self.store.database_error("list the keys", &error))?;
         rows.iter().map(|row| self.stored_key(row)).collect()
     }
 
@@ -225,7 +225,7 @@ impl Registry {
             k.created, k.last_used, k.revoked, t.id FROM api_keys k \
             JOIN tenants t ON t.name = k.tenant WHERE k.id = $1";
         let row = sqlx::query(select).bind(id).fetch_optional(&self.store.pool).await;
-        let row = row.map_err(|error| self.store.failed("look for a key", &error))?;
+        let row = row.map_err(|error| self.store.database_error("look for a key", &error))?;
         row.map(|row| self.stored_key(&row)).transpose()
     }
 
@@ -233,7 +233,7 @@ impl Registry {
     pub async fn revoke_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
         let update = "UPDATE api_keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
         let args = [id.into(), now.into()];
-        Ok(self.change("revoke a key", Nothing::Fine, update, args).await? > 0)
+        Ok(self.run_change("revoke a key", NoRowMeaning::Fine, update, args).await? > 0)
     }
 
     /// Notes the use of a key. An older time than the noted one, or a missing key, changes nothing.
@@ -241,7 +241,7 @@ impl Registry {
         let update = "UPDATE api_keys SET last_used = $2 \
             WHERE id = $1 AND (last_used IS NULL OR last_used < $2)";
         let args = [id.into(), now.into()];
-        self.change("note the use of a key", Nothing::Fine, update, args).await.map(drop)
+        self.run_change("note the use of a key", NoRowMeaning::Fine, update, args).await.map(drop)
     }
 
     /// The tenants with unfinished turns, by name.
@@ -249,20 +249,24 @@ impl Registry {
         let select = "SELECT name, disabled, created, id FROM tenants WHERE name IN \
             (SELECT s.tenant FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE m.status = 'in_flight') ORDER BY name";
-        let failed = |error| self.store.failed("look for turns in flight", &error);
+        let failed = |error| self.store.database_error("look for turns in flight", &error);
         let rows = sqlx::query(select).fetch_all(&self.store.pool).await.map_err(failed)?;
         rows.iter().map(|row| self.stored_tenant(row)).collect()
     }
 
-    pub(crate) async fn change<const N: usize>(
+    pub(crate) async fn run_change<const N: usize>(
         &self,
         what: &'static str,
-        nothing: Nothing,
+        nothing: NoRowMeaning,
         sql: &'static str,
-        args: [Arg; N],
+        args: [SqlArgument; N],
     ) -> Result<u64, StoreError> {
-        let statement = Statement::new(what, nothing, sql, args);
-        self.store.writer.enqueue(None, statement.map(|statement| vec![statement])).rows().await
+        let statement = SqlStatement::new(what, nothing, sql, args);
+        self.store
+            .writer
+            .enqueue_group(None, statement.map(|statement| vec![statement]))
+            .changed_rows()
+            .await
     }
 
     fn stored_tenant(&self, row: &SqliteRow) -> Result<Tenant, StoreError> {
@@ -275,7 +279,7 @@ impl Registry {
     }
 
     fn stored_key(&self, row: &SqliteRow) -> Result<StoredKey, StoreError> {
-        key(row).map_err(|why| self.store.bad_row("a key".to_owned(), why))
+        key_from_row(row).map_err(|why| self.store.bad_row("a key".to_owned(), why))
     }
 }
 
@@ -289,7 +293,7 @@ fn new_id() -> Result<String, StoreError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn key(row: &SqliteRow) -> Result<StoredKey, BadRow> {
+fn key_from_row(row: &SqliteRow) -> Result<StoredKey, BadRow> {
     Ok(StoredKey {
         id: row.try_get(0)?,
         tenant: row.try_get(1)?,

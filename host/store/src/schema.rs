@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
@@ -51,13 +51,13 @@ type Parts = BTreeMap<(String, String, String), Option<String>>;
 
 /// The first unexpected, changed or missing object in the schema of a file; `None` = exactly the schema made
 /// by the migrations to its version. Runs no code of the file.
-pub(crate) async fn foreign(
+pub(crate) async fn find_foreign_object(
     db: &mut SqliteConnection,
     path: &Path,
 ) -> Result<Option<String>, StoreError> {
-    let failed = |error: sqlx::Error| StoreError::database("look at the schema", path, &error);
-    let found = version(db, path).await?;
-    let there = parts(db).await.map_err(failed)?;
+    let failed = |error: sqlx::Error| StoreError::from_database("look at the schema", path, &error);
+    let found = read_version(db, path).await?;
+    let there = schema_objects(db).await.map_err(failed)?;
     let scripts = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(..found));
     let Some(scripts) = scripts else {
         return Err(StoreError::Newer { path: path.to_owned(), found });
@@ -69,16 +69,16 @@ pub(crate) async fn foreign(
     for script in scripts {
         sqlx::raw_sql(*script).execute(&mut made).await.map_err(failed)?;
     }
-    let wanted = parts(&mut made).await.map_err(failed)?;
+    let wanted = schema_objects(&mut made).await.map_err(failed)?;
     let unlike = |(part, sql): &(_, _)| wanted.get(*part) != Some(*sql);
     let more = there.iter().find(unlike).map(|(part, _)| part);
     let part = more.or_else(|| wanted.keys().find(|part| !there.contains_key(*part)));
     Ok(part.map(|(kind, name, _)| {
-        format!("{} `{}`", Shown::clipped(kind, 20), Shown::clipped(name, 100))
+        format!("{} `{}`", ShownText::clip_line(kind, 20), ShownText::clip_line(name, 100))
     }))
 }
 
-async fn parts(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error> {
+async fn schema_objects(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error> {
     let select = "SELECT type, name, tbl_name, sql FROM sqlite_master";
     let rows = sqlx::query(select).fetch_all(db).await?;
     let part = |row: &SqliteRow| {
@@ -88,8 +88,11 @@ async fn parts(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error> {
 }
 
 /// The schema version of a file; 0 = an empty file. Changes nothing.
-pub(crate) async fn version(db: &mut SqliteConnection, path: &Path) -> Result<i64, StoreError> {
-    let failed = |error: sqlx::Error| StoreError::database("read the schema", path, &error);
+pub(crate) async fn read_version(
+    db: &mut SqliteConnection,
+    path: &Path,
+) -> Result<i64, StoreError> {
+    let failed = |error: sqlx::Error| StoreError::from_database("read the schema", path, &error);
     let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
     let rows = sqlx::query(tables).fetch_all(&mut *db).await.map_err(failed)?;
     let names: Vec<String> =
@@ -108,21 +111,21 @@ pub(crate) async fn version(db: &mut SqliteConnection, path: &Path) -> Result<i6
 
 /// Migrates the file to [`SCHEMA_VERSION`]. Two processes may do so at the same time, because each step
 /// checks the version again once it holds the write lock.
-pub(crate) async fn migrate(
+pub(crate) async fn migrate_schema(
     db: &mut SqliteConnection,
     path: &Path,
     now: i64,
 ) -> Result<(), StoreError> {
-    let failed = |error: sqlx::Error| StoreError::database("migrate the schema", path, &error);
+    let failed = |error: sqlx::Error| StoreError::from_database("migrate the schema", path, &error);
     loop {
-        let found = version(db, path).await?;
+        let found = read_version(db, path).await?;
         if found > SCHEMA_VERSION {
             return Err(StoreError::Newer { path: path.to_owned(), found });
         }
         let next = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found));
         let Some(script) = next else { return Ok(()) };
         let mut step = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-        if version(&mut step, path).await? == found {
+        if read_version(&mut step, path).await? == found {
             sqlx::raw_sql(VERSIONS).execute(&mut *step).await.map_err(failed)?;
             sqlx::raw_sql(*script).execute(&mut *step).await.map_err(failed)?;
             sqlx::query("INSERT INTO belljar_schema (version, applied) VALUES ($1, $2)")

@@ -1,12 +1,12 @@
 //! Sessions: made, listed, found, renamed, deleted.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::{BadRow, Store};
-use crate::statement::{Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlStatement};
 use crate::words::SessionKind;
 
 /// Most sessions in one list.
@@ -47,13 +47,16 @@ pub struct SessionHead {
     pub model: String,
 }
 
-pub(crate) fn create(tenant: &str, new: &StoredSession) -> Result<Statement, StoreError> {
+pub(crate) fn create_session(
+    tenant: &str,
+    new: &StoredSession,
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO sessions \
         (id, tenant, title, agent, workspace, model, kind, created, updated) \
         SELECT $2, t.name, $3, $4, $5, $6, $7, $8, $9 FROM tenants t WHERE t.name = $1";
-    Statement::new(
+    SqlStatement::new(
         "save a session",
-        Nothing::NoTenant,
+        NoRowMeaning::NoTenant,
         insert,
         [
             tenant.into(),
@@ -70,11 +73,15 @@ pub(crate) fn create(tenant: &str, new: &StoredSession) -> Result<Statement, Sto
 }
 
 /// The statement that notes the time of an addition to a session.
-pub(crate) fn touch(tenant: &str, session: &str, now: i64) -> Result<Statement, StoreError> {
+pub(crate) fn touch_session(
+    tenant: &str,
+    session: &str,
+    now: i64,
+) -> Result<SqlStatement, StoreError> {
     let update = "UPDATE sessions SET updated = CASE WHEN updated < $3 THEN $3 ELSE updated END \
         WHERE tenant = $1 AND id = $2";
     let args = [tenant.into(), session.into(), now.into()];
-    Statement::new("update a session", Nothing::NoSession, update, args)
+    SqlStatement::new("update a session", NoRowMeaning::NoSession, update, args)
 }
 
 /// Makes a session another kind.
@@ -82,18 +89,18 @@ pub(crate) fn become_kind(
     tenant: &str,
     session: &str,
     kind: SessionKind,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let update = "UPDATE sessions SET kind = $3 WHERE tenant = $1 AND id = $2";
     let args = [tenant.into(), session.into(), kind.as_str().into()];
-    Statement::new("update a session", Nothing::NoSession, update, args)
+    SqlStatement::new("update a session", NoRowMeaning::NoSession, update, args)
 }
 
 /// A session's other title, agent and model.
-pub(crate) fn head(
+pub(crate) fn replace_head(
     tenant: &str,
     session: &str,
     head: &SessionHead,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let update = "UPDATE sessions SET title = $3, agent = $4, model = $5 \
         WHERE tenant = $1 AND id = $2";
     let SessionHead { title, agent, model } = head;
@@ -104,16 +111,16 @@ pub(crate) fn head(
         agent.as_str().into(),
         model.as_str().into(),
     ];
-    Statement::new("update a session", Nothing::NoSession, update, args)
+    SqlStatement::new("update a session", NoRowMeaning::NoSession, update, args)
 }
 
 impl Store {
     /// A session by its whole id.
-    pub async fn session(&self, id: &str) -> Result<StoredSession, StoreError> {
+    pub async fn read_session(&self, id: &str) -> Result<StoredSession, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id = $2";
-        match self.row("read a session", select, [id.into()]).await? {
-            Some(row) => self.stored(&row),
+        match self.select_row("read a session", select, [id.into()]).await? {
+            Some(row) => self.session_from_row(&row),
             None => Err(not_found(id)),
         }
     }
@@ -127,16 +134,16 @@ impl Store {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4";
         let args = [prefix.into(), format!("{prefix}\u{7f}").into(), (MAX_NAMED as i64).into()];
-        let rows = self.rows("look for a session", select, args).await?;
+        let rows = self.select_rows("look for a session", select, args).await?;
         let found: Vec<StoredSession> =
-            rows.iter().map(|row| self.stored(row)).collect::<Result<_, _>>()?;
+            rows.iter().map(|row| self.session_from_row(row)).collect::<Result<_, _>>()?;
         match found.as_slice() {
             [] => Err(not_found(prefix)),
             [one] => Ok(one.clone()),
             [first, ..] if first.id == prefix => Ok(first.clone()),
             several => {
                 let ids: Vec<&str> = several.iter().map(|session| session.id.as_str()).collect();
-                let prefix = Shown::clipped(prefix, 64).to_string();
+                let prefix = ShownText::clip_line(prefix, 64).to_string();
                 Err(StoreError::Ambiguous { what: "sessions", prefix, ids: ids.join(", ") })
             }
         }
@@ -144,12 +151,12 @@ impl Store {
 
     /// The sessions that were last added to, the newest first: at most `limit`, and at most
     /// [`MAX_LISTED`].
-    pub async fn sessions(&self, limit: u32) -> Result<Vec<StoredSession>, StoreError> {
+    pub async fn latest_sessions(&self, limit: u32) -> Result<Vec<StoredSession>, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 ORDER BY updated DESC, id DESC LIMIT $2";
         let args = [i64::from(limit.min(MAX_LISTED)).into()];
-        let rows = self.rows("list the sessions", select, args).await?;
-        rows.iter().map(|row| self.stored(row)).collect()
+        let rows = self.select_rows("list the sessions", select, args).await?;
+        rows.iter().map(|row| self.session_from_row(row)).collect()
     }
 
     /// The latest conversation of this workspace by last addition. Runs count only once resumed.
@@ -160,27 +167,28 @@ impl Store {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated FROM sessions \
             WHERE tenant = $1 AND workspace = $2 AND kind NOT IN ('run', 'team') \
             ORDER BY updated DESC, id DESC LIMIT 1";
-        let row = self.row("look for the latest session", select, [workspace.into()]).await?;
-        row.map(|row| self.stored(&row)).transpose()
+        let row =
+            self.select_row("look for the latest session", select, [workspace.into()]).await?;
+        row.map(|row| self.session_from_row(&row)).transpose()
     }
 
     /// Deletes a session with all its contents. `false` = missing.
     pub async fn delete_session(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
         let args = [(&*self.tenant).into(), id.into()];
-        let delete = Statement::new("delete a session", Nothing::Fine, delete, args);
-        Ok(self.commit_one(delete).rows().await? > 0)
+        let delete = SqlStatement::new("delete a session", NoRowMeaning::Fine, delete, args);
+        Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
     /// Deletes all sessions of this tenant with all their contents. Returns the number.
     pub async fn delete_all_sessions(&self) -> Result<u64, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1";
         let args = [(&*self.tenant).into()];
-        let delete = Statement::new("delete all sessions", Nothing::Fine, delete, args);
-        self.commit_one(delete).rows().await
+        let delete = SqlStatement::new("delete all sessions", NoRowMeaning::Fine, delete, args);
+        self.commit_one(delete).changed_rows().await
     }
 
-    pub(crate) fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
+    pub(crate) fn session_from_row(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
         let read = || -> Result<StoredSession, BadRow> {
             let kind = row.try_get::<&str, _>(5)?.parse::<SessionKind>();
             Ok(StoredSession {
@@ -200,5 +208,5 @@ impl Store {
 
 /// The error for a missing session and for one of another tenant: both get the same answer.
 fn not_found(id: &str) -> StoreError {
-    StoreError::NotFound { what: "session", id: Shown::clipped(id, 64).to_string() }
+    StoreError::NotFound { what: "session", id: ShownText::clip_line(id, 64).to_string() }
 }

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::error::StoreError;
-use crate::open::{BUSY_TIMEOUT, Store, create};
+use crate::open::{BUSY_TIMEOUT, Store, create_file};
 use crate::schema;
 
 impl Store {
@@ -16,8 +16,8 @@ impl Store {
     /// # Errors
     ///
     /// When `to` exists or cannot be written.
-    pub async fn snapshot(&self, to: &Path) -> Result<(), StoreError> {
-        let failed = |error: sqlx::Error| self.failed("copy the store", &error);
+    pub async fn write_snapshot(&self, to: &Path) -> Result<(), StoreError> {
+        let failed = |error: sqlx::Error| self.database_error("copy the store", &error);
         let no_path = || StoreError::Unusable {
             path: to.to_owned(),
             why: "is not a path in UTF-8".to_owned(),
@@ -27,7 +27,7 @@ impl Store {
         if to.try_exists().map_err(io)? {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
-        create(to).map_err(io)?;
+        create_file(to).map_err(io)?;
         // A separate connection, because the pool's connections refuse writes to any file.
         let options = SqliteConnectOptions::new()
             .filename(&*self.path)
@@ -51,7 +51,8 @@ impl Store {
     /// [`StoreError::Unusable`] with the first difference, and the errors of opening for a file that is no
     /// store or too new.
     pub async fn check_schema(path: &Path) -> Result<(), StoreError> {
-        let failed = |error: sqlx::Error| StoreError::database("look at the schema", path, &error);
+        let failed =
+            |error: sqlx::Error| StoreError::from_database("look at the schema", path, &error);
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(false)
@@ -60,7 +61,7 @@ impl Store {
             .pragma("trusted_schema", "OFF")
             .disable_statement_logging();
         let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
-        let foreign = schema::foreign(&mut db, path).await;
+        let foreign = schema::find_foreign_object(&mut db, path).await;
         let closed = db.close().await;
         let foreign = foreign?;
         closed.map_err(failed)?;
@@ -78,14 +79,14 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Unusable`] with the first fault.
-    pub async fn verify(&self) -> Result<(), StoreError> {
+    pub async fn verify_file(&self) -> Result<(), StoreError> {
         let check = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&self.pool).await;
-        let row = check.map_err(|error| self.failed("check the store", &error))?;
-        let said: String = row.try_get(0).map_err(|error| self.failed("check", &error))?;
+        let row = check.map_err(|error| self.database_error("check the store", &error))?;
+        let said: String = row.try_get(0).map_err(|error| self.database_error("check", &error))?;
         if said == "ok" {
             return Ok(());
         }
-        let why = format!("is damaged: {}", belljar_policy::Shown::clipped(&said, 200));
+        let why = format!("is damaged: {}", belljar_policy::ShownText::clip_line(&said, 200));
         Err(StoreError::Unusable { path: self.path.to_path_buf(), why })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::Value;
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
@@ -22,11 +22,11 @@ pub const MAX_JSON_BYTES: usize = 64 << 20;
 /// A statement about a session has the tenant as `$1` and the session as `$2`; a statement about a message
 /// has the message as `$3`. Each such statement checks by itself that the session is the tenant's.
 #[derive(Debug)]
-pub(crate) struct Statement {
+pub(crate) struct SqlStatement {
     what: &'static str,
     sql: &'static str,
-    args: Vec<Arg>,
-    nothing: Nothing,
+    args: Vec<SqlArgument>,
+    nothing: NoRowMeaning,
 }
 
 /// A query of the database.
@@ -34,7 +34,7 @@ pub(crate) type SqliteQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// A value that is bound.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Arg {
+pub(crate) enum SqlArgument {
     Text(Option<String>),
     Number(Option<i64>),
     Bytes(Vec<u8>),
@@ -42,7 +42,7 @@ pub(crate) enum Arg {
 
 /// The meaning of a statement that has changed no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nothing {
+pub(crate) enum NoRowMeaning {
     /// The statement had nothing to do.
     Fine,
     /// The tenant `$1` is missing.
@@ -66,41 +66,45 @@ pub(crate) enum Nothing {
 /// The reason why a statement has failed: the error for its caller, and whether the connection is of no use
 /// any more.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct StatementFailure {
     pub(crate) error: StoreError,
     pub(crate) lost: bool,
 }
 
-impl Statement {
+impl SqlStatement {
     /// A statement; a text or a blob beyond [`MAX_JSON_BYTES`] is an error.
     pub(crate) fn new(
         what: &'static str,
-        nothing: Nothing,
+        nothing: NoRowMeaning,
         sql: &'static str,
-        args: impl Into<Vec<Arg>>,
+        args: impl Into<Vec<SqlArgument>>,
     ) -> Result<Self, StoreError> {
         let args = args.into();
-        for bytes in args.iter().map(Arg::bytes) {
-            bounded("a value", bytes, MAX_JSON_BYTES)?;
+        for bytes in args.iter().map(SqlArgument::byte_count) {
+            check_bytes("a value", bytes, MAX_JSON_BYTES)?;
         }
         Ok(Self { what, sql, args, nothing })
     }
 
     /// The approximate bytes in memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.args.iter().map(Arg::bytes).sum()
+    pub(crate) fn argument_bytes(&self) -> usize {
+        self.args.iter().map(SqlArgument::byte_count).sum()
     }
 
     /// Runs the statement; returns the number of changed rows.
-    pub(crate) async fn run(&self, db: &mut SqliteConnection, path: &Path) -> Result<u64, Failure> {
-        let query = bound(sqlx::query(self.sql), &self.args);
-        let failed = |error| Failure::database(self.what, path, &error);
+    pub(crate) async fn run_statement(
+        &self,
+        db: &mut SqliteConnection,
+        path: &Path,
+    ) -> Result<u64, StatementFailure> {
+        let query = bind_arguments(sqlx::query(self.sql), &self.args);
+        let failed = |error| StatementFailure::from_database(self.what, path, &error);
         let changed = query.execute(&mut *db).await.map_err(failed)?.rows_affected();
         match (changed, self.nothing) {
-            (1.., _) | (0, Nothing::Fine) => Ok(changed),
+            (1.., _) | (0, NoRowMeaning::Fine) => Ok(changed),
             (0, nothing) => {
                 let error = self.diagnose(nothing, db).await.map_err(failed)?;
-                Err(Failure { error, lost: false })
+                Err(StatementFailure { error, lost: false })
             }
         }
     }
@@ -108,23 +112,24 @@ impl Statement {
     /// The error of a statement that changed no row.
     async fn diagnose(
         &self,
-        nothing: Nothing,
+        nothing: NoRowMeaning,
         db: &mut SqliteConnection,
     ) -> Result<StoreError, sqlx::Error> {
         Ok(match nothing {
-            Nothing::Fine | Nothing::Taken => StoreError::Taken { what: self.what },
-            Nothing::NoTenant => self.not_found("tenant", 0),
-            Nothing::NoSession => self.not_found("session", 1),
-            Nothing::NoMessage => self.not_found("message", 2),
-            Nothing::NotInFlight if self.has_message(db).await? => {
-                StoreError::Finished { id: self.shown(2) }
+            NoRowMeaning::Fine | NoRowMeaning::Taken => StoreError::Taken { what: self.what },
+            NoRowMeaning::NoTenant => self.not_found("tenant", 0),
+            NoRowMeaning::NoSession => self.not_found("session", 1),
+            NoRowMeaning::NoMessage => self.not_found("message", 2),
+            NoRowMeaning::NotInFlight if self.has_message(db).await? => {
+                StoreError::Finished { id: self.shown_argument(2) }
             }
-            Nothing::NotNext if self.has_message(db).await? => {
-                StoreError::OutOfOrder { session: self.shown(1), first: self.number(3) }
-            }
-            Nothing::NotInFlight | Nothing::NotNext => self.not_found("message", 2),
-            Nothing::AgentChanged => self.agent_not_replaced(db).await?,
-            Nothing::AgentNotNew => self.agent_not_new(db).await?,
+            NoRowMeaning::NotNext if self.has_message(db).await? => StoreError::OutOfOrder {
+                session: self.shown_argument(1),
+                first: self.number_argument(3),
+            },
+            NoRowMeaning::NotInFlight | NoRowMeaning::NotNext => self.not_found("message", 2),
+            NoRowMeaning::AgentChanged => self.agent_not_replaced(db).await?,
+            NoRowMeaning::AgentNotNew => self.agent_not_new(db).await?,
         })
     }
 
@@ -132,9 +137,9 @@ impl Statement {
         let select = "SELECT 1 FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
         let row = sqlx::query(select)
-            .bind(self.text(0))
-            .bind(self.text(1))
-            .bind(self.text(2))
+            .bind(self.text_argument(0))
+            .bind(self.text_argument(1))
+            .bind(self.text_argument(2))
             .fetch_optional(db)
             .await?;
         Ok(row.is_some())
@@ -147,10 +152,10 @@ impl Statement {
         db: &mut SqliteConnection,
     ) -> Result<StoreError, sqlx::Error> {
         let select = "SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2 AND updated = $3";
-        let query = sqlx::query(select).bind(self.text(0)).bind(self.text(1));
-        let there: i64 = query.bind(self.number(4)).fetch_one(db).await?.try_get(0)?;
+        let query = sqlx::query(select).bind(self.text_argument(0)).bind(self.text_argument(1));
+        let there: i64 = query.bind(self.number_argument(4)).fetch_one(db).await?.try_get(0)?;
         Ok(match there {
-            0 => StoreError::Conflict { what: "agent", id: self.shown(1) },
+            0 => StoreError::Conflict { what: "agent", id: self.shown_argument(1) },
             _ => too_large_together(),
         })
     }
@@ -159,55 +164,59 @@ impl Statement {
         let select = "SELECT (SELECT COUNT(*) FROM tenants WHERE name = $1), \
             (SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2), \
             (SELECT COUNT(*) FROM agents WHERE tenant = $1)";
-        let row = sqlx::query(select).bind(self.text(0)).bind(self.text(1)).fetch_one(db).await?;
+        let row = sqlx::query(select)
+            .bind(self.text_argument(0))
+            .bind(self.text_argument(1))
+            .fetch_one(db)
+            .await?;
         let (tenants, agents): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         let all: i64 = row.try_get(2)?;
         Ok(match (tenants, agents) {
             (0, _) => self.not_found("tenant", 0),
             (_, 0) if all < crate::limits::MAX_AGENTS => too_large_together(),
             (_, 0) => StoreError::TooMany { what: "agents", limit: crate::limits::MAX_AGENTS },
-            _ => StoreError::Conflict { what: "agent", id: self.shown(1) },
+            _ => StoreError::Conflict { what: "agent", id: self.shown_argument(1) },
         })
     }
 
     fn not_found(&self, what: &'static str, at: usize) -> StoreError {
-        StoreError::NotFound { what, id: self.shown(at) }
+        StoreError::NotFound { what, id: self.shown_argument(at) }
     }
 
-    fn shown(&self, at: usize) -> String {
-        Shown::clipped(self.text(at).unwrap_or_default(), 64).to_string()
+    fn shown_argument(&self, at: usize) -> String {
+        ShownText::clip_line(self.text_argument(at).unwrap_or_default(), 64).to_string()
     }
 
-    fn text(&self, at: usize) -> Option<&str> {
+    fn text_argument(&self, at: usize) -> Option<&str> {
         match self.args.get(at) {
-            Some(Arg::Text(text)) => text.as_deref(),
-            Some(Arg::Number(_) | Arg::Bytes(_)) | None => None,
+            Some(SqlArgument::Text(text)) => text.as_deref(),
+            Some(SqlArgument::Number(_) | SqlArgument::Bytes(_)) | None => None,
         }
     }
 
-    fn number(&self, at: usize) -> i64 {
+    fn number_argument(&self, at: usize) -> i64 {
         match self.args.get(at) {
-            Some(Arg::Number(number)) => number.unwrap_or_default(),
-            Some(Arg::Text(_) | Arg::Bytes(_)) | None => 0,
+            Some(SqlArgument::Number(number)) => number.unwrap_or_default(),
+            Some(SqlArgument::Text(_) | SqlArgument::Bytes(_)) | None => 0,
         }
     }
 }
 
-impl Failure {
+impl StatementFailure {
     /// The database's error. Any other error is the connection's: the connection is not used again.
-    pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
+    pub(crate) fn from_database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let lost = error.as_database_error().is_none();
         let taken = error.as_database_error().is_some_and(|error| error.is_unique_violation());
         let error = match taken {
             true => StoreError::Taken { what },
-            false => StoreError::database(what, path, error),
+            false => StoreError::from_database(what, path, error),
         };
         Self { error, lost }
     }
 }
 
-impl Arg {
-    fn bytes(&self) -> usize {
+impl SqlArgument {
+    fn byte_count(&self) -> usize {
         match self {
             Self::Text(text) => text.as_ref().map_or(0, String::len),
             Self::Number(_) => size_of::<i64>(),
@@ -216,49 +225,49 @@ impl Arg {
     }
 }
 
-impl From<&str> for Arg {
+impl From<&str> for SqlArgument {
     fn from(text: &str) -> Self {
         Self::Text(Some(text.to_owned()))
     }
 }
 
-impl From<String> for Arg {
+impl From<String> for SqlArgument {
     fn from(text: String) -> Self {
         Self::Text(Some(text))
     }
 }
 
-impl From<Option<String>> for Arg {
+impl From<Option<String>> for SqlArgument {
     fn from(text: Option<String>) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<Option<&str>> for Arg {
+impl From<Option<&str>> for SqlArgument {
     fn from(text: Option<&str>) -> Self {
         Self::Text(text.map(str::to_owned))
     }
 }
 
-impl From<i64> for Arg {
+impl From<i64> for SqlArgument {
     fn from(number: i64) -> Self {
         Self::Number(Some(number))
     }
 }
 
-impl From<Option<i64>> for Arg {
+impl From<Option<i64>> for SqlArgument {
     fn from(number: Option<i64>) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<bool> for Arg {
+impl From<bool> for SqlArgument {
     fn from(flag: bool) -> Self {
         Self::Number(Some(i64::from(flag)))
     }
 }
 
-impl From<Vec<u8>> for Arg {
+impl From<Vec<u8>> for SqlArgument {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
@@ -270,25 +279,32 @@ fn too_large_together() -> StoreError {
 }
 
 /// Binds further arguments to a query.
-pub(crate) fn bound<'q>(mut query: SqliteQuery<'q>, args: &[Arg]) -> SqliteQuery<'q> {
+pub(crate) fn bind_arguments<'q>(
+    mut query: SqliteQuery<'q>,
+    args: &[SqlArgument],
+) -> SqliteQuery<'q> {
     for arg in args {
         query = match arg {
-            Arg::Text(text) => query.bind(text.as_deref()),
-            Arg::Number(number) => query.bind(*number),
-            Arg::Bytes(bytes) => query.bind(bytes.as_slice()),
+            SqlArgument::Text(text) => query.bind(text.as_deref()),
+            SqlArgument::Number(number) => query.bind(*number),
+            SqlArgument::Bytes(bytes) => query.bind(bytes.as_slice()),
         };
     }
     query
 }
 
 /// A JSON value as text, within its bound.
-pub(crate) fn json(what: &'static str, value: &Value) -> Result<String, StoreError> {
+pub(crate) fn json_text(what: &'static str, value: &Value) -> Result<String, StoreError> {
     let text = value.to_string();
-    bounded(what, text.len(), MAX_JSON_BYTES)?;
+    check_bytes(what, text.len(), MAX_JSON_BYTES)?;
     Ok(text)
 }
 
 /// An error if `bytes` exceeds `limit`.
-pub(crate) fn bounded(what: &'static str, bytes: usize, limit: usize) -> Result<(), StoreError> {
+pub(crate) fn check_bytes(
+    what: &'static str,
+    bytes: usize,
+    limit: usize,
+) -> Result<(), StoreError> {
     if bytes > limit { Err(StoreError::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }

@@ -11,7 +11,7 @@ impl Store {
     /// them. The file itself is larger, because it has indexes and keeps freed pages for reuse.
     pub async fn stored_bytes(&self) -> Result<u64, StoreError> {
         let select = "SELECT COALESCE(SUM(bytes), 0) FROM tenant_bytes WHERE tenant = $1";
-        let failed = |error| self.failed("look how much is stored", &error);
+        let failed = |error| self.database_error("look how much is stored", &error);
         let row = sqlx::query(select).bind(&*self.tenant).fetch_one(&self.pool).await;
         let bytes: i64 = row.map_err(failed)?.try_get(0).map_err(failed)?;
         Ok(u64::try_from(bytes).unwrap_or(0))

@@ -6,9 +6,9 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::{BadRow, Store};
-use crate::page::{Page, and_one, more};
+use crate::page::{ListPage, and_one, has_more_rows};
 use crate::session;
-use crate::statement::{Nothing, Statement, json};
+use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 use crate::words::{SubagentSource, SubagentStatus};
 
 /// One subagent.
@@ -105,20 +105,20 @@ const UPSERT: &str = "INSERT INTO subagent_sessions \
     WHERE subagent_sessions.session_id = excluded.session_id";
 
 /// The statements that store subagents, or later states of subagents.
-pub(crate) fn record(
+pub(crate) fn record_subagents(
     tenant: &str,
     session: &str,
     records: &[SubagentRecord],
-    to: &mut Vec<Statement>,
+    to: &mut Vec<SqlStatement>,
 ) -> Result<(), StoreError> {
     let Some(latest) = records.iter().map(|record| record.created).max() else { return Ok(()) };
-    to.push(session::touch(tenant, session, latest)?);
+    to.push(session::touch_session(tenant, session, latest)?);
     for record in records {
         let tools = Value::from(record.tool_names.clone());
         // The touch has found the session: if nothing is changed, the id is another one's.
-        to.push(Statement::new(
+        to.push(SqlStatement::new(
             "record subagents",
-            Nothing::Taken,
+            NoRowMeaning::Taken,
             UPSERT,
             [
                 tenant.into(),
@@ -137,9 +137,9 @@ pub(crate) fn record(
                 record.context.clone().into(),
                 record.status.as_str().into(),
                 record.model.as_str().into(),
-                json("a subagent's list of tools", &tools)?.into(),
+                json_text("a subagent's list of tools", &tools)?.into(),
                 record.summary.as_str().into(),
-                json("a subagent's result", &record.result)?.into(),
+                json_text("a subagent's result", &record.result)?.into(),
                 record.error.clone().into(),
                 record.input_tokens.into(),
                 record.cached_tokens.into(),
@@ -157,11 +157,11 @@ pub(crate) fn record(
 
 impl Store {
     /// The subagents of a session, by message and in order.
-    pub async fn subagents(&self, session: &str) -> Result<Vec<SubagentRecord>, StoreError> {
+    pub async fn list_subagents(&self, session: &str) -> Result<Vec<SubagentRecord>, StoreError> {
         let select = columns!(
             "WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.parent_message_id, a.sort_order, a.id"
         );
-        let rows = self.rows("read the subagents", select, [session.into()]).await?;
+        let rows = self.select_rows("read the subagents", select, [session.into()]).await?;
         rows.iter().map(|row| self.stored_subagent(row)).collect()
     }
 
@@ -174,7 +174,7 @@ impl Store {
         after: Option<&str>,
         limit: u32,
         most_bytes: i64,
-    ) -> Result<Page<SubagentRecord>, StoreError> {
+    ) -> Result<ListPage<SubagentRecord>, StoreError> {
         // The sizes first: a row that does not fit is not even read.
         let select = columns!(
             "WITH sized AS (SELECT c.id, c.parent_message_id, c.sort_order, \
@@ -195,7 +195,7 @@ impl Store {
             "JOIN summed x ON x.id = a.id WHERE x.earlier < $6 AND x.place < $5 \
             ORDER BY a.parent_message_id, a.sort_order, a.id"
         );
-        let failed = |error| self.failed("read the subagents", &error);
+        let failed = |error| self.database_error("read the subagents", &error);
         let args = [
             session.into(),
             message.into(),
@@ -203,28 +203,28 @@ impl Store {
             and_one(limit).into(),
             most_bytes.max(1).into(),
         ];
-        let rows = self.rows("read the subagents", select, args).await?;
+        let rows = self.select_rows("read the subagents", select, args).await?;
         let subagents: Result<_, _> = rows.iter().map(|row| self.stored_subagent(row)).collect();
-        Ok(Page { rows: subagents?, more: more(&rows).map_err(failed)? })
+        Ok(ListPage { rows: subagents?, more: has_more_rows(&rows).map_err(failed)? })
     }
 
     /// A subagent of a session by its id.
-    pub async fn subagent(
+    pub async fn find_subagent(
         &self,
         session: &str,
         id: &str,
     ) -> Result<Option<SubagentRecord>, StoreError> {
         let select = columns!("WHERE s.tenant = $1 AND s.id = $2 AND a.id = $3");
-        let row = self.row("read a subagent", select, [session.into(), id.into()]).await?;
+        let row = self.select_row("read a subagent", select, [session.into(), id.into()]).await?;
         row.map(|row| self.stored_subagent(&row)).transpose()
     }
 
     fn stored_subagent(&self, row: &SqliteRow) -> Result<SubagentRecord, StoreError> {
-        stored(row).map_err(|why| self.bad_row("a subagent".to_owned(), why))
+        subagent_from_row(row).map_err(|why| self.bad_row("a subagent".to_owned(), why))
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<SubagentRecord, BadRow> {
+fn subagent_from_row(row: &SqliteRow) -> Result<SubagentRecord, BadRow> {
     let value =
         |index: usize| -> Result<Value, BadRow> { Ok(serde_json::from_str(row.try_get(index)?)?) };
     let tools = match value(14)? {

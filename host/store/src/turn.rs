@@ -1,7 +1,7 @@
 //! Turns: a person's message together with the answering message, listed and found across sessions; and the
 //! deletion of old runs, which are sessions of one turn.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::message::StoredMessage;
 use crate::open::Store;
 use crate::session::{MAX_LISTED, StoredSession};
-use crate::statement::{Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlStatement};
 use crate::words::{MessageStatus, Role};
 
 /// Turns named when a prefix fits several.
@@ -32,7 +32,7 @@ pub struct StoredTurn {
 impl Store {
     /// The turns of all sessions by the ids of their answers, the newest first: below `before`, or all; at
     /// most `limit` and [`MAX_LISTED`].
-    pub async fn turns(
+    pub async fn list_turns(
         &self,
         before: Option<&str>,
         limit: u32,
@@ -42,7 +42,7 @@ impl Store {
             WHERE s.tenant = $1 AND m.role = 'assistant' AND m.id < $2 \
             ORDER BY m.id DESC LIMIT $3";
         let args = [before.unwrap_or(LAST).into(), i64::from(limit.min(MAX_LISTED)).into()];
-        let rows = self.rows("list the turns", select, args).await?;
+        let rows = self.select_rows("list the turns", select, args).await?;
         self.turns_at(&rows).await
     }
 
@@ -51,7 +51,7 @@ impl Store {
         let select = "SELECT m.session_id, m.id FROM messages m \
             JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND m.status = 'in_flight' ORDER BY m.session_id, m.sort_order";
-        let rows = self.rows("look for turns in flight", select, []).await?;
+        let rows = self.select_rows("look for turns in flight", select, []).await?;
         let mut turns = self.turns_at(&rows).await?;
         // Some may have ended since.
         turns.retain(|turn| turn.answer.status == MessageStatus::InFlight);
@@ -59,16 +59,16 @@ impl Store {
     }
 
     /// A turn by the whole id of its answer.
-    pub async fn turn(&self, session: &str, answer: &str) -> Result<StoredTurn, StoreError> {
-        let answer = self.message(session, answer).await?;
+    pub async fn read_turn(&self, session: &str, answer: &str) -> Result<StoredTurn, StoreError> {
+        let answer = self.read_message(session, answer).await?;
         let before = self.messages_page(session, Some(answer.sort_order), 1, i64::MAX).await?;
         let asked = before.rows.into_iter().find(|message| message.role == Role::User);
-        Ok(StoredTurn { session: self.session(session).await?, asked, answer })
+        Ok(StoredTurn { session: self.read_session(session).await?, asked, answer })
     }
 
     /// A turn by the id of its answer, or by the beginning of the id.
     pub async fn find_turn(&self, prefix: &str) -> Result<StoredTurn, StoreError> {
-        let none = || StoreError::NotFound { what: "run", id: shown(prefix) };
+        let none = || StoreError::NotFound { what: "run", id: shown_id(prefix) };
         if prefix.is_empty() {
             return Err(none());
         }
@@ -77,16 +77,17 @@ impl Store {
             WHERE s.tenant = $1 AND m.role = 'assistant' AND m.id >= $2 AND m.id < $3 \
             ORDER BY m.id LIMIT $4";
         let args = [prefix.into(), format!("{prefix}{LAST}").into(), MAX_NAMED.into()];
-        let rows = self.rows("look for a turn", select, args).await?;
-        let found: Vec<_> = rows.iter().map(|row| self.place(row)).collect::<Result<_, _>>()?;
+        let rows = self.select_rows("look for a turn", select, args).await?;
+        let found: Vec<_> =
+            rows.iter().map(|row| self.turn_place(row)).collect::<Result<_, _>>()?;
         match found.as_slice() {
             [] => Err(none()),
-            [(session, id)] => self.turn(session, id).await,
-            [(session, id), ..] if id == prefix => self.turn(session, id).await,
+            [(session, id)] => self.read_turn(session, id).await,
+            [(session, id), ..] if id == prefix => self.read_turn(session, id).await,
             several => {
                 let ids: Vec<&str> = several.iter().map(|(_, id)| id.as_str()).collect();
                 let ids = ids.join(", ");
-                Err(StoreError::Ambiguous { what: "runs", prefix: shown(prefix), ids })
+                Err(StoreError::Ambiguous { what: "runs", prefix: shown_id(prefix), ids })
             }
         }
     }
@@ -96,7 +97,7 @@ impl Store {
         let newest = self.messages_page(session, None, 1, i64::MAX).await?;
         match newest.rows.first() {
             Some(answer) if answer.role == Role::Assistant => {
-                self.turn(session, &answer.id).await.map(Some)
+                self.read_turn(session, &answer.id).await.map(Some)
             }
             Some(_) | None => Ok(None),
         }
@@ -109,9 +110,9 @@ impl Store {
             WHERE s.tenant = $1 AND s.kind IN ('run', 'team') AND NOT EXISTS \
             (SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.status = 'in_flight') \
             ORDER BY s.id DESC LIMIT $2 OFFSET $3";
-        let failed = |error| self.failed("look for older runs", &error);
+        let failed = |error| self.database_error("look for older runs", &error);
         let args = [i64::MAX.into(), i64::try_from(keep).unwrap_or(i64::MAX).into()];
-        let rows = self.rows("look for older runs", select, args).await?;
+        let rows = self.select_rows("look for older runs", select, args).await?;
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
@@ -121,16 +122,16 @@ impl Store {
             AND kind IN ('run', 'team') AND NOT EXISTS \
             (SELECT 1 FROM messages m WHERE m.session_id = $2 AND m.status = 'in_flight')";
         let args = [(&*self.tenant).into(), id.into()];
-        let delete = Statement::new("delete a run", Nothing::Fine, delete, args);
-        Ok(self.commit_one(delete).rows().await? > 0)
+        let delete = SqlStatement::new("delete a run", NoRowMeaning::Fine, delete, args);
+        Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
     /// The turns of these rows, without those deleted since.
     async fn turns_at(&self, rows: &[SqliteRow]) -> Result<Vec<StoredTurn>, StoreError> {
         let mut turns = Vec::with_capacity(rows.len());
         for row in rows {
-            let (session, id) = self.place(row)?;
-            match self.turn(&session, &id).await {
+            let (session, id) = self.turn_place(row)?;
+            match self.read_turn(&session, &id).await {
                 Ok(turn) => turns.push(turn),
                 Err(StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
@@ -139,13 +140,13 @@ impl Store {
         Ok(turns)
     }
 
-    fn place(&self, row: &SqliteRow) -> Result<(String, String), StoreError> {
+    fn turn_place(&self, row: &SqliteRow) -> Result<(String, String), StoreError> {
         let read =
             || -> Result<(String, String), sqlx::Error> { Ok((row.try_get(0)?, row.try_get(1)?)) };
         read().map_err(|error| self.bad_row("a turn".to_owned(), error))
     }
 }
 
-fn shown(id: &str) -> String {
-    Shown::clipped(id, 64).to_string()
+fn shown_id(id: &str) -> String {
+    ShownText::clip_line(id, 64).to_string()
 }

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::statement::{Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlStatement};
 
 /// The usage of one day: a part to add, or the total. Amounts are never below 0; a sum stops at the largest
 /// number of a column.
@@ -44,7 +44,7 @@ pub struct UsagePart {
 
 impl UsageRow {
     /// Adds the amounts of another row. The day stays.
-    pub fn add(&mut self, more: &Self) {
+    pub fn add_amounts(&mut self, more: &Self) {
         let Self { day: _, turns, steps, input_tokens, cached_tokens, output_tokens, .. } = more;
         for (sum, amount) in [
             (&mut self.turns, turns),
@@ -76,7 +76,7 @@ macro_rules! grows {
 }
 
 /// The statement that adds to an agent's usage on a day.
-pub(crate) fn add(tenant: &str, part: UsagePart) -> Result<Statement, StoreError> {
+pub(crate) fn add_usage(tenant: &str, part: UsagePart) -> Result<SqlStatement, StoreError> {
     const UPSERT: &str = concat!(
         "INSERT INTO usage_parts (tenant, day, agent, model, turns, steps, input_tokens, \
         cached_tokens, output_tokens, tool_calls, fuel) \
@@ -97,9 +97,9 @@ pub(crate) fn add(tenant: &str, part: UsagePart) -> Result<Statement, StoreError
         let why = "is not of the form `YYYY-MM-DD`".to_owned();
         return Err(StoreError::Invalid { what: "the day of a usage", why });
     }
-    Statement::new(
+    SqlStatement::new(
         "add to the usage",
-        Nothing::NoTenant,
+        NoRowMeaning::NoTenant,
         UPSERT,
         [
             tenant.into(),
@@ -129,11 +129,11 @@ fn is_day(text: &str) -> bool {
 impl Store {
     /// The usage of this tenant from a day on (`YYYY-MM-DD`, for example `2026-11-28`; empty = from the
     /// first), day by day. Days without use have no row.
-    pub async fn usage(&self, since_day: &str) -> Result<Vec<UsageRow>, StoreError> {
+    pub async fn usage_by_day(&self, since_day: &str) -> Result<Vec<UsageRow>, StoreError> {
         let mut days: BTreeMap<String, UsageRow> = BTreeMap::new();
         for UsagePart { row, .. } in self.usage_parts(since_day).await? {
             let empty = || UsageRow { day: row.day.clone(), ..UsageRow::default() };
-            days.entry(row.day.clone()).or_insert_with(empty).add(&row);
+            days.entry(row.day.clone()).or_insert_with(empty).add_amounts(&row);
         }
         Ok(days.into_values().collect())
     }
@@ -143,13 +143,13 @@ impl Store {
         let select = "SELECT day, turns, steps, input_tokens, cached_tokens, output_tokens, \
             tool_calls, fuel, agent, model FROM usage_parts WHERE tenant = $1 AND day >= $2 \
             ORDER BY day, agent, model";
-        let rows = self.rows("read the usage", select, [since_day.into()]).await?;
+        let rows = self.select_rows("read the usage", select, [since_day.into()]).await?;
         let bad = |error| self.bad_row("the usage of a day".to_owned(), error);
-        rows.iter().map(|row| stored(row).map_err(bad)).collect()
+        rows.iter().map(|row| part_from_row(row).map_err(bad)).collect()
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<UsagePart, sqlx::Error> {
+fn part_from_row(row: &SqliteRow) -> Result<UsagePart, sqlx::Error> {
     let amounts = UsageRow {
         day: row.try_get(0)?,
         turns: row.try_get(1)?,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 /// An unknown word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ macro_rules! words {
 
             fn from_str(word: &str) -> Result<Self, UnknownWord> {
                 Self::parse(word).ok_or_else(|| UnknownWord {
-                    found: Shown::clipped(word, 40).to_string(),
+                    found: ShownText::clip_line(word, 40).to_string(),
                     known: [$(concat!("`", $word, "`")),+].join(", "),
                 })
             }
@@ -145,11 +145,11 @@ words! {
         Said = "said",
         /// A call with effects is about to happen.
         Begun = "begun",
-        /// The result of a call.
+        /// The result of a tool call.
         Result = "result",
         /// A subagent's whole outcome.
         Child = "child",
-        /// A model writes for a server, or has.
+        /// A model is about to write a text for an MCP server, or has written it.
         Written = "written",
         /// A person refused all further questions of a server.
         Muted = "muted",
@@ -163,14 +163,14 @@ words! {
         Admin = "admin",
         /// Turns, sessions, agents.
         Member = "member",
-        /// Looking.
+        /// Reading, without turns and changes.
         ReadOnly = "read-only",
     }
 }
 
 impl KeyScope {
     /// Returns whether a key of this scope may do what requires `needed`.
-    pub fn covers(self, needed: Self) -> bool {
+    pub fn includes_scope(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,
             Self::Member => needed != Self::Admin,
@@ -206,7 +206,7 @@ mod tests {
         let scopes = [KeyScope::Admin, KeyScope::Member, KeyScope::ReadOnly];
         for (place, scope) in scopes.iter().enumerate() {
             for (other, needed) in scopes.iter().enumerate() {
-                assert_eq!(scope.covers(*needed), place <= other, "{scope} {needed}");
+                assert_eq!(scope.includes_scope(*needed), place <= other, "{scope} {needed}");
             }
         }
     }

@@ -8,19 +8,19 @@ use crate::audit::{self, AuditEntry};
 use crate::error::StoreError;
 use crate::event::{self, EventBlock};
 use crate::journal::{self, JournalEntry};
-use crate::message::{self, Finished, NewMessage};
+use crate::message::{self, MessageEnding, NewMessage};
 use crate::open::Store;
 use crate::receipt::{self, NewReceipt};
 use crate::session::{self, SessionHead, StoredSession};
-use crate::statement::Statement;
+use crate::statement::SqlStatement;
 use crate::subagent::{self, SubagentRecord};
 use crate::usage::{self, UsagePart};
 use crate::words::SessionKind;
-use crate::writer::Committed;
+use crate::writer::CommitHandle;
 
-/// One write. The writes of one [`Store::enqueue`] are stored together or not at all.
+/// One write. The writes of one [`Store::enqueue_writes`] are stored together or not at all.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Write {
+pub enum StoreWrite {
     /// A new session. An id in use is [`StoreError::Taken`]; a missing tenant is [`StoreError::NotFound`].
     CreateSession(StoredSession),
     /// The new kind of a session.
@@ -53,7 +53,7 @@ pub enum Write {
         /// The placeholder.
         message: String,
         /// The new content.
-        finished: Finished,
+        finished: MessageEnding,
     },
     /// New metadata of a message, in place of the old; status and content stay.
     Metadata {
@@ -135,66 +135,66 @@ impl Store {
     ///
     /// Another tenant's session or message is [`StoreError::NotFound`]; if too much waits already,
     /// [`StoreError::Overloaded`], and nothing is accepted.
-    pub fn enqueue(&self, writes: Vec<Write>) -> Committed {
+    pub fn enqueue_writes(&self, writes: Vec<StoreWrite>) -> CommitHandle {
         let mut statements = Vec::with_capacity(writes.len());
         let made = writes
             .into_iter()
-            .try_for_each(|write| write.statements(&self.tenant, &mut statements));
+            .try_for_each(|write| write.into_statements(&self.tenant, &mut statements));
         self.commit(made.map(|()| statements))
     }
 
     /// The number of enqueued groups of writes, by all clones of this store, that are not committed yet.
     pub fn pending_writes(&self) -> usize {
-        self.writer.pending()
+        self.writer.pending_groups()
     }
 }
 
-impl Write {
-    fn statements(self, tenant: &str, to: &mut Vec<Statement>) -> Result<(), StoreError> {
+impl StoreWrite {
+    fn into_statements(self, tenant: &str, to: &mut Vec<SqlStatement>) -> Result<(), StoreError> {
         match self {
-            Self::CreateSession(new) => to.push(session::create(tenant, &new)?),
+            Self::CreateSession(new) => to.push(session::create_session(tenant, &new)?),
             Self::SessionKind { session, kind } => {
                 to.push(session::become_kind(tenant, &session, kind)?);
             }
             Self::SessionHead { session, head } => {
-                to.push(session::head(tenant, &session, &head)?);
+                to.push(session::replace_head(tenant, &session, &head)?);
             }
             Self::AppendMessages { session, messages } => {
-                message::append(tenant, &session, &messages, to)?;
+                message::append_messages(tenant, &session, &messages, to)?;
             }
             Self::FinishMessage { session, message, finished } => {
-                message::finish(tenant, &session, &message, &finished, to)?;
+                message::finish_message(tenant, &session, &message, &finished, to)?;
             }
             Self::Metadata { session, message, metadata, updated } => {
-                to.push(message::metadata(tenant, &session, &message, &metadata, updated)?);
+                to.push(message::replace_metadata(tenant, &session, &message, &metadata, updated)?);
             }
             Self::Subagents { session, records } => {
-                subagent::record(tenant, &session, &records, to)?;
+                subagent::record_subagents(tenant, &session, &records, to)?;
             }
             Self::Journal { session, message, entries } => {
                 for entry in entries {
-                    to.push(journal::add(tenant, &session, &message, entry)?);
+                    to.push(journal::add_entry(tenant, &session, &message, entry)?);
                 }
             }
             Self::Events { session, message, block } => {
-                to.push(event::add(tenant, &session, &message, &block)?);
+                to.push(event::add_block(tenant, &session, &message, &block)?);
             }
             Self::Receipts { session, message, receipts } => {
                 for receipt in receipts {
-                    to.push(receipt::add(tenant, &session, &message, receipt)?);
+                    to.push(receipt::add_receipt(tenant, &session, &message, receipt)?);
                 }
             }
             Self::PackedReceipts { session, message, receipts } => {
-                receipt::pack(tenant, &session, &message, receipts, to)?;
+                receipt::pack_receipts(tenant, &session, &message, receipts, to)?;
             }
-            Self::Answer(answer) => to.push(answer::add(tenant, answer)?),
+            Self::Answer(answer) => to.push(answer::add_answer(tenant, answer)?),
             Self::Attachments { session, message, attachments } => {
                 for attachment in attachments {
-                    to.push(attachment::add(tenant, &session, &message, attachment)?);
+                    to.push(attachment::add_attachment(tenant, &session, &message, attachment)?);
                 }
             }
-            Self::Audit(entry) => to.push(audit::add(tenant, entry)?),
-            Self::Usage(part) => to.push(usage::add(tenant, part)?),
+            Self::Audit(entry) => to.push(audit::add_entry(tenant, entry)?),
+            Self::Usage(part) => to.push(usage::add_usage(tenant, part)?),
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The writer: one task with one connection for all writes of this process.
 //!
-//! A caller enqueues a group of statements and gets a [`Committed`] to wait on. The writer commits all
+//! A caller enqueues a group of statements and gets a [`CommitHandle`] to wait on. The writer commits all
 //! waiting groups as one transaction: groups that arrive during a commit share the cost of the next one. If
 //! any statement fails, the transaction is rolled back and each group gets a transaction of its own, so that
 //! an invalid group harms no other.
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::StoreError;
-use crate::statement::{Failure, Statement};
+use crate::statement::{SqlStatement, StatementFailure};
 
 /// Most waiting groups. Far more than running turns need, with a few groups each, and few enough to be
 /// written in less than seconds.
@@ -43,93 +43,93 @@ const WHAT: &str = "write";
 /// The writes happen whether or not anybody waits for this.
 #[derive(Debug)]
 #[must_use = "writes may fail; drop this only where that is of no account"]
-pub struct Committed {
+pub struct CommitHandle {
     done: oneshot::Receiver<Result<u64, StoreError>>,
     path: Arc<Path>,
 }
 
 /// Hands groups to the task.
 #[derive(Debug, Clone)]
-pub(crate) struct Writer {
-    queue: mpsc::Sender<Message>,
-    load: Arc<Load>,
+pub(crate) struct WriterHandle {
+    queue: mpsc::Sender<TaskMessage>,
+    load: Arc<PendingLoad>,
     path: Arc<Path>,
 }
 
 #[derive(Debug)]
-enum Message {
-    Group(Group),
+enum TaskMessage {
+    Group(StatementGroup),
     /// Commits every earlier message and no later one.
     Close(oneshot::Sender<()>),
 }
 
 /// The tenant of a group's rows, not a later tenant of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct GroupOwner {
     pub(crate) name: Arc<str>,
     pub(crate) id: Arc<str>,
 }
 
 /// Statements that happen together or not at all.
 #[derive(Debug)]
-struct Group {
+struct StatementGroup {
     /// The owner of the rows, if to be checked again.
-    owner: Option<Owner>,
-    statements: Vec<Statement>,
+    owner: Option<GroupOwner>,
+    statements: Vec<SqlStatement>,
     done: oneshot::Sender<Result<u64, StoreError>>,
-    share: Share,
+    share: LoadShare,
 }
 
 /// The size of the queue.
 #[derive(Debug, Default)]
-struct Load {
+struct PendingLoad {
     groups: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 /// One group's part of the load, subtracted on drop.
 #[derive(Debug)]
-struct Share {
-    load: Arc<Load>,
+struct LoadShare {
+    load: Arc<PendingLoad>,
     bytes: usize,
 }
 
 /// The task's own.
-struct Task {
-    queue: mpsc::Receiver<Message>,
+struct WriterTask {
+    queue: mpsc::Receiver<TaskMessage>,
     options: SqliteConnectOptions,
     path: Arc<Path>,
     /// `None` after the connection was lost; the next batch opens another one.
     db: Option<SqliteConnection>,
 }
 
-impl Writer {
+impl WriterHandle {
     /// Connects and starts the task on the current runtime.
-    pub(crate) async fn start(
+    pub(crate) async fn start_task(
         options: SqliteConnectOptions,
         path: Arc<Path>,
     ) -> Result<Self, sqlx::Error> {
         let db = Some(options.connect().await?);
         // One place more than groups, for the closing message.
         let (sender, queue) = mpsc::channel(MAX_PENDING_GROUPS + 1);
-        let task = Task { queue, options, path: Arc::clone(&path), db };
-        tokio::spawn(task.run());
+        let task = WriterTask { queue, options, path: Arc::clone(&path), db };
+        tokio::spawn(task.run_task());
         Ok(Self { queue: sender, load: Arc::default(), path })
     }
 
     /// Hands over a group; the order of calls is the order of commits. A group that could not be
     /// made is refused like a failed write.
-    pub(crate) fn enqueue(
+    pub(crate) fn enqueue_group(
         &self,
-        owner: Option<Owner>,
-        statements: Result<Vec<Statement>, StoreError>,
-    ) -> Committed {
+        owner: Option<GroupOwner>,
+        statements: Result<Vec<SqlStatement>, StoreError>,
+    ) -> CommitHandle {
         let (done, receiver) = oneshot::channel();
-        let committed = Committed { done: receiver, path: Arc::clone(&self.path) };
+        let committed = CommitHandle { done: receiver, path: Arc::clone(&self.path) };
         let path = || self.path.to_path_buf();
         let taken = statements.and_then(|statements| {
-            let bytes = statements.iter().map(Statement::bytes).sum();
-            let share = Share::take(&self.load, bytes);
+            let bytes = statements.iter().map(SqlStatement::argument_bytes).sum();
+            let share = LoadShare::add_to_load(&self.load, bytes);
             Ok((statements, share.ok_or_else(|| StoreError::Overloaded { path: path() })?))
         });
         let (statements, share) = match taken {
@@ -140,36 +140,41 @@ impl Writer {
                 return committed;
             }
         };
-        match self.queue.try_send(Message::Group(Group { owner, statements, done, share })) {
+        match self.queue.try_send(TaskMessage::Group(StatementGroup {
+            owner,
+            statements,
+            done,
+            share,
+        })) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                message.refuse(StoreError::Overloaded { path: path() });
+                message.refuse_group(StoreError::Overloaded { path: path() });
             }
             Err(TrySendError::Closed(message)) => {
-                message.refuse(StoreError::Closed { path: path() });
+                message.refuse_group(StoreError::Closed { path: path() });
             }
         }
         committed
     }
 
     /// Groups that were handed over and are not committed yet.
-    pub(crate) fn pending(&self) -> usize {
+    pub(crate) fn pending_groups(&self) -> usize {
         self.load.groups.load(Ordering::Relaxed)
     }
 
     /// Ends the task once all that was handed over is committed.
     pub(crate) async fn close(&self) {
         let (closed, waiting) = oneshot::channel();
-        if self.queue.send(Message::Close(closed)).await.is_ok() {
+        if self.queue.send(TaskMessage::Close(closed)).await.is_ok() {
             // An error: the store was closed elsewhere.
             let _ = waiting.await;
         }
     }
 }
 
-impl Share {
+impl LoadShare {
     /// Reserves a share; `None` = too much waits already.
-    fn take(load: &Arc<Load>, bytes: usize) -> Option<Self> {
+    fn add_to_load(load: &Arc<PendingLoad>, bytes: usize) -> Option<Self> {
         let groups = load.groups.fetch_add(1, Ordering::Relaxed);
         let before = load.bytes.fetch_add(bytes, Ordering::Relaxed);
         let share = Self { load: Arc::clone(load), bytes };
@@ -178,22 +183,22 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for LoadShare {
     fn drop(&mut self) {
         self.load.groups.fetch_sub(1, Ordering::Relaxed);
         self.load.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-impl Committed {
+impl CommitHandle {
     /// Waits for the commit; returns the number of rows changed by the last statement.
-    pub(crate) async fn rows(self) -> Result<u64, StoreError> {
+    pub(crate) async fn changed_rows(self) -> Result<u64, StoreError> {
         let path = self.path;
         self.done.await.unwrap_or_else(|_| Err(StoreError::Closed { path: path.to_path_buf() }))
     }
 }
 
-impl Future for Committed {
+impl Future for CommitHandle {
     type Output = Result<(), StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -204,33 +209,37 @@ impl Future for Committed {
     }
 }
 
-impl Owner {
+impl GroupOwner {
     /// Returns whether the tenant still exists; a later tenant of the same name does not count.
-    async fn is_there(&self, db: &mut SqliteConnection, path: &Path) -> Result<bool, Failure> {
+    async fn is_there(
+        &self,
+        db: &mut SqliteConnection,
+        path: &Path,
+    ) -> Result<bool, StatementFailure> {
         let select = "SELECT COUNT(*) FROM tenants WHERE name = $1 AND id = $2";
         let query = sqlx::query_scalar(select).bind(&*self.name).bind(&*self.id);
         let found: Result<i64, _> = query.fetch_one(db).await;
-        Ok(found.map_err(|error| Failure::database(WHAT, path, &error))? > 0)
+        Ok(found.map_err(|error| StatementFailure::from_database(WHAT, path, &error))? > 0)
     }
 }
 
-impl Message {
-    fn refuse(self, error: StoreError) {
+impl TaskMessage {
+    fn refuse_group(self, error: StoreError) {
         match self {
-            Self::Group(group) => group.end(Err(error)),
+            Self::Group(group) => group.send_result(Err(error)),
             Self::Close(_) => {}
         }
     }
 }
 
-impl Group {
+impl StatementGroup {
     /// The error of a group whose tenant was deleted.
-    fn nobodys(&self) -> StoreError {
+    fn deleted_tenant_error(&self) -> StoreError {
         let name = self.owner.as_ref().map_or("", |owner| &owner.name);
         StoreError::NotFound { what: "tenant", id: name.to_owned() }
     }
 
-    fn end(self, result: Result<u64, StoreError>) {
+    fn send_result(self, result: Result<u64, StoreError>) {
         // Subtracted before the caller learns the result: a caller who has waited for all finds no load.
         drop(self.share);
         // An error: the caller does not wait for the result.
@@ -238,15 +247,15 @@ impl Group {
     }
 }
 
-impl Task {
-    async fn run(mut self) {
+impl WriterTask {
+    async fn run_task(mut self) {
         let mut closing = None;
         while closing.is_none() {
             let Some(first) = self.queue.recv().await else { break };
-            let (batch, close) = self.gather(first);
+            let (batch, close) = self.gather_groups(first);
             closing = close;
             if !batch.is_empty() {
-                self.commit(batch).await;
+                self.commit_batch(batch).await;
             }
         }
         // Late callers get their error now.
@@ -262,17 +271,20 @@ impl Task {
     }
 
     /// The waiting groups, as many as fit into one transaction.
-    fn gather(&mut self, first: Message) -> (Vec<Group>, Option<oneshot::Sender<()>>) {
+    fn gather_groups(
+        &mut self,
+        first: TaskMessage,
+    ) -> (Vec<StatementGroup>, Option<oneshot::Sender<()>>) {
         let mut batch = Vec::new();
         let mut bytes = 0_usize;
         let mut next = Some(first);
         while let Some(message) = next.take() {
             match message {
-                Message::Group(group) => {
+                TaskMessage::Group(group) => {
                     bytes = bytes.saturating_add(group.share.bytes);
                     batch.push(group);
                 }
-                Message::Close(closed) => return (batch, Some(closed)),
+                TaskMessage::Close(closed) => return (batch, Some(closed)),
             }
             if batch.len() < MAX_BATCH_GROUPS && bytes < MAX_BATCH_BYTES {
                 next = self.queue.try_recv().ok();
@@ -281,18 +293,18 @@ impl Task {
         (batch, None)
     }
 
-    async fn commit(&mut self, batch: Vec<Group>) {
-        if let Err(error) = self.connect().await {
+    async fn commit_batch(&mut self, batch: Vec<StatementGroup>) {
+        if let Err(error) = self.ensure_connected().await {
             for group in batch {
-                group.end(Err(StoreError::database(WHAT, &self.path, &error)));
+                group.send_result(Err(StoreError::from_database(WHAT, &self.path, &error)));
             }
             return;
         }
-        match self.attempt(&batch).await {
+        match self.try_transaction(&batch).await {
             Ok(counts) => {
                 for (group, count) in batch.into_iter().zip(counts) {
-                    let done = count.ok_or_else(|| group.nobodys());
-                    group.end(done);
+                    let done = count.ok_or_else(|| group.deleted_tenant_error());
+                    group.send_result(done);
                 }
             }
             // A single group, or a fault of no group: another process has kept the file busy.
@@ -300,26 +312,26 @@ impl Task {
                 let mut error = Some(error);
                 for group in batch {
                     let busy = || StoreError::Busy { path: self.path.to_path_buf() };
-                    group.end(Err(error.take().unwrap_or_else(busy)));
+                    group.send_result(Err(error.take().unwrap_or_else(busy)));
                 }
             }
             Err(_) => {
                 for group in batch {
-                    let alone = self.alone(&group).await;
-                    group.end(alone);
+                    let alone = self.commit_alone(&group).await;
+                    group.send_result(alone);
                 }
             }
         }
     }
 
-    async fn alone(&mut self, group: &Group) -> Result<u64, StoreError> {
-        let connected = self.connect().await;
-        connected.map_err(|error| StoreError::database(WHAT, &self.path, &error))?;
-        let counts = self.attempt(std::slice::from_ref(group)).await?;
-        counts.into_iter().next().flatten().ok_or_else(|| group.nobodys())
+    async fn commit_alone(&mut self, group: &StatementGroup) -> Result<u64, StoreError> {
+        let connected = self.ensure_connected().await;
+        connected.map_err(|error| StoreError::from_database(WHAT, &self.path, &error))?;
+        let counts = self.try_transaction(std::slice::from_ref(group)).await?;
+        counts.into_iter().next().flatten().ok_or_else(|| group.deleted_tenant_error())
     }
 
-    async fn connect(&mut self) -> Result<(), sqlx::Error> {
+    async fn ensure_connected(&mut self) -> Result<(), sqlx::Error> {
         if self.db.is_none() {
             self.db = Some(self.options.connect().await?);
         }
@@ -328,11 +340,14 @@ impl Task {
 
     /// Runs these groups as one transaction; returns for each the number of rows changed by the last
     /// statement, or `None` if the tenant was deleted.
-    async fn attempt(&mut self, groups: &[Group]) -> Result<Vec<Option<u64>>, StoreError> {
+    async fn try_transaction(
+        &mut self,
+        groups: &[StatementGroup],
+    ) -> Result<Vec<Option<u64>>, StoreError> {
         let Some(db) = &mut self.db else {
             return Err(StoreError::Closed { path: self.path.to_path_buf() });
         };
-        let done = transaction(db, groups, &self.path).await;
+        let done = commit_transaction(db, groups, &self.path).await;
         done.map_err(|failure| {
             if failure.lost {
                 self.db = None;
@@ -343,17 +358,17 @@ impl Task {
 }
 
 /// Commits all groups or, on any error, none; only a group of a deleted tenant is skipped alone.
-async fn transaction(
+async fn commit_transaction(
     db: &mut SqliteConnection,
-    groups: &[Group],
+    groups: &[StatementGroup],
     path: &Path,
-) -> Result<Vec<Option<u64>>, Failure> {
-    let failed = |error| Failure::database(WHAT, path, &error);
+) -> Result<Vec<Option<u64>>, StatementFailure> {
+    let failed = |error| StatementFailure::from_database(WHAT, path, &error);
     // Waits for the lock at the beginning, so that the transaction cannot fail halfway without one.
     let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let mut counts = Vec::with_capacity(groups.len());
     // The last checked owner: most groups of a transaction have the same tenant.
-    let mut there: Option<&Owner> = None;
+    let mut there: Option<&GroupOwner> = None;
     for group in groups {
         match &group.owner {
             // A group without an owner may delete tenants, so the owner is checked again.
@@ -367,23 +382,23 @@ async fn transaction(
                 }
                 Err(failure) => {
                     let lost = failure.lost | write.rollback().await.is_err();
-                    return Err(Failure { lost, ..failure });
+                    return Err(StatementFailure { lost, ..failure });
                 }
             },
         }
         let mut changed = 0;
         for statement in &group.statements {
-            match statement.run(&mut write, path).await {
+            match statement.run_statement(&mut write, path).await {
                 Ok(rows) => changed = rows,
                 Err(failure) => {
                     let lost = failure.lost | write.rollback().await.is_err();
-                    return Err(Failure { lost, ..failure });
+                    return Err(StatementFailure { lost, ..failure });
                 }
             }
         }
         counts.push(Some(changed));
     }
     // After a commit that failed, as on a full disk, the connection is in no state to begin another.
-    write.commit().await.map_err(|error| Failure { lost: true, ..failed(error) })?;
+    write.commit().await.map_err(|error| StatementFailure { lost: true, ..failed(error) })?;
     Ok(counts)
 }

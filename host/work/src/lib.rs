@@ -1,25 +1,25 @@
 //! Host work: computation and file access that the host itself does because of a stranger's request.
 //!
 //! A guest's work is bounded by fuel. The host's own work on a guest's data (a diff, a pattern, a directory
-//! listing) has no fuel, so all such work runs through [`run`], which adds four bounds:
+//! listing) has no fuel, so all such work runs through [`run_job`], which adds four bounds:
 //!
 //! - a thread of its own, so that no async worker waits for it;
 //! - a limit for each owner ([`MAX_RUNNING_PER_OWNER`]), so that one tenant never uses up the threads of
 //!   another;
 //! - a deadline, [`WorkKind::time`], which counts from the request and so includes the wait for a thread;
-//! - an end: dropping the future of [`run`] stops the work through its [`StopSignal`].
+//! - an end: dropping the future of [`run_job`] stops the work through its [`StopSignal`].
 //!
 //! The lint `clippy::disallowed_methods` refuses `tokio::task::spawn_blocking` everywhere else.
 //!
 //! ```
 //! use std::time::Duration;
-//! use belljar_work::{WorkStopped, WorkKind, run};
+//! use belljar_work::{WorkKind, WorkStopped, run_job};
 //!
 //! const COUNT_LINES: WorkKind = WorkKind { name: "counting lines", time: Duration::from_secs(5) };
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(async {
 //! let text = "a\nb\n".to_owned();
-//! let lines = run(&COUNT_LINES, "tenant-1", move |stop| {
+//! let lines = run_job(&COUNT_LINES, "tenant-1", move |stop| {
 //!     let mut lines = 0;
 //!     for _ in text.lines() {
 //!         stop.check()?;
@@ -104,16 +104,16 @@ pub enum WorkError {
 /// # Errors
 ///
 /// [`WorkError`]: the deadline, a full queue, a panic.
-pub async fn run<T: Send + 'static>(
+pub async fn run_job<T: Send + 'static>(
     kind: &WorkKind,
     owner: &str,
     job: impl FnOnce(&StopSignal) -> T + Send + 'static,
 ) -> Result<T, WorkError> {
     let deadline = Instant::now() + kind.time;
     let late = || WorkError::TimedOut { kind: kind.name, limit: kind.time };
-    let place = owner::queue(owner).ok_or(WorkError::Busy { kind: kind.name })?;
-    let slot = timeout_at(deadline.into(), place.slot()).await.map_err(|_| late())?;
-    let (signal, guard) = StopSignal::until(deadline);
+    let place = owner::enter_queue(owner).ok_or(WorkError::Busy { kind: kind.name })?;
+    let slot = timeout_at(deadline.into(), place.acquire_slot()).await.map_err(|_| late())?;
+    let (signal, guard) = StopSignal::with_deadline(deadline);
     #[expect(clippy::disallowed_methods, reason = "here it has a limit, a deadline and an end")]
     let work = tokio::task::spawn_blocking(move || {
         let done = job(&signal);

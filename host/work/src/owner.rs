@@ -11,13 +11,13 @@ use crate::{
 
 /// The limits of the process, because its threads are shared.
 static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RUNNING)));
-static OWNERS: LazyLock<Mutex<HashMap<String, Weak<Owner>>>> = LazyLock::new(Mutex::default);
+static OWNERS: LazyLock<Mutex<HashMap<String, Weak<OwnerLimits>>>> = LazyLock::new(Mutex::default);
 
 /// The size of [`OWNERS`] beyond which owners without a job are removed.
 const TIDY_AT: usize = 1024;
 
 #[derive(Debug)]
-struct Owner {
+struct OwnerLimits {
     is_operator: bool,
     running: Arc<Semaphore>,
     /// The running and the waiting jobs.
@@ -25,22 +25,22 @@ struct Owner {
 }
 
 /// A place in an owner's queue.
-pub(crate) struct Place {
-    owner: Arc<Owner>,
+pub(crate) struct QueuePlace {
+    owner: Arc<OwnerLimits>,
     present: OwnedSemaphorePermit,
 }
 
 /// A thread, reserved until the job has returned.
 #[expect(dead_code, reason = "the permits are held for their drop alone")]
-pub(crate) struct Slot {
+pub(crate) struct ThreadSlot {
     running: OwnedSemaphorePermit,
     all: Option<OwnedSemaphorePermit>,
     place: OwnedSemaphorePermit,
-    owner: Arc<Owner>,
+    owner: Arc<OwnerLimits>,
 }
 
 /// Reserves a place in the queue of `name`; `None` = the queue is full.
-pub(crate) fn queue(name: &str) -> Option<Place> {
+pub(crate) fn enter_queue(name: &str) -> Option<QueuePlace> {
     let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
     let owner = owners.get(name).and_then(Weak::upgrade);
     let owner = owner.unwrap_or_else(|| {
@@ -51,7 +51,7 @@ pub(crate) fn queue(name: &str) -> Option<Place> {
             OPERATOR => (MAX_RUNNING_OF_OPERATOR, Semaphore::MAX_PERMITS),
             _ => (MAX_RUNNING_PER_OWNER, MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER),
         };
-        let owner = Arc::new(Owner {
+        let owner = Arc::new(OwnerLimits {
             is_operator: name == OPERATOR,
             running: Arc::new(Semaphore::new(running)),
             present: Arc::new(Semaphore::new(present)),
@@ -61,23 +61,23 @@ pub(crate) fn queue(name: &str) -> Option<Place> {
     });
     drop(owners);
     let present = Arc::clone(&owner.present).try_acquire_owned().ok()?;
-    Some(Place { owner, present })
+    Some(QueuePlace { owner, present })
 }
 
-impl Place {
+impl QueuePlace {
     /// Waits for a thread of the owner, then for one of the process, in the order of requests.
-    pub(crate) async fn slot(self) -> Slot {
-        let running = acquire(&self.owner.running).await;
+    pub(crate) async fn acquire_slot(self) -> ThreadSlot {
+        let running = acquire_permit(&self.owner.running).await;
         let all = match self.owner.is_operator {
             true => None,
-            false => Some(acquire(&ALL).await),
+            false => Some(acquire_permit(&ALL).await),
         };
-        Slot { running, all, place: self.present, owner: self.owner }
+        ThreadSlot { running, all, place: self.present, owner: self.owner }
     }
 }
 
 /// A permit of the semaphore, which is never closed.
-async fn acquire(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+async fn acquire_permit(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     loop {
         if let Ok(permit) = Arc::clone(semaphore).acquire_owned().await {
             return permit;

@@ -28,23 +28,23 @@ impl Drop for RaiseOnDrop {
 
 impl StopSignal {
     /// A signal that is never raised: for the operator's own work, which the operator can interrupt.
-    pub fn never() -> Self {
+    pub fn never_raised() -> Self {
         Self { raised: Arc::default(), deadline: None }
     }
 
     /// A signal that is raised after `time`, and by [`StopSignal::raise`].
-    pub fn after(time: Duration) -> Self {
+    pub fn with_timeout(time: Duration) -> Self {
         Self { raised: Arc::default(), deadline: Instant::now().checked_add(time) }
     }
 
-    pub(crate) fn until(deadline: Instant) -> (Self, RaiseOnDrop) {
+    pub(crate) fn with_deadline(deadline: Instant) -> (Self, RaiseOnDrop) {
         let raised = Arc::new(AtomicBool::new(false));
         (Self { raised: Arc::clone(&raised), deadline: Some(deadline) }, RaiseOnDrop(raised))
     }
 
     /// This signal with an earlier deadline, for a part of a job that may take at most `time`.
     #[must_use]
-    pub fn within(&self, time: Duration) -> Self {
+    pub fn with_part_timeout(&self, time: Duration) -> Self {
         let part = Instant::now().checked_add(time);
         let deadline = match (self.deadline, part) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -69,7 +69,7 @@ impl StopSignal {
     /// # Errors
     ///
     /// [`WorkStopped`] once the signal is raised.
-    pub fn check(&self) -> Result<(), WorkStopped> {
+    pub fn check_raised(&self) -> Result<(), WorkStopped> {
         if self.is_raised() { Err(WorkStopped) } else { Ok(()) }
     }
 }

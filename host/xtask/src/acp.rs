@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::built;
+use crate::build_binary;
 
 /// How the packages are installed, with the versions that the checks were written for.
 const INSTALL: &str = "`npm install --prefix target/peers/acp --no-save \
@@ -19,7 +19,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let node = packages.join("node_modules/node/bin/node");
     let there = node.exists() && packages.join("node_modules/acpx").exists();
     ensure!(there, "the editors' packages are not in `target/peers`; install them with {INSTALL}");
-    let belljar = built(root)?;
+    let belljar = build_binary(root)?;
     let status = Command::new("python3")
         .arg(root.join("tests/peers/acp/run.py"))
         .args([&belljar, &node, &packages])

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{built, say};
+use crate::{build_binary, print_line};
 
 /// Public libraries as data, beside the repository.
 const CORPUS: &str = "../shared/corpus";
@@ -23,7 +23,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         "there is no `target/peers`; make it with `python3 -m venv target/peers`, then \
          `target/peers/bin/pip install pyyaml`"
     );
-    let belljar = built(root)?;
+    let belljar = build_binary(root)?;
     let oracle = root.join("tests/oracle");
     let mut check = Command::new(&python);
     check.arg(oracle.join("check.py")).arg(&belljar).arg(oracle.join("agent-files"));
@@ -32,7 +32,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     if corpus.is_dir() {
         check.arg(&corpus);
     } else {
-        say(&format!("there is no `{}`: only the files kept here are read", corpus.display()));
+        print_line(&format!(
+            "there is no `{}`: only the files kept here are read",
+            corpus.display()
+        ));
     }
     let status = check.status().context("failed to start the oracle")?;
     ensure!(status.success(), "the two readers disagree");

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::built;
+use crate::build_binary;
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let tool = root.join("target/peers/bin/schemathesis");
@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         "there is no schemathesis in `target/peers`; make it with `python3 -m venv target/peers`, \
          then `target/peers/bin/pip install schemathesis`"
     );
-    let belljar = built(root)?;
+    let belljar = build_binary(root)?;
     let status = Command::new(tool.with_file_name("python"))
         .arg(root.join("tests/peers/api/check.py"))
         .arg(&belljar)

@@ -16,13 +16,13 @@ use serde::Deserialize;
 use crate::{metadata, patches, supply, tidy, tools, web};
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CheckArgs {
     /// The tests are built, and were linted while they were: lint and document only the rest
     #[arg(long)]
     linted: bool,
 }
 
-/// Set, and this program stands in for rustdoc: see [`document`].
+/// Set, and this program stands in for rustdoc: see [`run_as_rustdoc`].
 pub(crate) const AS_RUSTDOC: &str = "BELLJAR_XTASK_AS_RUSTDOC";
 
 /// The suites that need more programs than `cargo test` may ask for.
@@ -37,20 +37,20 @@ const OF_DOCTESTS: &[(&str, bool)] =
 type Stage = fn(&Path) -> Result<()>;
 
 /// Runs every stage, even after one has failed, so that one run shows all there is to mend.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(root: &Path, arguments: &CheckArgs) -> Result<()> {
     let (clippy, docs): (Stage, Stage) = match arguments.linted {
         true => (clippy_of_rest, docs_of_built),
-        false => (clippy, docs),
+        false => (run_clippy, build_docs),
     };
     let stages: [(&str, Stage); 8] = [
-        ("fmt", |root| cargo(root, &["fmt", "--all", "--check"])),
+        ("fmt", |root| run_cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", clippy),
         ("docs", docs),
         ("tidy", tidy::run),
-        ("supply", supply::check),
-        ("patches", patches::check),
+        ("supply", supply::check_supply),
+        ("patches", patches::check_patches),
         ("tools", tools::check_all),
-        ("page", web::check),
+        ("page", web::check_page),
     ];
     let mut failed = Vec::new();
     for (name, stage) in stages {
@@ -58,12 +58,15 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
         let verdict = match stage(root) {
             Ok(()) => "ok",
             Err(error) => {
-                crate::say(&format!("{error:#}"));
+                crate::print_line(&format!("{error:#}"));
                 failed.push(name);
                 "FAILED"
             }
         };
-        crate::say(&format!("check {name}: {verdict} ({:.1} s)", started.elapsed().as_secs_f64()));
+        crate::print_line(&format!(
+            "check {name}: {verdict} ({:.1} s)",
+            started.elapsed().as_secs_f64()
+        ));
     }
     if !failed.is_empty() {
         bail!("these checks failed: {}", failed.join(", "));
@@ -71,31 +74,31 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn clippy(root: &Path) -> Result<()> {
+fn run_clippy(root: &Path) -> Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--features", OTHER_PROGRAMS];
-    cargo(root, &[&all[..], &["--", "-D", "warnings"]].concat())
+    run_cargo(root, &[&all[..], &["--", "-D", "warnings"]].concat())
 }
 
 /// The suites and the members that `cargo test` does not build.
 fn clippy_of_rest(root: &Path) -> Result<()> {
     let suites = ["--test", "peers", "--test", "tool_projects", "--features", OTHER_PROGRAMS];
-    cargo(root, &[&["test", "--quiet", "--no-run"], &suites[..]].concat())?;
+    run_cargo(root, &[&["test", "--quiet", "--no-run"], &suites[..]].concat())?;
     clippy_of_guests(root)
 }
 
 fn clippy_of_guests(root: &Path) -> Result<()> {
     #[derive(Deserialize)]
-    struct Members {
-        packages: Vec<Package>,
+    struct WorkspaceMembers {
+        packages: Vec<MemberPackage>,
         workspace_default_members: Vec<String>,
     }
     #[derive(Deserialize)]
-    struct Package {
+    struct MemberPackage {
         id: String,
         name: String,
     }
-    let Members { packages, workspace_default_members: tested } =
-        metadata::read(root, belljar_guest_build::TARGET)?;
+    let WorkspaceMembers { packages, workspace_default_members: tested } =
+        metadata::read_metadata(root, belljar_guest_build::TARGET)?;
     let tested = packages.iter().filter(|package| tested.contains(&package.id));
     let left_out = tested.flat_map(|package| ["--exclude", &package.name]);
     let arguments: Vec<_> = ["clippy", "--workspace", "--all-targets"]
@@ -103,23 +106,23 @@ fn clippy_of_guests(root: &Path) -> Result<()> {
         .chain(left_out)
         .chain(["--", "-D", "warnings"])
         .collect();
-    cargo(root, &arguments)
+    run_cargo(root, &arguments)
 }
 
 /// `cargo test --doc`, with this program for rustdoc: the libraries as they are built, and no test.
 fn docs_of_built(root: &Path) -> Result<()> {
-    let mut command = crate::cargo();
+    let mut command = crate::cargo_command();
     let itself = std::env::current_exe().context("failed to find the running program")?;
     command
         .args(["test", "--doc", "--quiet", "--no-fail-fast"])
         .env("RUSTDOC", itself)
         .env(AS_RUSTDOC, "1");
-    finish(root, command)
+    finish_cargo(root, command)
 }
 
 /// Stands in for rustdoc: where cargo asks for the doctests of a library, its documentation is made,
 /// and a warning is an error. Anything else is passed on.
-pub(crate) fn document(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+pub(crate) fn run_as_rustdoc(arguments: impl Iterator<Item = OsString>) -> Result<()> {
     let arguments: Vec<OsString> = arguments.collect();
     let mut command = Command::new("rustdoc");
     if arguments.iter().any(|argument| argument == "--test") {
@@ -133,32 +136,32 @@ pub(crate) fn document(arguments: impl Iterator<Item = OsString>) -> Result<()> 
         }
         let written = tempfile::tempdir().context("failed to make a temporary directory")?;
         let done = command.args(["-D", "warnings", "-o"]).arg(written.path()).status();
-        return documented(done.context("failed to start rustdoc")?.success());
+        return check_rustdoc_status(done.context("failed to start rustdoc")?.success());
     }
     let done = command.args(arguments).status().context("failed to start rustdoc")?;
-    documented(done.success())
+    check_rustdoc_status(done.success())
 }
 
-fn documented(well: bool) -> Result<()> {
+fn check_rustdoc_status(well: bool) -> Result<()> {
     if !well {
         bail!("rustdoc failed");
     }
     Ok(())
 }
 
-fn docs(root: &Path) -> Result<()> {
-    let mut command = crate::cargo();
+fn build_docs(root: &Path) -> Result<()> {
+    let mut command = crate::cargo_command();
     command.args(["doc", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
-    finish(root, command)
+    finish_cargo(root, command)
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
-    let mut command = crate::cargo();
+fn run_cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+    let mut command = crate::cargo_command();
     command.args(arguments);
-    finish(root, command)
+    finish_cargo(root, command)
 }
 
-fn finish(root: &Path, mut command: Command) -> Result<()> {
+fn finish_cargo(root: &Path, mut command: Command) -> Result<()> {
     let status = command.current_dir(root).status().context("failed to start cargo")?;
     if !status.success() {
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();

@@ -17,58 +17,59 @@ use flate2::write::DeflateEncoder;
 use sha2::{Digest as _, Sha256};
 use walkdir::WalkDir;
 
-use crate::tools::{Entry, Manifest, hex};
+use crate::tools::{ComponentManifest, ManifestEntry, encode_hex};
 
-/// Where the tools of each language are, and what they are built to.
+/// The directory of the sources, with one folder for each language.
 const SOURCES: &str = "tests/conformance";
+/// The directory of the committed components.
 const COMPONENTS: &str = "tests/conformance/components";
 
-/// Where the components go that `test guests --all` builds; the committed ones stay.
+/// The directory for the components that `test guests --all` builds, apart from the committed ones.
 pub(crate) const REBUILT: &str = "target/rebuilt-conformance";
 
-/// Folders that no source lies in.
+/// The names of folders that contain no sources.
 const NO_SOURCES: &[&str] = &["target", "template", "node_modules", "__pycache__", "components"];
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ConformanceArgs {
     /// Which languages; all whose toolchains are there when none is named
     #[arg(value_name = "LANGUAGE")]
     languages: Vec<String>,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(root: &Path, arguments: &ConformanceArgs) -> Result<()> {
     let mut chosen = Vec::new();
     for word in &arguments.languages {
-        match Language::of_word(word) {
+        match Language::from_word(word) {
             Some(language) => chosen.push(language),
             None => bail!("there is no language `{word}`"),
         }
     }
     let all = chosen.is_empty();
-    let chosen = if all { languages(root) } else { chosen };
-    build(root, &chosen, all, &root.join(COMPONENTS)).map(drop)
+    let chosen = if all { list_languages(root) } else { chosen };
+    build_components(root, &chosen, all, &root.join(COMPONENTS)).map(drop)
 }
 
-/// Builds the languages whose toolchains are there into [`REBUILT`], beside the committed components
-/// of the others; says which were built.
-pub(crate) fn rebuild(root: &Path) -> Result<Vec<&'static str>> {
+/// Builds the component of each language with an installed toolchain into [`REBUILT`], and copies the
+/// committed components of the other languages. Returns the languages that were built.
+pub(crate) fn rebuild_components(root: &Path) -> Result<Vec<&'static str>> {
     let out = root.join(REBUILT);
     let committed = root.join(COMPONENTS);
     fs::create_dir_all(&out).with_context(|| format!("failed to create `{}`", out.display()))?;
-    for language in languages(root) {
+    for language in list_languages(root) {
         let name = file_name(language);
         fs::copy(committed.join(&name), out.join(&name))
             .with_context(|| format!("failed to copy `{name}`"))?;
     }
-    build(root, &languages(root), true, &out)
+    build_components(root, &list_languages(root), true, &out)
 }
 
-/// The faults of the committed components.
-pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
+/// The faults of the committed components, for example a component older than its sources.
+pub(crate) fn find_faults(root: &Path) -> Result<Vec<String>> {
     let directory = root.join(COMPONENTS);
-    let manifest = Manifest::read(&directory)?;
+    let manifest = ComponentManifest::read(&directory)?;
     let mut faults = Vec::new();
-    for language in languages(root) {
+    for language in list_languages(root) {
         let word = language.word();
         let Some(entry) = manifest.get(word) else {
             faults.push(format!("the conformance component in {word} has never been built"));
@@ -79,7 +80,7 @@ pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
         }
         let path = directory.join(file_name(language));
         match fs::read(&path) {
-            Ok(bytes) if hex(&Sha256::digest(&bytes)) == entry.digest => {}
+            Ok(bytes) if encode_hex(&Sha256::digest(&bytes)) == entry.digest => {}
             Ok(_) => faults.push(format!("`{}` is another file", path.display())),
             Err(error) => faults.push(format!("`{}`: {error}", path.display())),
         }
@@ -93,17 +94,22 @@ pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
 }
 
 /// The languages that have a conformance component.
-fn languages(root: &Path) -> Vec<Language> {
+fn list_languages(root: &Path) -> Vec<Language> {
     let has = |language: &Language| root.join(SOURCES).join(language.word()).is_dir();
     Language::ALL.iter().copied().filter(has).collect()
 }
 
-fn build(root: &Path, chosen: &[Language], pass: bool, out: &Path) -> Result<Vec<&'static str>> {
-    let mut manifest = Manifest::read_or_empty(out)?;
+fn build_components(
+    root: &Path,
+    chosen: &[Language],
+    pass: bool,
+    out: &Path,
+) -> Result<Vec<&'static str>> {
+    let mut manifest = ComponentManifest::read_or_empty(out)?;
     let mut built = Vec::new();
     for language in chosen {
         let word = language.word();
-        let toolchain = match language.toolchain(None) {
+        let toolchain = match language.find_toolchain(None) {
             Ok(found) => found.description,
             Err(error) if pass => {
                 eprintln!("{word} is left out: {error}");
@@ -111,7 +117,7 @@ fn build(root: &Path, chosen: &[Language], pass: bool, out: &Path) -> Result<Vec
             }
             Err(error) => return Err(error),
         };
-        let component = language.build(&lay_out(root, *language)?)?;
+        let component = language.build_project(&lay_out(root, *language)?)?;
         let wasm = fs::read(&component)
             .with_context(|| format!("failed to read `{}`", component.display()))?;
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
@@ -122,13 +128,13 @@ fn build(root: &Path, chosen: &[Language], pass: bool, out: &Path) -> Result<Vec
         let path = out.join(file_name(*language));
         fs::write(&path, &packed)
             .with_context(|| format!("failed to write `{}`", path.display()))?;
-        let entry = Entry {
-            digest: hex(&Sha256::digest(&packed)),
+        let entry = ManifestEntry {
+            digest: encode_hex(&Sha256::digest(&packed)),
             sources: digest_of_sources(root, *language)?,
             bytes: wasm.len() as u64,
             toolchain,
         };
-        manifest.set(word, entry);
+        manifest.set_entry(word, entry);
         // Written after each, so that a failure leaves the ones before it consistent.
         manifest.write(out)?;
         built.push(word);
@@ -146,7 +152,7 @@ fn lay_out(root: &Path, language: Language) -> Result<PathBuf> {
                 .with_context(|| format!("failed to empty `{}`", stale.display()))?;
         }
     }
-    for (path, bytes) in sources(root, language)? {
+    for (path, bytes) in project_sources(root, language)? {
         let to = project.join(path);
         to.parent()
             .map_or(Ok(()), fs::create_dir_all)
@@ -157,12 +163,12 @@ fn lay_out(root: &Path, language: Language) -> Result<PathBuf> {
 }
 
 /// The files of such a project, by their path in it.
-fn sources(root: &Path, language: Language) -> Result<BTreeMap<String, Vec<u8>>> {
+fn project_sources(root: &Path, language: Language) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
-    for (path, bytes) in tree(&root.join(SOURCES).join(language.word()))? {
+    for (path, bytes) in read_source_tree(&root.join(SOURCES).join(language.word()))? {
         files.insert(path, bytes);
     }
-    for (path, bytes) in tree(&root.join("guest-sdk"))? {
+    for (path, bytes) in read_source_tree(&root.join("guest-sdk"))? {
         if let Some(path) = sdk_path(language, &path) {
             files.insert(format!("sdk/{path}"), bytes);
         }
@@ -171,7 +177,7 @@ fn sources(root: &Path, language: Language) -> Result<BTreeMap<String, Vec<u8>>>
 }
 
 /// The files below a folder, by their path in it, with `/`.
-pub(crate) fn tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+pub(crate) fn read_source_tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let is_source = |entry: &walkdir::DirEntry| {
         !NO_SOURCES.iter().any(|name| entry.file_name() == std::ffi::OsStr::new(name))
     };
@@ -192,7 +198,7 @@ pub(crate) fn tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
 /// A digest of all that a component is built from; documentation is no part of it.
 fn digest_of_sources(root: &Path, language: Language) -> Result<String> {
     let mut digest = Sha256::new();
-    for (path, bytes) in sources(root, language)? {
+    for (path, bytes) in project_sources(root, language)? {
         if path.ends_with(".md") {
             continue;
         }
@@ -201,7 +207,7 @@ fn digest_of_sources(root: &Path, language: Language) -> Result<String> {
         digest.update((bytes.len() as u64).to_le_bytes());
         digest.update(&bytes);
     }
-    Ok(hex(&digest.finalize()))
+    Ok(encode_hex(&digest.finalize()))
 }
 
 fn file_name(language: Language) -> String {

@@ -92,7 +92,7 @@ fn list_uncommitted(root: &Path) -> Result<BTreeSet<PathBuf>> {
 
 /// Builds all tests and runs those near the changed files.
 fn test_changed(root: &Path, changed: &BTreeSet<PathBuf>) -> Result<()> {
-    let built = crate::cargo()
+    let built = crate::cargo_command()
         .args(["test", "--no-run", "--message-format", "json-render-diagnostics"])
         .current_dir(root)
         .stdin(Stdio::null())

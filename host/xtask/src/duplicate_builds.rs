@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Builds the tests, which costs nothing where they are built, and fails where a dependency has
 /// several builds.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let built = crate::cargo()
+    let built = crate::cargo_command()
         .args(["test", "--no-run", "--quiet", "--message-format", "json"])
         .current_dir(root)
         .stdin(Stdio::null())
@@ -20,7 +20,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         .context("failed to start cargo")?;
     ensure!(built.status.success(), "the tests do not build");
     let told = String::from_utf8(built.stdout).context("cargo's messages are no text")?;
-    let (count, twice) = twice(&told);
+    let (count, twice) = find_twice_built(&told);
     ensure!(count > 0, "cargo named no dependency");
     ensure!(
         twice.is_empty(),
@@ -28,12 +28,12 @@ pub(crate) fn run(root: &Path) -> Result<()> {
          build-dependencies of host/cli do",
         twice.join("; ")
     );
-    crate::say(&format!("{count} dependencies, each compiled once"));
+    crate::print_line(&format!("{count} dependencies, each compiled once"));
     Ok(())
 }
 
 /// How many libraries of others there are, and those that have several builds.
-fn twice(messages: &str) -> (usize, Vec<String>) {
+fn find_twice_built(messages: &str) -> (usize, Vec<String>) {
     let mut builds: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let (id, target) = (message["package_id"].as_str(), &message["target"]);
@@ -54,7 +54,7 @@ fn twice(messages: &str) -> (usize, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::twice;
+    use super::find_twice_built;
 
     #[test]
     fn a_dependency_with_two_builds_is_named_with_what_they_differ_in() {
@@ -73,7 +73,7 @@ mod tests {
             artifact("path+file:///here#own@0.1.0", "lib", ""),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
-        let (count, found) = twice(&messages.join("\n"));
+        let (count, found) = find_twice_built(&messages.join("\n"));
         assert_eq!(count, 2);
         assert_eq!(found, [r#"log@0.4.1 with [] "0" and ["std"] "0""#]);
     }

@@ -26,7 +26,7 @@ const TIMEOUT_SECONDS: u32 = 10;
 const SHOWN_LINES: usize = 30;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct FuzzArgs {
     /// How long each target runs; with 0 the targets are only built
     #[arg(long, value_name = "N")]
     seconds: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 }
 
 /// The result of one target.
-struct Run {
+struct FuzzRun {
     target: String,
     executions: u64,
     per_second: u64,
@@ -45,9 +45,9 @@ struct Run {
     log: String,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
-    let host = tools()?;
-    let all = targets(root)?;
+pub(crate) fn run(root: &Path, arguments: &FuzzArgs) -> Result<()> {
+    let host = check_tools()?;
+    let all = list_targets(root)?;
     let chosen: Vec<_> = match &arguments.target {
         None => all,
         Some(one) => {
@@ -56,15 +56,15 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
         }
     };
     let work = work_dir(root);
-    let binaries = build(root, &work, &host, arguments.target.as_deref())?;
+    let binaries = build_targets(root, &work, &host, arguments.target.as_deref())?;
     if arguments.seconds == 0 {
         return Ok(());
     }
     let one = |target: &str| {
-        crate::say(&format!("fuzz {target}: {} s", arguments.seconds));
-        fuzz(root, &work, &binaries, target, arguments.seconds)
+        crate::print_line(&format!("fuzz {target}: {} s", arguments.seconds));
+        fuzz_target(root, &work, &binaries, target, arguments.seconds)
     };
-    report(root, &on_every_core(&chosen, one)?)
+    report_runs(root, &on_every_core(&chosen, one)?)
 }
 
 /// Does `one` for each target, as many at a time as there are processors: libFuzzer takes one. The
@@ -97,7 +97,7 @@ fn on_every_core<T: Send>(
 }
 
 /// Says what is missing. The answer is the machine's own target triple.
-fn tools() -> Result<String> {
+fn check_tools() -> Result<String> {
     let nightly = Command::new("rustc").args(["+nightly", "-vV"]).output();
     let nightly = nightly.context("failed to start rustc")?;
     ensure!(
@@ -116,7 +116,7 @@ fn tools() -> Result<String> {
 }
 
 /// The names of the targets, which are those of their folders of seeds.
-fn targets(root: &Path) -> Result<Vec<String>> {
+fn list_targets(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join(FUZZ_DIR).join("corpus")).context("no corpus")? {
         names.push(entry?.file_name().to_string_lossy().into_owned());
@@ -131,7 +131,7 @@ fn work_dir(root: &Path) -> PathBuf {
 }
 
 /// Builds one target or all, and says where the binaries are.
-fn build(root: &Path, work: &Path, host: &str, target: Option<&str>) -> Result<PathBuf> {
+fn build_targets(root: &Path, work: &Path, host: &str, target: Option<&str>) -> Result<PathBuf> {
     let status = Command::new("cargo")
         .args(["+nightly", "fuzz", "build", "--fuzz-dir", FUZZ_DIR])
         // Why no sanitizer: see the manifest. Sixteen units build in half the time.
@@ -147,7 +147,13 @@ fn build(root: &Path, work: &Path, host: &str, target: Option<&str>) -> Result<P
     Ok(work.join(host).join("release"))
 }
 
-fn fuzz(root: &Path, work: &Path, binaries: &Path, target: &str, seconds: u32) -> Result<Run> {
+fn fuzz_target(
+    root: &Path,
+    work: &Path,
+    binaries: &Path,
+    target: &str,
+    seconds: u32,
+) -> Result<FuzzRun> {
     let folder = |name: &str| work.join(name).join(target);
     let (found, artifacts) = (folder("found"), folder("artifacts"));
     // What an earlier run left is in the tree already.
@@ -196,8 +202,8 @@ fn fuzz(root: &Path, work: &Path, binaries: &Path, target: &str, seconds: u32) -
             findings.push(kept);
         }
     }
-    let stat = |name: &str| stat(&log, name);
-    Ok(Run {
+    let stat = |name: &str| parse_stat(&log, name);
+    Ok(FuzzRun {
         target: target.to_owned(),
         executions: stat("number_of_executed_units"),
         per_second: stat("average_exec_per_sec"),
@@ -209,18 +215,18 @@ fn fuzz(root: &Path, work: &Path, binaries: &Path, target: &str, seconds: u32) -
 }
 
 /// A line `stat::NAME: N` of libFuzzer; 0 where it did not come to that.
-fn stat(log: &str, name: &str) -> u64 {
+fn parse_stat(log: &str, name: &str) -> u64 {
     let lines = log.lines().filter_map(|line| line.strip_prefix("stat::"));
     let mut named = lines.filter_map(|line| line.split_once(':')).filter(|(key, _)| *key == name);
     named.next().and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
 }
 
-fn report(root: &Path, runs: &[Run]) -> Result<()> {
-    crate::say("target         executions   per second   peak MiB   findings");
+fn report_runs(root: &Path, runs: &[FuzzRun]) -> Result<()> {
+    crate::print_line("target         executions   per second   peak MiB   findings");
     for run in runs {
-        let Run { target, executions, per_second, peak_mb, findings, .. } = run;
+        let FuzzRun { target, executions, per_second, peak_mb, findings, .. } = run;
         let found = findings.len();
-        crate::say(&format!(
+        crate::print_line(&format!(
             "{target:<12} {executions:>12} {per_second:>12} {peak_mb:>10} {found:>10}"
         ));
     }
@@ -229,10 +235,10 @@ fn report(root: &Path, runs: &[Run]) -> Result<()> {
         failed.push(run.target.as_str());
         let lines: Vec<_> = run.log.lines().collect();
         let shown = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default();
-        crate::say(&format!("--- {}\n{}", run.target, shown.join("\n")));
+        crate::print_line(&format!("--- {}\n{}", run.target, shown.join("\n")));
         for path in &run.findings {
             let path = path.strip_prefix(root).unwrap_or(path);
-            crate::say(&format!("kept as `{}`", path.display()));
+            crate::print_line(&format!("kept as `{}`", path.display()));
         }
     }
     if !failed.is_empty() {
@@ -262,8 +268,8 @@ mod tests {
     fn the_figures_are_read_from_libfuzzers_own_words() {
         let log = "#9 DONE\nDone 9 runs in 3 second(s)\nstat::number_of_executed_units: 905\n\
                    stat::average_exec_per_sec:     301\n";
-        assert_eq!(stat(log, "number_of_executed_units"), 905);
-        assert_eq!(stat(log, "average_exec_per_sec"), 301);
-        assert_eq!(stat(log, "peak_rss_mb"), 0);
+        assert_eq!(parse_stat(log, "number_of_executed_units"), 905);
+        assert_eq!(parse_stat(log, "average_exec_per_sec"), 301);
+        assert_eq!(parse_stat(log, "peak_rss_mb"), 0);
     }
 }

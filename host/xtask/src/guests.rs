@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::{conformance, hooks, tools};
-use belljar_guest_build::Toolchain;
+use belljar_guest_build::RustToolchain;
 
 /// Where the rebuilt components go; read by the test kit.
 const REBUILT: &str = "target/rebuilt-tools";
@@ -26,26 +26,26 @@ const REBUILT: &str = "target/rebuilt-tools";
 const SLOW: &[&str] = &["shell"];
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GuestsArgs {
     /// Build and test every guest, also those that did not change
     #[arg(long)]
     all: bool,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
-    eprintln!("building with {}", Toolchain::detect()?.describe());
+pub(crate) fn run(root: &Path, arguments: &GuestsArgs) -> Result<()> {
+    eprintln!("building with {}", RustToolchain::find_installed()?.describe());
     let changed = match arguments.all {
-        true => tools::names(root)?,
-        false => tools::quick(root, tools::changed(root)?),
+        true => tools::tool_names(root)?,
+        false => tools::quick_tools(root, tools::changed_tools(root)?),
     };
-    native(root, arguments.all, &changed)?;
+    test_natively(root, arguments.all, &changed)?;
     rebuilt_tools(root, &changed)?;
     rebuilt_hook(root, arguments.all)?;
     rebuilt_probe(root, arguments.all)?;
     if arguments.all {
         rebuilt_conformance(root)?;
     }
-    cargo(
+    run_cargo(
         root,
         &["test", "--test", "tool_projects", "--features", "belljar-cli/other-programs"],
         &[],
@@ -53,18 +53,18 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
 }
 
 /// The guests' own unit tests, on this machine's processor.
-fn native(root: &Path, all: bool, changed: &[String]) -> Result<()> {
+fn test_natively(root: &Path, all: bool, changed: &[String]) -> Result<()> {
     let slow = |name: &&str| !all && !changed.iter().any(|one| one == *name);
     let left_out: Vec<&str> = SLOW.iter().copied().filter(slow).collect();
     let sdk = ["belljar-guest", "belljar-hook", "belljar-hook-guard"].map(str::to_owned);
-    let packages = sdk.into_iter().chain(tools::packages(root, &left_out)?);
+    let packages = sdk.into_iter().chain(tools::list_packages(root, &left_out)?);
     let chosen: Vec<String> = packages.flat_map(|package| ["-p".to_owned(), package]).collect();
     if !left_out.is_empty() {
         eprintln!("unchanged, and not tested natively: {}", left_out.join(", "));
     }
     let arguments: Vec<&str> =
         ["test"].into_iter().chain(chosen.iter().map(String::as_str)).collect();
-    cargo(root, &arguments, &[])
+    run_cargo(root, &arguments, &[])
 }
 
 /// The tool cases on what changed, and the shell beside bash and dash.
@@ -72,14 +72,14 @@ fn rebuilt_tools(root: &Path, changed: &[String]) -> Result<()> {
     let compare = ["test", "--test", "shell_compare", "--features", "belljar-kit/reference-shells"];
     if changed.is_empty() {
         eprintln!("no tool changed since its component was committed: none is rebuilt");
-        return cargo(root, &compare, &[]);
+        return run_cargo(root, &compare, &[]);
     }
     let rebuilt = root.join(REBUILT);
     tools::build_into(root, &rebuilt, changed)?;
     let directory = rebuilt.to_string_lossy().into_owned();
     let with = [("BELLJAR_TOOLS_DIR", directory.as_str())];
-    cargo(root, &["test", "--test", "tools"], &with)?;
-    cargo(root, &compare, &with)
+    run_cargo(root, &["test", "--test", "tools"], &with)?;
+    run_cargo(root, &compare, &with)
 }
 
 fn rebuilt_hook(root: &Path, all: bool) -> Result<()> {
@@ -87,7 +87,7 @@ fn rebuilt_hook(root: &Path, all: bool) -> Result<()> {
         return Ok(());
     };
     let hook = hook.to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])
+    run_cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])
 }
 
 fn rebuilt_probe(root: &Path, all: bool) -> Result<()> {
@@ -95,30 +95,39 @@ fn rebuilt_probe(root: &Path, all: bool) -> Result<()> {
         return Ok(());
     };
     let probe = probe.to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])
+    run_cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])
 }
 
 /// The conformance suite on the components of every language whose toolchain is here.
 fn rebuilt_conformance(root: &Path) -> Result<()> {
-    let built = conformance::rebuild(root)?;
+    let built = conformance::rebuild_components(root)?;
     eprintln!("conformance components built anew: {}", built.join(", "));
     let folder = root.join(conformance::REBUILT).to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "languages"], &[("BELLJAR_CONFORMANCE_DIR", folder.as_str())])
+    run_cargo(
+        root,
+        &["test", "--test", "languages"],
+        &[("BELLJAR_CONFORMANCE_DIR", folder.as_str())],
+    )
 }
 
 /// Builds a component anew where that is asked for or its sources changed.
-fn rebuilt_lone(root: &Path, lone: &hooks::Lone, all: bool, name: &str) -> Result<Option<PathBuf>> {
+fn rebuilt_lone(
+    root: &Path,
+    lone: &hooks::LoneComponent,
+    all: bool,
+    name: &str,
+) -> Result<Option<PathBuf>> {
     if !all && lone.is_current(root)? {
         eprintln!("`{name}` is as its sources are: it is not rebuilt");
         return Ok(None);
     }
     let target = root.join(REBUILT).join(name);
-    lone.build(root, &target)?;
+    lone.build_component(root, &target)?;
     Ok(Some(target))
 }
 
-fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    let status = crate::cargo()
+fn run_cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let status = crate::cargo_command()
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(root)

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::tools::{Crate, Sources};
-use belljar_guest_build::{Build, Toolchain};
+use crate::tools::{GuestCrate, ToolSources};
+use belljar_guest_build::{PackageBuild, RustToolchain};
 
 /// One such component.
-pub(crate) struct Lone {
+pub(crate) struct LoneComponent {
     /// The sources that it is built from.
-    sources: Crate<'static>,
+    sources: GuestCrate<'static>,
     /// Where it is committed.
     committed: &'static str,
     /// The command that rebuilds it.
@@ -22,8 +22,8 @@ pub(crate) struct Lone {
 }
 
 /// The example hook.
-pub(crate) const HOOK: Lone = Lone {
-    sources: Crate {
+pub(crate) const HOOK: LoneComponent = LoneComponent {
+    sources: GuestCrate {
         package: "belljar-hook-guard",
         folder: "guest-sdk/examples/hook-guard",
         sdk: &["guest-sdk/rust-hook/Cargo.toml", "guest-sdk/rust-hook/src", "guest-sdk/wit-hook"],
@@ -33,8 +33,8 @@ pub(crate) const HOOK: Lone = Lone {
 };
 
 /// The guest that does what an attack says.
-pub(crate) const PROBE: Lone = Lone {
-    sources: Crate {
+pub(crate) const PROBE: LoneComponent = LoneComponent {
+    sources: GuestCrate {
         package: "belljar-prove-probe",
         folder: "host/prove/guests/probe",
         sdk: crate::tools::SDK,
@@ -44,8 +44,8 @@ pub(crate) const PROBE: Lone = Lone {
 };
 
 /// The guest that calls other tools as an attack says.
-pub(crate) const CALLER: Lone = Lone {
-    sources: Crate {
+pub(crate) const CALLER: LoneComponent = LoneComponent {
+    sources: GuestCrate {
         package: "belljar-prove-caller",
         folder: "host/prove/guests/caller",
         sdk: crate::tools::SDK,
@@ -54,17 +54,17 @@ pub(crate) const CALLER: Lone = Lone {
     command: "cargo xtask rebuild attack-guests",
 };
 
-impl Lone {
+impl LoneComponent {
     /// Builds the component and replaces the committed one and its digest.
-    pub(crate) fn rebuild(&self, root: &Path) -> Result<()> {
-        self.build(root, &root.join(self.committed))?;
-        let digest = Sources::read(root)?.digest_of(&self.sources)?;
-        write(&self.digest_file(root), format!("{digest}\n").as_bytes())
+    pub(crate) fn rebuild_component(&self, root: &Path) -> Result<()> {
+        self.build_component(root, &root.join(self.committed))?;
+        let digest = ToolSources::read_workspace(root)?.digest_of(&self.sources)?;
+        write_file(&self.digest_file(root), format!("{digest}\n").as_bytes())
     }
 
     /// Builds the component into a file.
-    pub(crate) fn build(&self, root: &Path, target: &Path) -> Result<()> {
-        let component = Build {
+    pub(crate) fn build_component(&self, root: &Path, target: &Path) -> Result<()> {
+        let component = PackageBuild {
             root,
             package: Some(self.sources.package),
             profile: "guest",
@@ -72,13 +72,13 @@ impl Lone {
             locked: true,
             c: None,
         }
-        .run(&Toolchain::detect()?)?;
-        write(target, &std::fs::read(&component)?)
+        .build_component(&RustToolchain::find_installed()?)?;
+        write_file(target, &std::fs::read(&component)?)
     }
 
     /// Whether the committed component was built from the sources as they are.
     pub(crate) fn is_current(&self, root: &Path) -> Result<bool> {
-        Ok(self.fault(root, &Sources::read(root)?)?.is_none())
+        Ok(self.find_fault(root, &ToolSources::read_workspace(root)?)?.is_none())
     }
 
     fn digest_file(&self, root: &Path) -> PathBuf {
@@ -86,8 +86,8 @@ impl Lone {
     }
 
     /// The fault of the committed component, if there is one.
-    fn fault(&self, root: &Path, sources: &Sources<'_>) -> Result<Option<String>> {
-        let Lone { committed, command, .. } = self;
+    fn find_fault(&self, root: &Path, sources: &ToolSources<'_>) -> Result<Option<String>> {
+        let LoneComponent { committed, command, .. } = self;
         if !root.join(committed).exists() {
             return Ok(Some(format!("`{committed}` is missing: run `{command}`")));
         }
@@ -101,12 +101,12 @@ impl Lone {
 }
 
 /// The faults of the committed components.
-pub(crate) fn faults(root: &Path, sources: &Sources<'_>) -> Result<Vec<String>> {
-    let faults = [HOOK, PROBE, CALLER].iter().map(|lone| lone.fault(root, sources));
+pub(crate) fn find_faults(root: &Path, sources: &ToolSources<'_>) -> Result<Vec<String>> {
+    let faults = [HOOK, PROBE, CALLER].iter().map(|lone| lone.find_fault(root, sources));
     Ok(faults.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("failed to create `{}`", folder.display()))?;

@@ -27,14 +27,14 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let status = Command::new(&python).arg(scripts.join("make_model.py")).arg(&model).status()?;
     ensure!(status.success(), "the tiny model could not be made");
     let port = free_port()?;
-    let mut server = serve(&python, &scripts.join("serve.py"), &model, port)?;
-    let result = test(root, port);
+    let mut server = start_server(&python, &scripts.join("serve.py"), &model, port)?;
+    let result = run_tests(root, port);
     server.kill().context("failed to stop the llama.cpp server")?;
     server.wait()?;
     result
 }
 
-fn serve(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child> {
+fn start_server(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child> {
     let mut server = Command::new(python)
         .arg(script)
         .arg(model)
@@ -62,8 +62,8 @@ fn serve(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child>
     bail!("the llama.cpp server ended before it listened")
 }
 
-fn test(root: &Path, port: u16) -> Result<()> {
-    let status = crate::cargo()
+fn run_tests(root: &Path, port: u16) -> Result<()> {
+    let status = crate::cargo_command()
         .args(["test", "--test", "peers", "--features", "belljar-cli/other-programs"])
         .env("BELLJAR_LLAMA_URL", format!("http://127.0.0.1:{port}/v1"))
         .current_dir(root)

@@ -32,15 +32,15 @@ use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of belljar")]
-struct Arguments {
+struct XtaskArgs {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Check formatting, lints, documentation, house rules and the committed components
-    Check(check::Arguments),
+    Check(check::CheckArgs),
     /// Build after each change, and run the tests near the changed files
     Dev(dev::DevArguments),
     /// Check the house rules that no compiler knows
@@ -56,7 +56,7 @@ enum Command {
         advisories: bool,
     },
     /// Run the fuzz targets; needs a nightly toolchain and cargo-fuzz
-    Fuzz(fuzz::Arguments),
+    Fuzz(fuzz::FuzzArgs),
     /// Run tests that need more than cargo: a peer, a browser, a WebAssembly toolchain
     #[command(subcommand)]
     Test(TestCommand),
@@ -77,7 +77,7 @@ enum TestCommand {
     /// Hold the server against its own OpenAPI document, with schemathesis
     Api,
     /// Run the tests that need a WebAssembly toolchain: changed tools, new tool projects
-    Guests(guests::Arguments),
+    Guests(guests::GuestsArgs),
     /// Run the tests against a real llama.cpp server
     Llama,
     /// Hold the MCP door against the official SDKs, the Inspector and the protocol's conformance suite
@@ -87,7 +87,7 @@ enum TestCommand {
     /// Run the tests of the page in a browser: Debian's Chromium, by Playwright
     Page,
     /// Install a release in an empty root directory and use it there
-    Release(dist::Arguments),
+    Release(dist::DistArgs),
 }
 
 #[derive(Subcommand)]
@@ -95,54 +95,54 @@ enum RebuildCommand {
     /// The component of the hostile suite that needs a WebAssembly toolchain
     AttackGuests,
     /// The components of the conformance suite, one for each language
-    Conformance(conformance::Arguments),
+    Conformance(conformance::ConformanceArgs),
     /// The component of the example hook
     Hooks,
     /// The page that the server shows, `host/server/web/dist`, or check that it is current
-    Page(web::Arguments),
+    Page(web::WebArgs),
     /// The tool components under `tools/prebuilt`, or check that they are current
-    Tools(tools::Arguments),
+    Tools(tools::ToolsArgs),
 }
 
 #[derive(Subcommand)]
 enum PackCommand {
     /// A release: an archive and a Debian package in `target/dist`
-    Release(dist::Arguments),
+    Release(dist::DistArgs),
     /// The SDKs as their people install them, into `target/sdks`
-    Sdks(sdks::Arguments),
+    Sdks(sdks::SdksArgs),
 }
 
 fn main() -> ExitCode {
     let done = match std::env::var_os(check::AS_RUSTDOC) {
-        Some(_) => check::document(std::env::args_os().skip(1)),
-        None => run(Arguments::parse().command),
+        Some(_) => check::run_as_rustdoc(std::env::args_os().skip(1)),
+        None => run_command(XtaskArgs::parse().command),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            print_line(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(command: Command) -> Result<()> {
-    let root = root()?;
+fn run_command(command: XtaskCommand) -> Result<()> {
+    let root = find_root()?;
     match command {
-        Command::Check(arguments) => check::run(&root, &arguments),
-        Command::Dev(arguments) => dev::run(&root, &arguments),
-        Command::Tidy => tidy::run(&root),
-        Command::Prose => {
+        XtaskCommand::Check(arguments) => check::run(&root, &arguments),
+        XtaskCommand::Dev(arguments) => dev::run(&root, &arguments),
+        XtaskCommand::Tidy => tidy::run(&root),
+        XtaskCommand::Prose => {
             prose::print_table(&tidy::read_tree(&root)?);
             Ok(())
         }
-        Command::DuplicateBuilds => duplicate_builds::run(&root),
-        Command::Deny { advisories } => supply::deny(&root, advisories),
-        Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
-        Command::Test(test) => run_test(&root, test),
-        Command::Rebuild(part) => rebuild(&root, part),
-        Command::Pack(PackCommand::Release(arguments)) => dist::run(&root, &arguments),
-        Command::Pack(PackCommand::Sdks(arguments)) => sdks::run(&root, &arguments),
+        XtaskCommand::DuplicateBuilds => duplicate_builds::run(&root),
+        XtaskCommand::Deny { advisories } => supply::run_cargo_deny(&root, advisories),
+        XtaskCommand::Fuzz(arguments) => fuzz::run(&root, &arguments),
+        XtaskCommand::Test(test) => run_test(&root, test),
+        XtaskCommand::Rebuild(part) => rebuild_part(&root, part),
+        XtaskCommand::Pack(PackCommand::Release(arguments)) => dist::run(&root, &arguments),
+        XtaskCommand::Pack(PackCommand::Sdks(arguments)) => sdks::run(&root, &arguments),
     }
 }
 
@@ -155,38 +155,39 @@ fn run_test(root: &Path, test: TestCommand) -> Result<()> {
         TestCommand::Llama => llama::run(root),
         TestCommand::Mcp => mcp::run(root),
         TestCommand::Openai => openai::run(root),
-        TestCommand::Page => web::test(root),
+        TestCommand::Page => web::test_page(root),
         TestCommand::Release(arguments) => dist::test(root, &arguments),
     }
 }
 
-fn rebuild(root: &Path, part: RebuildCommand) -> Result<()> {
+fn rebuild_part(root: &Path, part: RebuildCommand) -> Result<()> {
     match part {
         RebuildCommand::AttackGuests => {
-            [hooks::PROBE, hooks::CALLER].iter().try_for_each(|guest| guest.rebuild(root))
+            [hooks::PROBE, hooks::CALLER].iter().try_for_each(|guest| guest.rebuild_component(root))
         }
         RebuildCommand::Conformance(arguments) => conformance::run(root, &arguments),
-        RebuildCommand::Hooks => hooks::HOOK.rebuild(root),
+        RebuildCommand::Hooks => hooks::HOOK.rebuild_component(root),
         RebuildCommand::Page(arguments) => web::run(root, &arguments),
         RebuildCommand::Tools(arguments) => tools::run(root, &arguments),
     }
 }
 
 /// The root of the repository: two levels above this crate.
-fn root() -> Result<PathBuf> {
+fn find_root() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).map(Path::to_owned).context("xtask has been moved")
 }
 
 /// Prints a line of progress or a verdict.
 #[expect(clippy::print_stdout, reason = "the verdicts of a developer command")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
-/// Cargo, without what `cargo run` tells this program of itself: the build script of ring asks for it,
-/// so ring and all above it would be built anew whenever a command here and one outside take turns.
-pub(crate) fn cargo() -> process::Command {
+/// A `cargo` command without the variables `CARGO_PKG_*` and `CARGO_MANIFEST_*`, which `cargo run` sets for
+/// this program. The build script of `ring` depends on these variables, so builds from here and builds from a
+/// shell would, in turn, each rebuild `ring` and every crate above it.
+pub(crate) fn cargo_command() -> process::Command {
     let mut cargo = process::Command::new("cargo");
     for (name, _) in std::env::vars_os() {
         let told = name.to_string_lossy();
@@ -197,14 +198,15 @@ pub(crate) fn cargo() -> process::Command {
     cargo
 }
 
-/// The binary of belljar, built; it lies beside this one.
-pub(crate) fn built(root: &Path) -> Result<PathBuf> {
+/// Builds the program `belljar`, and returns its path, which is in the directory of the running xtask.
+pub(crate) fn build_binary(root: &Path) -> Result<PathBuf> {
     built_binary(root, "belljar")
 }
 
-/// A binary of this workspace, built; it lies beside this one.
+/// Builds a program of this cargo workspace, and returns its path, which is in the directory of the running
+/// xtask.
 pub(crate) fn built_binary(root: &Path, name: &str) -> Result<PathBuf> {
-    let built = cargo()
+    let built = cargo_command()
         .args(["build", "--quiet", "--bin", name])
         .current_dir(root)
         .status()

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{built, built_binary};
+use crate::{build_binary, built_binary};
 
 /// How the packages are installed, with the versions that the checks were written for.
 const INSTALL: &str = "`target/peers/bin/pip install mcp==2.3.0 mcp-server-time==2026.10.19` (after `python3 -m venv \
@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let there = PACKAGES.iter().all(|package| official.join(package).exists());
     let there = there && python.exists() && node.exists();
     ensure!(there, "MCP's packages are not in `target/peers`; install them with {INSTALL}");
-    let belljar = built(root)?;
+    let belljar = build_binary(root)?;
     let fixture = built_binary(root, "belljar-mcp-fixture")?;
     let status = Command::new(python)
         .arg(root.join("tests/peers/mcp/run.py"))

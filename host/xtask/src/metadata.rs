@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
 
 /// Asks for it, and reads the parts that `T` names.
-pub(crate) fn read<T: DeserializeOwned>(root: &Path, target: &str) -> Result<T> {
+pub(crate) fn read_metadata<T: DeserializeOwned>(root: &Path, target: &str) -> Result<T> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
         .current_dir(root)

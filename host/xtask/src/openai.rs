@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::built;
+use crate::build_binary;
 
 /// How the packages are installed, with the versions that the checks were written for.
 const INSTALL: &str = "`target/peers/bin/pip install openai==3.57.0` (after `python3 -m venv \
@@ -22,7 +22,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let package = packages.join("node_modules/openai");
     let there = python.exists() && node.exists() && package.exists();
     ensure!(there, "OpenAI's packages are not in `target/peers`; install them with {INSTALL}");
-    let belljar = built(root)?;
+    let belljar = build_binary(root)?;
     let status = Command::new(python)
         .arg(root.join("tests/peers/openai/run.py"))
         .args([&belljar, &node, &packages])

@@ -55,37 +55,37 @@ const WATCHED: &[&str] = &[
 ];
 
 /// The stage of `cargo xtask check`: lists what is out, and is content.
-pub(crate) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check_patches(root: &Path) -> Result<()> {
     let asked = Command::new("cargo")
         .args(["update", "--dry-run", "--color", "never"])
         .current_dir(root)
         .stdin(Stdio::null())
         .output();
     let Some(done) = asked.ok().filter(|done| done.status.success()) else {
-        crate::say("patches: not asked, the registry did not answer");
+        crate::print_line("patches: not asked, the registry did not answer");
         return Ok(());
     };
-    let newer = newer(&String::from_utf8_lossy(&done.stderr));
+    let newer = newer_patches(&String::from_utf8_lossy(&done.stderr));
     for line in &newer {
-        crate::say(&format!("patches: {line}"));
+        crate::print_line(&format!("patches: {line}"));
     }
     if !newer.is_empty() {
-        crate::say("patches: `cargo update NAME` takes one; read what it changes");
+        crate::print_line("patches: `cargo update NAME` takes one; read what it changes");
     }
     Ok(())
 }
 
 /// The watched crates among cargo's lines `Updating NAME vOLD -> vNEW`.
-fn newer(told: &str) -> Vec<String> {
+fn newer_patches(told: &str) -> Vec<String> {
     let update = |line: &str| {
         let mut words = line.trim().strip_prefix("Updating ")?.split(' ');
         let (name, old, arrow, new) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        (arrow == "->" && watched(name)).then(|| format!("{name} {old} -> {new}"))
+        (arrow == "->" && is_watched(name)).then(|| format!("{name} {old} -> {new}"))
     };
     told.lines().filter_map(update).collect()
 }
 
-fn watched(name: &str) -> bool {
+fn is_watched(name: &str) -> bool {
     WATCHED.iter().any(|watched| match watched.strip_suffix('*') {
         Some(family) => name.starts_with(family),
         None => name == *watched,
@@ -94,7 +94,7 @@ fn watched(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::newer;
+    use super::newer_patches;
 
     #[test]
     fn a_newer_patch_of_what_security_rests_on_is_listed_and_others_are_not() {
@@ -103,7 +103,7 @@ mod tests {
                     \x20   Updating landlock v0.4.7 -> v0.4.8\n\
                     \x20   Updating rustls-webpki v0.103.16 -> v0.103.17\n";
         assert_eq!(
-            newer(told),
+            newer_patches(told),
             ["landlock v0.4.7 -> v0.4.8", "rustls-webpki v0.103.16 -> v0.103.17"]
         );
     }

@@ -11,38 +11,42 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use belljar_guest_build::{Language, sdk_path};
 
-use crate::conformance::tree;
-use crate::say;
+use crate::conformance::read_source_tree;
+use crate::print_line;
 
 /// Where the packages go, and what they are made of.
 const PACKAGES: &str = "target/sdks";
 const LAID_OUT: &str = "target/sdks/from";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SdksArgs {
     /// Which languages; all of them when none is named
     #[arg(value_name = "LANGUAGE")]
     languages: Vec<String>,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(root: &Path, arguments: &SdksArgs) -> Result<()> {
     let of = |word: &String| {
-        Language::of_word(word).with_context(|| format!("there is no language `{word}`"))
+        Language::from_word(word).with_context(|| format!("there is no language `{word}`"))
     };
     let chosen = arguments.languages.iter().map(of).collect::<Result<Vec<_>>>()?;
     let chosen = if chosen.is_empty() { Language::ALL.to_vec() } else { chosen };
-    let version = version(&fs::read_to_string(root.join("guest-sdk/wit/tool.wit"))?)?;
+    let version = contract_version(&fs::read_to_string(root.join("guest-sdk/wit/tool.wit"))?)?;
     for language in chosen {
         let folder = lay_out(root, language, &version)?;
-        let package = pack(root, &folder, language, &version)?;
+        let package = pack_package(root, &folder, language, &version)?;
         let bytes = fs::metadata(&package)?.len();
-        say(&format!("{}: {} KiB", package.strip_prefix(root)?.display(), bytes.div_ceil(1024)));
+        print_line(&format!(
+            "{}: {} KiB",
+            package.strip_prefix(root)?.display(),
+            bytes.div_ceil(1024)
+        ));
     }
     Ok(())
 }
 
 /// The contract's version, which the packages have too.
-fn version(contract: &str) -> Result<String> {
+fn contract_version(contract: &str) -> Result<String> {
     let line = contract.lines().find_map(|line| line.strip_prefix("package belljar:tool@"));
     let version = line.and_then(|rest| rest.strip_suffix(';'));
     version.map(str::to_owned).context("`tool.wit` states no version")
@@ -55,7 +59,9 @@ fn lay_out(root: &Path, language: Language, version: &str) -> Result<PathBuf> {
         fs::remove_dir_all(&folder)
             .with_context(|| format!("failed to empty `{}`", folder.display()))?;
     }
-    for (path, bytes) in files(tree(&root.join("guest-sdk"))?, language, version)? {
+    for (path, bytes) in
+        package_files(read_source_tree(&root.join("guest-sdk"))?, language, version)?
+    {
         let to = folder.join(path);
         to.parent()
             .map_or(Ok(()), fs::create_dir_all)
@@ -66,7 +72,7 @@ fn lay_out(root: &Path, language: Language, version: &str) -> Result<PathBuf> {
 }
 
 /// The files of a package. A crate holds the contract itself, and is a workspace of its own.
-fn files(
+fn package_files(
     sdk: Vec<(String, Vec<u8>)>,
     language: Language,
     version: &str,
@@ -100,7 +106,7 @@ fn files(
     Ok(files)
 }
 
-fn pack(root: &Path, folder: &Path, language: Language, version: &str) -> Result<PathBuf> {
+fn pack_package(root: &Path, folder: &Path, language: Language, version: &str) -> Result<PathBuf> {
     let out = root.join(PACKAGES);
     let mut command;
     let made = match language {
@@ -165,9 +171,9 @@ mod tests {
 
     #[test]
     fn a_crate_reaches_for_nothing_outside_of_itself() {
-        let root = crate::root().unwrap();
-        let files_of_sdk = tree(&root.join("guest-sdk")).unwrap();
-        let files = files(files_of_sdk, Language::Rust, "1.2.3").unwrap();
+        let root = crate::find_root().unwrap();
+        let files_of_sdk = read_source_tree(&root.join("guest-sdk")).unwrap();
+        let files = package_files(files_of_sdk, Language::Rust, "1.2.3").unwrap();
         assert!(
             files.contains_key("wit/tool.wit") && files.contains_key("src/lib.rs"),
             "{files:?}"
@@ -183,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_version_is_the_contracts() {
-        assert_eq!(version("// A\npackage belljar:tool@1.2.3;\n").unwrap(), "1.2.3");
-        assert!(version("package other:tool@1.0.0;").is_err());
+        assert_eq!(contract_version("// A\npackage belljar:tool@1.2.3;\n").unwrap(), "1.2.3");
+        assert!(contract_version("package other:tool@1.0.0;").is_err());
     }
 }

@@ -22,30 +22,30 @@ const REGISTRY: &str = "registry+";
 
 /// The part of the rules that is read here.
 #[derive(Debug, Deserialize)]
-struct Rules {
-    graph: Graph,
-    licenses: Licences,
-    bans: Bans,
-    sources: Sources,
+struct DenyRules {
+    graph: GraphRules,
+    licenses: LicenceRules,
+    bans: BanRules,
+    sources: SourceRules,
 }
 
 #[derive(Debug, Deserialize)]
-struct Graph {
+struct GraphRules {
     targets: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Licences {
+struct LicenceRules {
     allow: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Bans {
-    skip: Vec<Skip>,
+struct BanRules {
+    skip: Vec<SkipRule>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Skip {
+struct SkipRule {
     #[serde(rename = "crate")]
     package: String,
     reason: String,
@@ -53,29 +53,29 @@ struct Skip {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Sources {
+struct SourceRules {
     allow_registry: Vec<String>,
 }
 
 /// The answer of `cargo metadata`.
 #[derive(Debug, Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
+struct SupplyMetadata {
+    packages: Vec<SupplyPackage>,
+    resolve: SupplyResolve,
 }
 
 #[derive(Debug, Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
+struct SupplyResolve {
+    nodes: Vec<SupplyNode>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Node {
+struct SupplyNode {
     id: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-struct Package {
+struct SupplyPackage {
     name: String,
     version: String,
     id: String,
@@ -84,33 +84,33 @@ struct Package {
 }
 
 /// The stage of `cargo xtask check`.
-pub(crate) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check_supply(root: &Path) -> Result<()> {
     let text = fs::read_to_string(root.join(RULES)).context("failed to read `.deny.toml`")?;
-    let rules: Rules = toml::from_str(&text).context("`.deny.toml` is not understood")?;
-    let packages = packages(root, &rules.graph.targets)?;
-    let breaches = breaches(&rules, &packages)?;
+    let rules: DenyRules = toml::from_str(&text).context("`.deny.toml` is not understood")?;
+    let packages = list_packages(root, &rules.graph.targets)?;
+    let breaches = find_breaches(&rules, &packages)?;
     for breach in &breaches {
-        crate::say(&format!("supply: {breach}"));
+        crate::print_line(&format!("supply: {breach}"));
     }
     ensure!(breaches.is_empty(), "{} breaches of `.deny.toml`", breaches.len());
     Ok(())
 }
 
 /// `cargo xtask deny`: cargo-deny's own checks.
-pub(crate) fn deny(root: &Path, advisories: bool) -> Result<()> {
+pub(crate) fn run_cargo_deny(root: &Path, advisories: bool) -> Result<()> {
     let deny = |arguments: &[&str]| {
-        let mut command = crate::cargo();
+        let mut command = crate::cargo_command();
         command.arg("deny").args(arguments).current_dir(root);
         command
     };
     let there = deny(&["--version"]).output().context("failed to start cargo")?;
     if !there.status.success() {
-        crate::say(
+        crate::print_line(
             "cargo-deny is not installed (`cargo install cargo-deny --locked`, some minutes); \
              checked without it: licences as stated, sources, duplicates; not checked: licence \
              texts, advisories",
         );
-        return check(root);
+        return check_supply(root);
     }
     let mut checks = vec!["check", "licenses", "bans", "sources"];
     if advisories {
@@ -124,19 +124,19 @@ pub(crate) fn deny(root: &Path, advisories: bool) -> Result<()> {
 }
 
 /// Every package that is built for one of the targets, ours included.
-fn packages(root: &Path, targets: &[String]) -> Result<BTreeSet<Package>> {
+fn list_packages(root: &Path, targets: &[String]) -> Result<BTreeSet<SupplyPackage>> {
     let mut packages = BTreeSet::new();
     for target in targets {
-        let found: Metadata = metadata::read(root, target)?;
+        let found: SupplyMetadata = metadata::read_metadata(root, target)?;
         let built: BTreeSet<_> = found.resolve.nodes.into_iter().map(|node| node.id).collect();
         packages.extend(found.packages.into_iter().filter(|package| built.contains(&package.id)));
     }
     Ok(packages)
 }
 
-fn breaches(rules: &Rules, packages: &BTreeSet<Package>) -> Result<Vec<String>> {
+fn find_breaches(rules: &DenyRules, packages: &BTreeSet<SupplyPackage>) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
-    let allowed = allowed(&rules.licenses.allow)?;
+    let allowed = allowed_licences(&rules.licenses.allow)?;
     for package in packages {
         let name = format!("{}@{}", package.name, package.version);
         match package.license.as_deref() {
@@ -154,11 +154,11 @@ fn breaches(rules: &Rules, packages: &BTreeSet<Package>) -> Result<Vec<String>> 
             breaches.push(format!("{name} comes from `{source}`"));
         }
     }
-    breaches.extend(duplicates(&rules.bans.skip, packages));
+    breaches.extend(find_duplicates(&rules.bans.skip, packages));
     Ok(breaches)
 }
 
-fn allowed(names: &[String]) -> Result<Vec<spdx::Licensee>> {
+fn allowed_licences(names: &[String]) -> Result<Vec<spdx::Licensee>> {
     let parse = |name: &String| {
         spdx::Licensee::parse(name).map_err(|error| anyhow::anyhow!("`{name}`: {error}"))
     };
@@ -175,7 +175,7 @@ fn is_allowed(text: &str, allowed: &[spdx::Licensee]) -> Result<bool> {
 
 /// Of every crate one version, apart from those that are listed with a reason; and none listed
 /// that is not there.
-fn duplicates(skip: &[Skip], packages: &BTreeSet<Package>) -> Vec<String> {
+fn find_duplicates(skip: &[SkipRule], packages: &BTreeSet<SupplyPackage>) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {
         versions.entry(&package.name).or_default().push(&package.version);
@@ -210,7 +210,7 @@ mod tests {
 
     const SOURCE: &str = "registry+https://registry.test/index";
 
-    fn rules(skip: &str) -> Rules {
+    fn rules(skip: &str) -> DenyRules {
         let text = format!(
             "[graph]\ntargets = []\n[licenses]\nallow = ['MIT', 'Apache-2.0', \
              'Apache-2.0 WITH LLVM-exception']\n[bans]\nskip = [{skip}]\n[sources]\n\
@@ -219,8 +219,8 @@ mod tests {
         toml::from_str(&text).unwrap()
     }
 
-    fn package(name: &str, version: &str, license: Option<&str>, source: &str) -> Package {
-        Package {
+    fn package(name: &str, version: &str, license: Option<&str>, source: &str) -> SupplyPackage {
+        SupplyPackage {
             name: name.to_owned(),
             version: version.to_owned(),
             id: format!("{name}#{version}"),
@@ -229,8 +229,8 @@ mod tests {
         }
     }
 
-    fn found(skip: &str, packages: impl IntoIterator<Item = Package>) -> Vec<String> {
-        breaches(&rules(skip), &packages.into_iter().collect()).unwrap()
+    fn found(skip: &str, packages: impl IntoIterator<Item = SupplyPackage>) -> Vec<String> {
+        find_breaches(&rules(skip), &packages.into_iter().collect()).unwrap()
     }
 
     #[test]

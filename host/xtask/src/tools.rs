@@ -7,20 +7,20 @@ mod settings;
 mod sources;
 
 use anyhow::{Context, Result, bail};
-use belljar_guest_build::{Build, C, Toolchain};
-use belljar_preinit::preinit;
+use belljar_guest_build::{CSources, PackageBuild, RustToolchain};
+use belljar_preinit::preinit_component;
 use clap::Args;
-pub(crate) use manifest::{Entry, Manifest};
-use settings::Settings;
+pub(crate) use manifest::{ComponentManifest, ManifestEntry};
+use settings::ToolSettings;
 use sha2::{Digest, Sha256};
-pub(crate) use sources::{Crate, SDK, Sources};
+pub(crate) use sources::{GuestCrate, SDK, ToolSources};
 use std::path::{Path, PathBuf};
 
 /// The profile of the root manifest that guests are built with.
 const PROFILE: &str = "guest";
 
 #[derive(Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ToolsArgs {
     /// Which tools; all of them when none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
-    let all = names(root)?;
+pub(crate) fn run(root: &Path, arguments: &ToolsArgs) -> Result<()> {
+    let all = tool_names(root)?;
     for name in &arguments.names {
         if !all.contains(name) {
             bail!("there is no tool `{name}`\nhint: the tools are {}", all.join(", "));
@@ -43,16 +43,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     }
     let chosen = if arguments.names.is_empty() { &all } else { &arguments.names };
     if arguments.check {
-        return check(root, &all, chosen);
+        return check_tools(root, &all, chosen);
     }
-    build(root, &all, chosen, arguments.out.as_deref())?;
-    if arguments.out.is_none() { describe(root) } else { Ok(()) }
+    build_tools(root, &all, chosen, arguments.out.as_deref())?;
+    if arguments.out.is_none() { write_descriptions(root) } else { Ok(()) }
 }
 
 /// Writes down what the committed components say of their tools: the test that holds the file
 /// against them writes it too.
-fn describe(root: &Path) -> Result<()> {
-    let status = crate::cargo()
+fn write_descriptions(root: &Path) -> Result<()> {
+    let status = crate::cargo_command()
         .args(["test", "--quiet", "--test", "tools", "the_descriptions_that_are_kept"])
         .env("BELLJAR_DESCRIBE", "1")
         .current_dir(root)
@@ -66,25 +66,25 @@ fn describe(root: &Path) -> Result<()> {
 
 /// Checks every committed component against its sources and its manifest.
 pub(crate) fn check_all(root: &Path) -> Result<()> {
-    let all = names(root)?;
-    check(root, &all, &all)
+    let all = tool_names(root)?;
+    check_tools(root, &all, &all)
 }
 
 /// The packages of all tools but those named.
-pub(crate) fn packages(root: &Path, but: &[&str]) -> Result<Vec<String>> {
-    let all = names(root)?;
-    let built = all.iter().filter(|name| !python::is(root, name));
-    Ok(built.filter(|name| !but.contains(&name.as_str())).map(|name| package(name)).collect())
+pub(crate) fn list_packages(root: &Path, but: &[&str]) -> Result<Vec<String>> {
+    let all = tool_names(root)?;
+    let built = all.iter().filter(|name| !python::is_python_tool(root, name));
+    Ok(built.filter(|name| !but.contains(&name.as_str())).map(|name| package_name(name)).collect())
 }
 
 /// Builds these components into `out`, away from the committed ones, and copies the others there
 /// as they are committed.
 pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<()> {
-    let all = names(root)?;
-    build(root, &all, chosen, Some(out))?;
+    let all = tool_names(root)?;
+    build_tools(root, &all, chosen, Some(out))?;
     for name in all.iter().filter(|name| !chosen.contains(name)) {
-        let from = wasm(root, &prebuilt(root), name);
-        std::fs::copy(&from, wasm(root, out, name))
+        let from = component_path(root, &prebuilt_directory(root), name);
+        std::fs::copy(&from, component_path(root, out, name))
             .with_context(|| format!("failed to copy `{}`", from.display()))?;
     }
     Ok(())
@@ -92,12 +92,12 @@ pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<(
 
 /// The tools whose sources are not those of their committed component. Another compiler than the one
 /// that built it is no change: `test guests --all` is for that.
-pub(crate) fn changed(root: &Path) -> Result<Vec<String>> {
-    let manifest = Manifest::read(&prebuilt(root))?;
-    let sources = Sources::read(root)?;
+pub(crate) fn changed_tools(root: &Path) -> Result<Vec<String>> {
+    let manifest = ComponentManifest::read(&prebuilt_directory(root))?;
+    let sources = ToolSources::read_workspace(root)?;
     let mut changed = Vec::new();
-    for name in names(root)? {
-        let now = sources.digest(&name)?;
+    for name in tool_names(root)? {
+        let now = sources.source_digest(&name)?;
         if manifest.get(&name).is_none_or(|entry| entry.sources != now) {
             changed.push(name);
         }
@@ -106,9 +106,10 @@ pub(crate) fn changed(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Those of these tools that build with the Rust toolchain alone; the others are named.
-pub(crate) fn quick(root: &Path, names: Vec<String>) -> Vec<String> {
+pub(crate) fn quick_tools(root: &Path, names: Vec<String>) -> Vec<String> {
     let slow = |name: &String| {
-        python::is(root, name) || Settings::read(root, name).is_ok_and(|it| it.c_header.is_some())
+        python::is_python_tool(root, name)
+            || ToolSettings::read_settings(root, name).is_ok_and(|it| it.c_header.is_some())
     };
     let (left, quick): (Vec<_>, Vec<_>) = names.into_iter().partition(slow);
     if !left.is_empty() {
@@ -117,37 +118,37 @@ pub(crate) fn quick(root: &Path, names: Vec<String>) -> Vec<String> {
     quick
 }
 
-fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> Result<()> {
-    let toolchain = Toolchain::detect()?;
+fn build_tools(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> Result<()> {
+    let toolchain = RustToolchain::find_installed()?;
     let described = toolchain.describe();
     eprintln!("building {} with {described}", chosen.join(", "));
-    let prebuilt = prebuilt(root);
+    let prebuilt = prebuilt_directory(root);
     let directory = out.unwrap_or(&prebuilt);
     std::fs::create_dir_all(directory)
         .with_context(|| format!("failed to create `{}`", directory.display()))?;
-    let sources = Sources::read(root)?;
-    let mut manifest = Manifest::read_or_empty(directory)?;
-    manifest.retain(all);
+    let sources = ToolSources::read_workspace(root)?;
+    let mut manifest = ComponentManifest::read_or_empty(directory)?;
+    manifest.retain_names(all);
     for name in chosen {
-        let bytes = component(root, name, &toolchain)?;
-        let entry = Entry {
-            digest: hex(&Sha256::digest(&bytes)),
-            sources: sources.digest(name)?,
+        let bytes = build_component(root, name, &toolchain)?;
+        let entry = ManifestEntry {
+            digest: encode_hex(&Sha256::digest(&bytes)),
+            sources: sources.source_digest(name)?,
             bytes: bytes.len() as u64,
-            toolchain: match python::is(root, name) {
+            toolchain: match python::is_python_tool(root, name) {
                 true => python::VERSION.to_owned(),
                 false => described.clone(),
             },
         };
-        let target = wasm(root, directory, name);
-        let kept = match python::is(root, name) {
-            true => python::compress(&bytes)?,
+        let target = component_path(root, directory, name);
+        let kept = match python::is_python_tool(root, name) {
+            true => python::compress_bytes(&bytes)?,
             false => bytes.clone(),
         };
         std::fs::write(&target, &kept)
             .with_context(|| format!("failed to write `{}`", target.display()))?;
         eprintln!("{name}: {} KiB", bytes.len().div_ceil(1024));
-        manifest.set(name, entry);
+        manifest.set_entry(name, entry);
         // Written after each, so that a failure leaves the ones before it consistent.
         manifest.write(directory)?;
     }
@@ -155,45 +156,45 @@ fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> 
 }
 
 /// Builds the component of one tool.
-fn component(root: &Path, name: &str, toolchain: &Toolchain) -> Result<Vec<u8>> {
-    if python::is(root, name) {
-        return python::build(root, name);
+fn build_component(root: &Path, name: &str, toolchain: &RustToolchain) -> Result<Vec<u8>> {
+    if python::is_python_tool(root, name) {
+        return python::build_component(root, name);
     }
-    let settings = Settings::read(root, name)?;
+    let settings = ToolSettings::read_settings(root, name)?;
     let header = settings.c_header.map(|header| root.join("tools").join(name).join(header));
-    let built = Build {
+    let built = PackageBuild {
         root,
-        package: Some(&package(name)),
+        package: Some(&package_name(name)),
         profile: PROFILE,
         target_dir: &root.join("target/guests"),
         locked: true,
-        c: header.as_deref().map(|header| C { header }),
+        c: header.as_deref().map(|header| CSources { header }),
     }
-    .run(toolchain)?;
-    let bytes = read(&built)?;
+    .build_component(toolchain)?;
+    let bytes = read_file(&built)?;
     if !settings.preinit {
         return Ok(bytes);
     }
-    preinit(&bytes)
+    preinit_component(&bytes)
         .map_err(|error| anyhow::anyhow!("`{name}` could not be pre-initialised: {error:#}"))
 }
 
-fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
-    let directory = prebuilt(root);
-    let manifest = Manifest::read(&directory)?;
-    let sources = Sources::read(root)?;
+fn check_tools(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
+    let directory = prebuilt_directory(root);
+    let manifest = ComponentManifest::read(&directory)?;
+    let sources = ToolSources::read_workspace(root)?;
     let mut faults = Vec::new();
     for name in chosen {
         let Some(entry) = manifest.get(name) else {
             faults.push(format!("`{name}` has never been built"));
             continue;
         };
-        if sources.digest(name)? != entry.sources {
+        if sources.source_digest(name)? != entry.sources {
             faults.push(format!("`{name}` has changed since its component was built"));
         }
-        let component = wasm(root, &directory, name);
-        match whole(root, name, &component) {
-            Ok(bytes) if hex(&Sha256::digest(&bytes)) == entry.digest => {}
+        let component = component_path(root, &directory, name);
+        match read_component(root, name, &component) {
+            Ok(bytes) if encode_hex(&Sha256::digest(&bytes)) == entry.digest => {}
             Ok(_) => faults.push(format!(
                 "`{}` is not the file that the manifest describes",
                 component.display()
@@ -202,10 +203,10 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
         }
     }
     if chosen.len() == all.len() {
-        faults.extend(crate::hooks::faults(root, &sources)?);
-        faults.extend(crate::conformance::faults(root)?);
+        faults.extend(crate::hooks::find_faults(root, &sources)?);
+        faults.extend(crate::conformance::find_faults(root)?);
     }
-    for name in manifest.names().filter(|name| !all.contains(name)) {
+    for name in manifest.tool_names().filter(|name| !all.contains(name)) {
         faults.push(format!("the manifest describes `{name}`, which is not a tool any more"));
     }
     if faults.is_empty() {
@@ -219,7 +220,7 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
 }
 
 /// The tools: each directory under `tools` with a manifest of its own, sorted.
-pub(crate) fn names(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn tool_names(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(root.join("tools")).context("failed to list `tools`")? {
         let entry = entry?;
@@ -231,29 +232,29 @@ pub(crate) fn names(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn package(name: &str) -> String {
+fn package_name(name: &str) -> String {
     format!("belljar-tool-{}", name.replace('_', "-"))
 }
 
-fn prebuilt(root: &Path) -> PathBuf {
+fn prebuilt_directory(root: &Path) -> PathBuf {
     root.join("tools/prebuilt")
 }
 
-fn wasm(root: &Path, directory: &Path, name: &str) -> PathBuf {
-    let end = if python::is(root, name) { python::COMPRESSED } else { ".wasm" };
+fn component_path(root: &Path, directory: &Path, name: &str) -> PathBuf {
+    let end = if python::is_python_tool(root, name) { python::COMPRESSED } else { ".wasm" };
     directory.join(format!("{name}{end}"))
 }
 
 /// The component that a file holds.
-fn whole(root: &Path, name: &str, file: &Path) -> Result<Vec<u8>> {
-    let bytes = read(file)?;
-    if python::is(root, name) { python::decompress(&bytes) } else { Ok(bytes) }
+fn read_component(root: &Path, name: &str, file: &Path) -> Result<Vec<u8>> {
+    let bytes = read_file(file)?;
+    if python::is_python_tool(root, name) { python::decompress_bytes(&bytes) } else { Ok(bytes) }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("failed to read `{}`", path.display()))
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use walkdir::WalkDir;
 
-use crate::built;
-use crate::tools::hex;
+use crate::build_binary;
+use crate::tools::encode_hex;
 
 /// The sources of the page.
 const WEB: &str = "host/server/web";
@@ -39,7 +39,7 @@ const SOURCES: &[&str] = &[
 /// The page, built once.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct PageRecord {
     /// SHA-256 over the sources, in hex.
     sources: String,
     /// SHA-256 over the files of `dist`, in hex.
@@ -47,34 +47,34 @@ struct Record {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct WebArgs {
     /// Build nothing: fail when the page does not match its sources
     #[arg(long)]
     check: bool,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(root: &Path, arguments: &WebArgs) -> Result<()> {
     if arguments.check {
-        return check(root);
+        return check_page(root);
     }
     let web = root.join(WEB);
-    npm(&web, &["ci", "--no-audit", "--no-fund"])?;
+    run_npm(&web, &["ci", "--no-audit", "--no-fund"])?;
     // The types of the API, so that the page does not build where it uses what is not there.
-    npm(&web, &["run", "schema", "--", "openapi.json"])?;
-    npm(&web, &["run", "build"])?;
-    let text = format!("{HEADER}{}", toml::to_string(&Record::of(root)?)?);
+    run_npm(&web, &["run", "schema", "--", "openapi.json"])?;
+    run_npm(&web, &["run", "build"])?;
+    let text = format!("{HEADER}{}", toml::to_string(&PageRecord::for_tree(root)?)?);
     let path = web.join(RECORD);
     std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
 }
 
 /// Holds the committed page against its sources.
-pub(crate) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check_page(root: &Path) -> Result<()> {
     let path = root.join(WEB).join(RECORD);
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("failed to read `{}`", path.display()))?;
-    let kept: Record =
+    let kept: PageRecord =
         toml::from_str(&text).with_context(|| format!("failed to parse `{}`", path.display()))?;
-    let now = Record::of(root)?;
+    let now = PageRecord::for_tree(root)?;
     if kept.sources != now.sources {
         bail!(
             "the page in `{WEB}/dist` is not built from its sources; run `cargo xtask rebuild page`"
@@ -88,11 +88,11 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 }
 
 /// Runs the tests of the page in a browser, against the belljar of this tree.
-pub(crate) fn test(root: &Path) -> Result<()> {
+pub(crate) fn test_page(root: &Path) -> Result<()> {
     let tests = root.join(TESTS);
-    let belljar = built(root)?;
+    let belljar = build_binary(root)?;
     if !tests.join("node_modules").is_dir() {
-        npm(&tests, &["ci", "--no-audit", "--no-fund"])?;
+        run_npm(&tests, &["ci", "--no-audit", "--no-fund"])?;
     }
     let status = Command::new("npx")
         .args(["playwright", "test"])
@@ -104,7 +104,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn npm(directory: &Path, arguments: &[&str]) -> Result<()> {
+fn run_npm(directory: &Path, arguments: &[&str]) -> Result<()> {
     let status = Command::new("npm")
         .args(arguments)
         .current_dir(directory)
@@ -114,16 +114,16 @@ fn npm(directory: &Path, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-impl Record {
-    fn of(root: &Path) -> Result<Self> {
+impl PageRecord {
+    fn for_tree(root: &Path) -> Result<Self> {
         let web = root.join(WEB);
-        Ok(Self { sources: digest(&web, SOURCES)?, dist: digest(&web, &["dist"])? })
+        Ok(Self { sources: digest_files(&web, SOURCES)?, dist: digest_files(&web, &["dist"])? })
     }
 }
 
 /// SHA-256 over files by name, in hex. Of a text, line endings do not count: a checkout may change
 /// them.
-fn digest(web: &Path, places: &[&str]) -> Result<String> {
+fn digest_files(web: &Path, places: &[&str]) -> Result<String> {
     let mut sum = Sha256::new();
     let mut add = |part: &[u8]| {
         sum.update((part.len() as u64).to_le_bytes());
@@ -150,7 +150,7 @@ fn digest(web: &Path, places: &[&str]) -> Result<String> {
             add(&bytes);
         }
     }
-    Ok(hex(&sum.finalize()))
+    Ok(encode_hex(&sum.finalize()))
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        let text = toml::to_string(&Record::of(root.path()).unwrap()).unwrap();
+        let text = toml::to_string(&PageRecord::for_tree(root.path()).unwrap()).unwrap();
         fs::write(web.join(RECORD), text).unwrap();
         (root, web)
     }
@@ -192,9 +192,9 @@ mod tests {
             ("node_modules/x/index.js", "y\n", None),
         ] {
             let (root, web) = tree();
-            check(root.path()).unwrap();
+            check_page(root.path()).unwrap();
             fs::write(web.join(name), content).unwrap();
-            match (check(root.path()), why) {
+            match (check_page(root.path()), why) {
                 (Ok(()), None) => {}
                 (Err(error), Some(why)) => assert!(error.to_string().contains(why), "{error}"),
                 (found, _) => panic!("{name}: {found:?}"),

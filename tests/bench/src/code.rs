@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use belljar_agent::{Outcome, RunStatus};
 use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_policy::{
-    Asked, Budget, Caps, Grants, Level, Limits, PeersAsk, Permission, Rights, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, Limits, PeersAsk, Rights,
+    ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    Compiler, Hints, Jar, JarSpec, JarTool, PoolConfig, Sandbox, SandboxConfig, SecretStore, Wasm,
+    Compiler, Jar, JarSpec, JarTool, PoolConfig, Sandbox, SandboxConfig, SecretStore, ToolHints,
+    Wasm,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +87,7 @@ impl Language {
         for _ in 0..times {
             let jar = bench.jar()?;
             let started = Instant::now();
-            jar.open(tool).await?;
+            jar.preopen_store(tool).await?;
             open.push(started.elapsed());
             first.push(bench.call(&jar, &arguments).await?);
             both.push(bench.call(&bench.jar()?, &arguments).await?);
@@ -139,23 +141,23 @@ impl Bench {
     }
 
     fn rights(&self) -> Rights {
-        let tools = BTreeMap::from([(self.tool.clone(), Permission::Allow)]);
+        let tools = BTreeMap::from([(self.tool.clone(), CallPermission::Allow)]);
         let grants = Grants { tools, ..Grants::none() };
-        Rights::effective(&Asked::default(), &grants, None).0
+        Rights::intersect_rights(&AskedRights::default(), &grants, None).0
     }
 
     fn jar(&self) -> anyhow::Result<Jar> {
         let rights = self.rights();
         let limits = Limits { fuel: u64::MAX, output_total_bytes: u64::MAX, ..*rights.limits() };
         let tool = JarTool {
-            tools: BTreeMap::from([(self.tool.clone(), Hints::default())]),
+            tools: BTreeMap::from([(self.tool.clone(), ToolHints::default())]),
             wasm: self.wasm.clone(),
             ask: ToolAsk { peers: PeersAsk::All, ..ToolAsk::default() },
             config: Arc::default(),
         };
-        Ok(self.sandbox.jar(JarSpec {
+        Ok(self.sandbox.open_jar(JarSpec {
             rights,
-            budget: Budget::root(Level::Subagent, Caps::of(&limits)),
+            budget: Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&limits)),
             tools: vec![tool],
             secrets: SecretStore::default(),
             overlays: BTreeMap::new(),
@@ -166,7 +168,7 @@ impl Bench {
     async fn call(&self, jar: &Jar, arguments: &str) -> anyhow::Result<Duration> {
         let permit = self.rights().tool(self.tool.as_str())?;
         let started = Instant::now();
-        let result = jar.call(permit, arguments).await;
+        let result = jar.call_permitted(permit, arguments).await;
         let took = started.elapsed();
         result.outcome?;
         Ok(took)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use belljar_agent::{EventKind, EventSink, Outcome, RunStatus, run};
 use belljar_kit::world::{World, agent};
-use belljar_model::{Models, ScriptedModel, Transcript};
+use belljar_model::{ModelRegistry, ScriptedModel, Transcript};
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{median, micros, millis};
@@ -59,7 +59,8 @@ async fn play(
     cancel: CancellationToken,
 ) -> anyhow::Result<Outcome> {
     let mut host = world.host.clone();
-    host.models = Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript)))));
+    host.models =
+        Arc::new(ModelRegistry::from_single(Arc::new(ScriptedModel::new(Arc::clone(transcript)))));
     Ok(run(&host, world.spec(agent, "Go."), events, cancel).await)
 }
 
@@ -125,7 +126,7 @@ async fn cancelled(world: &World, times: usize) -> anyhow::Result<Row> {
     for _ in 0..times.max(1) {
         let (cancel, asked) = (CancellationToken::new(), Arc::new(Mutex::new(None)));
         let (token, at) = (cancel.clone(), Arc::clone(&asked));
-        let sink = EventSink::to(move |event| {
+        let sink = EventSink::with_listener(move |event| {
             if matches!(&event.kind, EventKind::TextDelta { .. }) {
                 at.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
                 token.cancel();

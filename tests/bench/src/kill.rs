@@ -144,7 +144,7 @@ async fn look(site: &Site, acknowledged: &[String]) -> anyhow::Result<Found> {
     let (mut made, mut known) = (0, 0);
     for session in all_sessions(&store).await? {
         found.sessions += 1;
-        let messages = store.messages(&session).await?;
+        let messages = store.list_messages(&session).await?;
         for message in &messages {
             ensure!(
                 message.status != MessageStatus::InFlight,
@@ -155,7 +155,7 @@ async fn look(site: &Site, acknowledged: &[String]) -> anyhow::Result<Found> {
             }
         }
         let mut calls = HashMap::new();
-        for stored in store.receipts(&session, None, 10_000).await? {
+        for stored in store.latest_receipts(&session, None, 10_000).await? {
             let receipt = stored.receipt;
             let call = (stored.message, receipt.agent.clone(), receipt.call_id.clone());
             *calls.entry(call).or_insert(0) += 1;

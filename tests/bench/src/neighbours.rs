@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use belljar_kit::{TestHost, TestJar, stock, wat_tool};
 use belljar_policy::Limits;
-use belljar_sandbox::{Ending, Wasm};
+use belljar_sandbox::{CallEnding, Wasm};
 use tokio::task::JoinSet;
 
 use crate::measure::{median, micros, millis};
@@ -202,17 +202,17 @@ async fn late(host: &TestHost) -> Row {
         tasks.spawn(async move {
             let started = Instant::now();
             let result = jar.call("spin", "{}").await;
-            (started.elapsed(), result.receipt.ending == Ending::TimedOut)
+            (started.elapsed(), result.receipt.ending == CallEnding::TimedOut)
         });
     }
-    let (mut worst, mut timed_out) = (Duration::ZERO, 0usize);
+    let (mut worst, mut check_timed_out) = (Duration::ZERO, 0usize);
     while let Some(Ok((took, late))) = tasks.join_next().await {
         worst = worst.max(took.saturating_sub(LIMIT));
-        timed_out += usize::from(late);
+        check_timed_out += usize::from(late);
     }
     Row::new(
         format!("{} endless loops at once, each with {} s", ATTACKERS + 1, LIMIT.as_secs()),
-        format!("{timed_out} cut"),
+        format!("{check_timed_out} cut"),
     )
     .verdict(format!("the last {} late", millis(worst)), "within 50 ms of the limit")
 }

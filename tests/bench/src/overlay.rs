@@ -108,7 +108,7 @@ async fn write() -> anyhow::Result<Vec<Row>> {
         copies.push(started.elapsed());
         std::fs::remove_file(&copy)?;
     }
-    anyhow::ensure!(overlay.used().files == LARGE as u64, "{:?}", overlay.used());
+    anyhow::ensure!(overlay.used_quota().files == LARGE as u64, "{:?}", overlay.used_quota());
     let (first, next) = (median(first), median(next));
     let (floor, copies) = (median(floor), median(copies));
     let more = first.saturating_sub(floor);
@@ -144,7 +144,7 @@ async fn walk() -> anyhow::Result<Row> {
         let change = serde_json::json!({ "path": path, "content": "changed" });
         call(&over, "file_write", &change).await?;
     }
-    anyhow::ensure!(overlay.used().files >= CHANGED as u64, "{:?}", overlay.used());
+    anyhow::ensure!(overlay.used_quota().files >= CHANGED as u64, "{:?}", overlay.used_quota());
     let nothing = serde_json::json!({ "pattern": "**/*.none" });
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..WALKS {

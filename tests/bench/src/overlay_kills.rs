@@ -184,7 +184,7 @@ impl Place {
         let found = page.into_iter().find(|session| session.workspace == shown);
         let (mut made, mut known) = (0, 0);
         if let Some(session) = &found {
-            for stored in store.receipts(&session.id, None, 10_000).await? {
+            for stored in store.latest_receipts(&session.id, None, 10_000).await? {
                 if stored.receipt.tool == "shell" {
                     known += 1;
                     let error = stored.receipt.body["error"].as_str().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use belljar_agent::{EventSink, Host, RunSpec, RunStatus, SystemClock, run};
 use belljar_kit::world::{Plan, World, agent};
-use belljar_model::{Models, ScriptedModel, Transcript};
+use belljar_model::{ModelRegistry, ScriptedModel, Transcript};
 use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig};
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,7 @@ async fn batch(host: &Host, spec: &RunSpec, count: usize) -> anyhow::Result<()> 
 }
 
 /// A script plays once, so each run gets a model of its own; the transcript is parsed once.
-fn models() -> anyhow::Result<Arc<Models>> {
+fn models() -> anyhow::Result<Arc<ModelRegistry>> {
     static PARSED: OnceLock<Arc<Transcript>> = OnceLock::new();
     let transcript = match PARSED.get() {
         Some(parsed) => parsed,
@@ -70,7 +70,7 @@ fn models() -> anyhow::Result<Arc<Models>> {
             PARSED.get_or_init(|| Arc::new(parsed))
         }
     };
-    Ok(Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript))))))
+    Ok(Arc::new(ModelRegistry::from_single(Arc::new(ScriptedModel::new(Arc::clone(transcript))))))
 }
 
 /// A world with `file_read` alone, a file to read, and as many stores as the runs in flight need.

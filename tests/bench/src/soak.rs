@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_prove::{GROWTH_BOUND, Options, Suite};
+use belljar_prove::{GROWTH_BOUND, Suite, SuiteOptions};
 use belljar_sandbox::Compiler;
 
 use crate::measure::millis;
@@ -10,10 +10,10 @@ use crate::report::Row;
 
 /// Makes so many hostile calls, eight jars at a time.
 pub(crate) async fn row(calls: u64) -> anyhow::Result<Row> {
-    let options = Options { compiler: Compiler::InProcess, cache_dir: None, probe: None };
+    let options = SuiteOptions { compiler: Compiler::InProcess, cache_dir: None, probe: None };
     let suite = Suite::new(options)?;
     suite.prepare().await?;
-    let soak = suite.soak(calls).await?;
+    let soak = suite.run_soak(calls).await?;
     if let Some(escape) = soak.escapes.first() {
         anyhow::bail!("a hostile call got through: {escape}");
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use belljar_policy::{
-    Access, Asked, Budget, Caps, Grants, GuestPath, Level, Limits, Mount, Permission, Rights,
-    ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, GuestPath, Limits, Mount,
+    MountAccess, Rights, ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    Hints, Jar, JarSpec, JarTool, PoolConfig, Sandbox, SandboxConfig, SecretStore, Wasm,
+    Jar, JarSpec, JarTool, PoolConfig, Sandbox, SandboxConfig, SecretStore, ToolHints, Wasm,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -47,23 +47,26 @@ impl Bench {
     fn jar(&self) -> anyhow::Result<Jar> {
         let name = ToolName::new(TOOL)?;
         let grants = Grants {
-            tools: BTreeMap::from([(name.clone(), Permission::Allow)]),
+            tools: BTreeMap::from([(name.clone(), CallPermission::Allow)]),
             mounts: vec![Mount {
                 guest: GuestPath::workspace(),
                 host: self.workspace.path().to_path_buf(),
-                access: Access::Read,
+                access: MountAccess::Read,
             }],
             ..Grants::none()
         };
-        let rights = Rights::effective(&Asked::default(), &grants, None).0;
+        let rights = Rights::intersect_rights(&AskedRights::default(), &grants, None).0;
         let tool = JarTool {
-            tools: BTreeMap::from([(name, Hints { read_only: true, ..Hints::default() })]),
+            tools: BTreeMap::from([(name, ToolHints { read_only: true, ..ToolHints::default() })]),
             wasm: self.wasm.clone(),
-            ask: ToolAsk { mounts: Some(Access::Read), ..ToolAsk::default() },
+            ask: ToolAsk { mounts: Some(MountAccess::Read), ..ToolAsk::default() },
             config: Arc::default(),
         };
-        let budget = Budget::root(Level::Subagent, Caps::of(&unmetered(rights.limits())));
-        Ok(self.sandbox.jar(JarSpec {
+        let budget = Budget::new_root(
+            BudgetLevel::Subagent,
+            BudgetCaps::for_agent(&unmetered(rights.limits())),
+        );
+        Ok(self.sandbox.open_jar(JarSpec {
             rights,
             budget,
             tools: vec![tool],
@@ -91,7 +94,7 @@ pub(crate) async fn open_and_drop(bench: &Bench, times: usize) -> anyhow::Result
     for _ in 0..times {
         let jar = bench.jar()?;
         let started = Instant::now();
-        jar.open(TOOL).await?;
+        jar.preopen_store(TOOL).await?;
         drop(jar);
         ours.push(started.elapsed());
         let started = Instant::now();
@@ -121,16 +124,16 @@ pub(crate) async fn read_medians(
 ) -> anyhow::Result<(Duration, Duration)> {
     let jar = bench.jar()?;
     let grants = Grants {
-        tools: BTreeMap::from([(ToolName::new(TOOL)?, Permission::Allow)]),
+        tools: BTreeMap::from([(ToolName::new(TOOL)?, CallPermission::Allow)]),
         ..Grants::none()
     };
-    let permit = Rights::effective(&Asked::default(), &grants, None).0.tool(TOOL)?;
+    let permit = Rights::intersect_rights(&AskedRights::default(), &grants, None).0.tool(TOOL)?;
     let file = bench.workspace.path().join("page.txt");
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..times {
         let permit = permit.clone();
         let started = Instant::now();
-        let result = jar.call(permit, r#"{"path":"page.txt"}"#).await;
+        let result = jar.call_permitted(permit, r#"{"path":"page.txt"}"#).await;
         ours.push(started.elapsed());
         result.outcome?;
         let started = Instant::now();
@@ -146,14 +149,14 @@ pub(crate) async fn read_medians(
 /// with live stores use 60,000 of the 65,530 mappings that Linux gives a process by default.
 pub(crate) async fn live_jars(bench: Bench, count: usize) -> anyhow::Result<Vec<Row>> {
     // The first store pays for the engine and the code.
-    bench.jar()?.open(TOOL).await?;
+    bench.jar()?.preopen_store(TOOL).await?;
     let before = resident().unwrap_or_default();
     let mut jars = Vec::with_capacity(count);
     let (mut first, mut last) = (Duration::ZERO, Duration::ZERO);
     for n in 0..count {
         let jar = bench.jar()?;
         let started = Instant::now();
-        jar.open(TOOL).await?;
+        jar.preopen_store(TOOL).await?;
         let took = started.elapsed();
         if n < count / 10 {
             first += took;

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_policy::{
-    Access, Asked, Budget, Caps, DenyCode, Grants, GuestPath, HostRule, Level, Limits, Mount,
-    Permission, Rights, SecretName, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, DenyCode, Grants, GuestPath,
+    HostRule, Limits, Mount, MountAccess, Rights, SecretName, ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    CallResult, Compiler, Ending, Jar, JarSpec, JarTool, Overlay, Part, PoolConfig, Sandbox,
-    SandboxConfig, SecretStore, Wasm,
+    CallEnding, CallResult, Compiler, Jar, JarSpec, JarTool, OutputPart, Overlay, PoolConfig,
+    Sandbox, SandboxConfig, SecretStore, Wasm,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub struct JarBuilder {
     /// Components, described when the jar is made.
     pub tools: Vec<Wasm>,
     /// The workspace's access; `None` = no mount.
-    pub access: Option<Access>,
+    pub access: Option<MountAccess>,
     /// Granted and asked hosts.
     pub hosts: Vec<HostRule>,
     /// Granted and asked secrets.
@@ -59,7 +59,7 @@ pub struct JarBuilder {
     /// The overlay of the workspace, where it has one.
     pub overlay: Option<Overlay>,
     /// The access that single tools ask for in place of the workspace's.
-    pub asks: BTreeMap<String, Access>,
+    pub asks: BTreeMap<String, MountAccess>,
     /// Settings of every tool.
     pub config: BTreeMap<String, String>,
 }
@@ -110,7 +110,7 @@ impl TestHost {
     pub fn builder(&self, tools: impl IntoIterator<Item = Wasm>) -> JarBuilder {
         JarBuilder {
             tools: tools.into_iter().collect(),
-            access: Some(Access::Read),
+            access: Some(MountAccess::Read),
             hosts: Vec::new(),
             secrets: BTreeSet::new(),
             store: SecretStore::default(),
@@ -140,10 +140,10 @@ impl TestHost {
             ..ToolAsk::default()
         };
         for wasm in tools {
-            let infos = self.sandbox.describe(&wasm).await.unwrap_or_else(|e| panic!("{e}"));
+            let infos = self.sandbox.describe_tools(&wasm).await.unwrap_or_else(|e| panic!("{e}"));
             let tools: BTreeMap<_, _> =
                 infos.iter().map(|tool| (tool.name.clone(), tool.hints)).collect();
-            names.extend(tools.keys().map(|name| (name.clone(), Permission::Allow)));
+            names.extend(tools.keys().map(|name| (name.clone(), CallPermission::Allow)));
             let own = tools.keys().find_map(|name| asks.get(name.as_str()).copied());
             jar_tools.push(JarTool {
                 tools,
@@ -164,11 +164,11 @@ impl TestHost {
             secrets,
             limits,
         };
-        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
-        let caps = Caps::of(&limits);
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
+        let caps = BudgetCaps::for_agent(&limits);
         let budget = match parent {
-            Some(parent) => parent.child(Level::Subagent, caps),
-            None => Budget::root(Level::Subagent, caps),
+            Some(parent) => parent.new_child(BudgetLevel::Subagent, caps),
+            None => Budget::new_root(BudgetLevel::Subagent, caps),
         };
         let cancel = CancellationToken::new();
         let spec = JarSpec {
@@ -182,7 +182,7 @@ impl TestHost {
                 .collect(),
             cancel: cancel.clone(),
         };
-        let jar = self.sandbox.jar(spec).expect("a jar");
+        let jar = self.sandbox.open_jar(spec).expect("a jar");
         TestJar { jar, rights, budget, cancel }
     }
 }
@@ -191,12 +191,12 @@ impl TestJar {
     /// Calls a tool that the rights allow.
     pub async fn call(&self, tool: &str, arguments: &str) -> CallResult {
         let permit = self.rights.tool(tool).unwrap_or_else(|denied| panic!("{denied}"));
-        self.jar.call(permit, arguments).await
+        self.jar.call_permitted(permit, arguments).await
     }
 
     /// The tools' names.
     pub fn names(&self) -> Vec<ToolName> {
-        self.rights.tools().map(|(name, _)| name.clone()).collect()
+        self.rights.offered_tools().map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -231,9 +231,9 @@ pub fn text(result: &CallResult) -> String {
         Ok(output) => output,
         Err(error) => panic!("{error}: {:#?}", result.receipt),
     };
-    let part = |part: &Part| match part {
-        Part::Text(text) | Part::Json(text) => text.clone(),
-        Part::Attachment { name, .. } => format!("[{name}]"),
+    let part = |part: &OutputPart| match part {
+        OutputPart::Text(text) | OutputPart::Json(text) => text.clone(),
+        OutputPart::Attachment { name, .. } => format!("[{name}]"),
     };
     output.parts.iter().map(part).collect()
 }
@@ -241,7 +241,7 @@ pub fn text(result: &CallResult) -> String {
 /// The call ended well, with this text.
 pub fn assert_text(result: &CallResult, expected: &str) {
     assert_eq!(text(result), expected);
-    assert_eq!(result.receipt.ending, Ending::Completed);
+    assert_eq!(result.receipt.ending, CallEnding::Completed);
 }
 
 /// The call did not give an output, and its receipt holds a refusal with this code.

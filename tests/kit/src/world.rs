@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_agent::{
-    Event, EventKind, EventSink, FixedClock, Host, Outcome, RunSpec, resolve, run,
+    Event, EventKind, EventSink, FixedClock, Host, Outcome, RunSpec, resolve_agent, run,
 };
-use belljar_catalogue::{Library, Root, StockTool, TeamLibrary, ToolCatalogue};
+use belljar_catalogue::{Library, LibraryRoot, StockTool, TeamLibrary, ToolCatalogue};
 use belljar_definition::{Settings, TeamDefinition};
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Reply, ScriptedModel,
-    StreamEvent,
+    CallContext, ChatMessage, ChatModel, ChatRequest, ModelError, ModelRegistry, ModelReply,
+    ScriptedModel, StreamEvent,
 };
 use belljar_sandbox::{Sandbox, SandboxConfig};
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ impl ChatModel for Spy {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let call = (cx.agent.to_owned(), cx.spawn_index, request.clone());
         self.sent.lock().unwrap().push(call);
         self.inner.chat(request, cx, events).await
@@ -124,7 +124,7 @@ impl World {
 
     /// The spec of a run of `agent`.
     pub fn spec(&self, agent: &str, task: &str) -> RunSpec {
-        let agent = match resolve(&self.host, agent, self.workspace.path()) {
+        let agent = match resolve_agent(&self.host, agent, self.workspace.path()) {
             Ok(agent) => agent,
             Err(error) => panic!("{error}: {:#?}", self.host.library.problems()),
         };
@@ -134,7 +134,7 @@ impl World {
     /// Keeps events in [`World::events`].
     pub fn sink(&self) -> EventSink {
         let kept = Arc::clone(&self.events);
-        EventSink::to(move |event| kept.lock().unwrap().push(event.clone()))
+        EventSink::with_listener(move |event| kept.lock().unwrap().push(event.clone()))
     }
 
     /// Runs a spec to its end.
@@ -177,20 +177,20 @@ pub fn host(home: &Path, workspace: &Path, plan: Plan<'_>) -> (Host, Arc<Spy>) {
         Err(problems) => panic!("{problems:#?}"),
     };
     let tools = if plan.tools.is_empty() { vec![stock("file_read")] } else { plan.tools };
-    let tools = ToolCatalogue::stock(tools, &settings);
+    let tools = ToolCatalogue::from_stock(tools, &settings);
     assert_eq!(tools.problems(), []);
-    let roots = vec![Root::home(home), Root::workspace(workspace)];
-    let library = Library::open(roots, tools.known(), settings.project_override);
+    let roots = vec![LibraryRoot::for_home(home), LibraryRoot::for_workspace(workspace)];
+    let library = Library::open(roots, tools.known_tools(), settings.project_override);
     let transcript = if plan.transcript.is_empty() { NO_CALLS } else { plan.transcript };
     let inner = ScriptedModel::from_yaml(transcript, Path::new("test.yaml")).unwrap();
     let model = Arc::new(Spy { inner, sent: Mutex::default() });
-    let models = Arc::new(Models::single(model.clone()));
+    let models = Arc::new(ModelRegistry::from_single(model.clone()));
     let mut host = Host::new(sandbox(), models, settings, Arc::new(tools), Arc::new(library));
     let roots = vec![
-        Root::in_home::<TeamDefinition>(home),
-        Root::in_workspace::<TeamDefinition>(workspace),
+        LibraryRoot::in_home::<TeamDefinition>(home),
+        LibraryRoot::in_workspace::<TeamDefinition>(workspace),
     ];
-    host.teams = Arc::new(TeamLibrary::of(roots, Vec::new(), (), false));
+    host.teams = Arc::new(TeamLibrary::from_roots(roots, Vec::new(), (), false));
     (host, model)
 }
 
@@ -212,8 +212,8 @@ pub fn write(path: &Path, text: &str) {
 /// The results that the last request carried: content and whether it is an error.
 pub fn results(request: &ChatRequest) -> Vec<(String, bool)> {
     let last = request.messages.iter().rev().find_map(|message| match message {
-        Message::Tool { results } => Some(results),
-        Message::User { .. } | Message::Assistant { .. } => None,
+        ChatMessage::Tool { results } => Some(results),
+        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
     });
     last.unwrap().iter().map(|result| (result.content.clone(), result.is_error)).collect()
 }

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use belljar_kit::{JarBuilder, TestHost, assert_text, stock};
-use belljar_policy::Access;
+use belljar_policy::MountAccess;
 
 /// How an answer says that there is none.
 const NOTHING: &str = "[belljar: no output]\n";
@@ -59,7 +59,7 @@ async fn a_call_in_an_open_jar_is_fast() {
 }
 
 fn writable(host: &TestHost) -> JarBuilder {
-    JarBuilder { access: Some(Access::ReadWrite), ..host.builder([stock("shell")]) }
+    JarBuilder { access: Some(MountAccess::ReadWrite), ..host.builder([stock("shell")]) }
 }
 
 fn arguments(command: &str) -> String {

@@ -10,9 +10,9 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use belljar_changes::{ApplyOptions, Review, Selection};
+use belljar_changes::{ApplyOptions, OverlayReview, PathSelection};
 use belljar_kit::{JarBuilder, TestHost, text};
-use belljar_policy::Access;
+use belljar_policy::MountAccess;
 use belljar_sandbox::{Overlay, OverlayQuota, Wasm};
 use belljar_shell_cases::{Build, Case, Outcome, Reference, Report, Said, Tree, WORKSPACE, load};
 use tempfile::TempDir;
@@ -73,7 +73,7 @@ async fn run(host: &TestHost, wasm: &Wasm, case: &Case, mount: Mount) -> Outcome
         let quota = OverlayQuota::default();
         Overlay::open(host.path(), layer.path().join("layer"), quota).expect("an overlay")
     });
-    let access = if overlay.is_some() { Access::Overlay } else { Access::ReadWrite };
+    let access = if overlay.is_some() { MountAccess::Overlay } else { MountAccess::ReadWrite };
     let builder = host.builder([wasm.clone()]);
     let builder = JarBuilder { access: Some(access), overlay: overlay.clone(), ..builder };
     let jar = host.build(builder).await;
@@ -85,10 +85,11 @@ async fn run(host: &TestHost, wasm: &Wasm, case: &Case, mount: Mount) -> Outcome
         Err(error) => (error.to_string(), -1),
     };
     if let (Some(overlay), Some(layer)) = (overlay, &layer) {
-        overlay.finish();
-        let review = Review::open(&overlay, layer.path().join("journal")).expect("a review");
+        overlay.finish_digests();
+        let review = OverlayReview::open(&overlay, layer.path().join("journal")).expect("a review");
         let options = ApplyOptions { also_what_runs: true, ..ApplyOptions::default() };
-        let applied = review.apply(&Selection::all(), &options).expect("changes are applied");
+        let applied =
+            review.apply_changes(&PathSelection::all(), &options).expect("changes are applied");
         assert_eq!(applied.conflicts, [], "{}", case.title());
     }
     let tree = Tree::read(host.path(), WORKSPACE);

@@ -43,7 +43,7 @@ async fn the_descriptions_that_are_kept_are_the_components_own() {
     let mut described = serde_json::Map::new();
     for name in tool_names(&root) {
         let wasm = Wasm::new(belljar_kit::unpacked(&prebuilt, &name));
-        let tools = host.sandbox.describe(&wasm).await.unwrap();
+        let tools = host.sandbox.describe_tools(&wasm).await.unwrap();
         let digest = wasm.digest().to_string();
         described.insert(name, serde_json::json!({ "digest": digest, "tools": &*tools }));
     }

@@ -220,7 +220,7 @@ async fn a_stream_ends_when_its_key_is_revoked_and_the_turn_stays() {
     let mut other = world.call_as("blue-admin", "POST", path).json(&body).open().await;
     other.next().await.unwrap();
     let key = &world.keys["blue-member"];
-    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    assert!(world.store.tenant_registry().revoke_key(&key[3..19], 9).await.unwrap());
     let ends = async {
         while let Some(event) = stream.next().await {
             assert_ne!(event.kind, "response.completed");

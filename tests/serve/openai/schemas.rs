@@ -145,7 +145,7 @@ async fn hold(tenant: &str, places: usize) -> Held {
     let job = |held: Receiver<()>| {
         let tenant = Arc::clone(&tenant);
         async move {
-            let _ = belljar_work::run(&HELD, &tenant, move |_| held.recv()).await;
+            let _ = belljar_work::run_job(&HELD, &tenant, move |_| held.recv()).await;
         }
     };
     let jobs: Vec<_> = held.into_iter().map(job).collect();
@@ -165,7 +165,7 @@ async fn newcomer(world: &World, tenant: &str) -> String {
     std::fs::create_dir_all(root.join("home/agents")).unwrap();
     std::fs::create_dir_all(root.join("workspace")).unwrap();
     std::fs::write(root.join("home/agents/teller.md"), agent("teller")).unwrap();
-    world.store.registry().create_tenant(tenant, 1).await.unwrap();
+    world.store.tenant_registry().create_tenant(tenant, 1).await.unwrap();
     world.new_key(tenant, KeyScope::Member).await
 }
 

@@ -1,5 +1,5 @@
 //! The running agent and its effects: one trait, so that the loop is the same before and after a restart.
-//! `Live` (`live.rs`) performs effects; `Replaying` (`replay/replaying.rs`) first returns earlier results
+//! `LiveEffects` (`live.rs`) performs effects; `ReplayingEffects` (`replay/replaying.rs`) first returns earlier results
 //! from the journal.
 
 use std::ops::Deref;
@@ -11,21 +11,21 @@ use belljar_policy::ToolPermit;
 use futures::future::BoxFuture;
 use tokio::time::Sleep;
 
-use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput, NextStep};
 use crate::replay::log::{AgentPast, LoggedCourse};
-use crate::subagent::background::Ended;
-use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::{Batch, Heading};
-use crate::tools::answer::Answer;
-use crate::tools::call::Call;
-use crate::tools::dispatch::{Decision, Refusal};
+use crate::subagent::background::EndedChild;
+use crate::subagent::planned::{PlannedSpawn, StartingChild};
+use crate::subagent::progress::{BatchHeading, ChildBatch};
+use crate::tools::answer::CallAnswer;
+use crate::tools::call::PlacedCall;
+use crate::tools::dispatch::{CallDecision, CallRefusal};
 use crate::tools::executor::CallExecutor;
-use crate::tools::nested::outer::Outer;
+use crate::tools::nested::outer::OuterCall;
 
 /// The running agent: an executor of calls, and a model that makes them.
-pub(crate) struct Agent<'a>(pub(crate) CallExecutor<'a>);
+pub(crate) struct RunningAgent<'a>(pub(crate) CallExecutor<'a>);
 
-impl<'a> Deref for Agent<'a> {
+impl<'a> Deref for RunningAgent<'a> {
     type Target = CallExecutor<'a>;
 
     fn deref(&self) -> &CallExecutor<'a> {
@@ -41,53 +41,57 @@ pub(crate) type Notes = Vec<String>;
 
 /// The effects of an agent. After a restart, the loop requests all of them again, in the same order.
 #[async_trait]
-pub(crate) trait Effects: Send + Sync {
+pub(crate) trait AgentEffects: Send + Sync {
     /// Announces the beginning of the agent.
-    fn begin(&self, agent: &Agent<'_>, machine: &Loop);
+    fn begin_agent(&self, agent: &RunningAgent<'_>, machine: &AgentLoop);
 
     /// Runs the start hooks. Returns the hooks' text for the model.
-    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending>;
+    async fn run_start_hooks(
+        &self,
+        agent: &RunningAgent<'_>,
+        timer: &mut Timer,
+    ) -> Result<String, AgentEnding>;
 
     /// Reserves the step of the model's next answer before the request, so that parallel agents never exceed
     /// a shared budget.
-    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep;
+    fn take_step(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) -> NextStep;
 
     /// Asks the model for an answer.
     async fn ask_model(
         &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
+        agent: &RunningAgent<'_>,
+        machine: &mut AgentLoop,
         last: bool,
         notes: &mut Notes,
         timer: &mut Timer,
-    ) -> Input;
+    ) -> LoopInput;
 
     /// Executes one call of the model, or refuses it.
-    async fn call(
+    async fn execute_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer;
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer;
 
     /// Handles an answer without calls. Returns the ending, or the input to continue with. `again`: a hook
     /// has prevented an ending before.
-    async fn finish(
+    async fn finish_answer(
         &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
+        agent: &RunningAgent<'_>,
+        machine: &mut AgentLoop,
         notes: &mut Notes,
-        ending: Ending,
+        ending: AgentEnding,
         again: &mut bool,
         timer: &mut Timer,
-    ) -> Result<Input, Ending>;
+    ) -> Result<LoopInput, AgentEnding>;
 
     /// Reserves the spawn index of a subagent; `None` = the run has its maximum of subagents.
     fn spawn_index(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         place: usize,
         slug: &str,
     ) -> Option<u32>;
@@ -96,40 +100,40 @@ pub(crate) trait Effects: Send + Sync {
     async fn permit_spawn(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
-    ) -> Result<(), Refusal>;
+    ) -> Result<(), CallRefusal>;
 
     /// Stores that these subagents are about to start, and informs watchers.
-    async fn announce(
+    async fn announce_children(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        children: &[&Planned],
-        heading: Heading<'_>,
-    ) -> Arc<Batch>;
+        call: PlacedCall<'_>,
+        children: &[&PlannedSpawn],
+        heading: BatchHeading<'_>,
+    ) -> Arc<ChildBatch>;
 
     /// The id of the subagent in the background that a call starts.
-    fn background_id(&self, agent: &CallExecutor<'_>, call: Call<'_>) -> String;
+    fn background_id(&self, agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> String;
 
     /// Returns whether the subagent of a foreground call was moved to the background before the process died;
     /// `None` = the journal has no decision.
-    fn was_left(&self, _: Call<'_>) -> Option<bool> {
+    fn was_left(&self, _: PlacedCall<'_>) -> Option<bool> {
         None
     }
 
     /// Returns whether this call had begun, before the process died, and runs again.
-    fn had_begun(&self, _: Call<'_>) -> bool {
+    fn had_begun(&self, _: PlacedCall<'_>) -> bool {
         false
     }
 
     /// Returns whether a person allowed the call before the process died.
-    fn was_asked(&self, _: Call<'_>) -> bool {
+    fn was_asked(&self, _: PlacedCall<'_>) -> bool {
         false
     }
 
     /// The source of the call's times and random numbers.
-    fn course(&self, _: Call<'_>) -> Option<LoggedCourse> {
+    fn logged_course(&self, _: PlacedCall<'_>) -> Option<LoggedCourse> {
         None
     }
 
@@ -139,10 +143,19 @@ pub(crate) trait Effects: Send + Sync {
     }
 
     /// Keeps the recorded nested calls that a repeated call did not make. Returns the difference, if any.
-    async fn left_over(&self, _: &CallExecutor<'_>, _: &Outer, _: &Loop) -> Option<String> {
+    async fn left_over(
+        &self,
+        _: &CallExecutor<'_>,
+        _: &OuterCall,
+        _: &AgentLoop,
+    ) -> Option<String> {
         None
     }
 
     /// Runs a subagent to its end, independent of the parent's future.
-    fn run_child(&self, agent: &CallExecutor<'_>, child: Starting) -> BoxFuture<'static, Ended>;
+    fn run_child(
+        &self,
+        agent: &CallExecutor<'_>,
+        child: StartingChild,
+    ) -> BoxFuture<'static, EndedChild>;
 }

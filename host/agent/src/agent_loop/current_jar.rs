@@ -13,12 +13,12 @@ use futures::FutureExt as _;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::layers::{Layers, LayersError};
+use crate::layers::{LayersError, SessionLayers};
 use crate::limits::JAR_CLOSE_LIMIT;
 use crate::outcome::RunError;
-use crate::tools::approval::asker::Reach;
+use crate::tools::approval::asker::CallReach;
 
 const OPEN_OVERLAYS: WorkKind =
     WorkKind { name: "opening the overlays of a session", time: Duration::from_secs(60) };
@@ -29,15 +29,15 @@ pub(crate) struct CurrentJar {
     tools: Vec<JarTool>,
     stop: CancellationToken,
     open: Mutex<Option<Arc<Jar>>>,
-    worktree: Mutex<Option<Worktree>>,
+    worktree: Mutex<Option<EnteredWorktree>>,
     /// Tools that left state in a closed jar: the next result has a note.
     anew: Mutex<BTreeSet<ToolName>>,
 }
 
 /// A copy of an agent's overlays that the agent has entered.
 #[derive(Debug, Clone)]
-pub(crate) struct Worktree {
-    pub(crate) layers: Layers,
+pub(crate) struct EnteredWorktree {
+    pub(crate) layers: SessionLayers,
     /// The name under which conflicts are reported.
     pub(crate) name: String,
     /// The number of background subagents that the agent had started before entering.
@@ -61,33 +61,34 @@ impl CurrentJar {
 
     /// Opens the overlays of the agent's mounts on a thread, then makes the jar. The thread is needed because
     /// opening an overlay reads its whole index, with a record for each change ever made.
-    pub(crate) async fn open(&self, job: &Job) -> Result<(), RunError> {
+    pub(crate) async fn open_jar(&self, job: &AgentJob) -> Result<(), RunError> {
         // A copy was made, or was not, before its subagent began.
-        let layers = self.layers(job).filter(|layers| !self.tools.is_empty() && !layers.is_copy());
+        let layers =
+            self.current_layers(job).filter(|layers| !self.tools.is_empty() && !layers.is_copy());
         if let Some(layers) = layers.filter(|layers| !layers.are_open(&job.rights)) {
             let rights = job.rights.clone();
             let owner = job.shared.host.owner_of("overlays");
-            let open = belljar_work::run(&OPEN_OVERLAYS, &owner, move |stop| {
-                layers.of_until(&rights, stop).map(drop)
+            let open = belljar_work::run_job(&OPEN_OVERLAYS, &owner, move |stop| {
+                layers.open_overlays_until(&rights, stop).map(drop)
             });
             open.await
                 .map_err(|error| RunError::from(&error))?
-                .map_err(|error| unopened(&error))?;
+                .map_err(|error| overlay_run_error(&error))?;
         }
-        self.get(job).map(drop)
+        self.get_or_open(job).map(drop)
     }
 
     /// The jar; `None` = no tool is a component.
-    pub(crate) fn get(&self, job: &Job) -> Result<Option<Arc<Jar>>, RunError> {
+    pub(crate) fn get_or_open(&self, job: &AgentJob) -> Result<Option<Arc<Jar>>, RunError> {
         if self.tools.is_empty() {
             return Ok(None);
         }
-        let mut open = self.opened();
+        let mut open = self.lock_jar();
         if let Some(jar) = &*open {
             return Ok(Some(Arc::clone(jar)));
         }
-        let jar = Arc::new(self.make(job)?);
-        for tool in std::mem::take(&mut *self.anew()) {
+        let jar = Arc::new(self.build_jar(job)?);
+        for tool in std::mem::take(&mut *self.lock_anew_tools()) {
             jar.begins_anew(tool.as_str());
         }
         *open = Some(Arc::clone(&jar));
@@ -96,46 +97,51 @@ impl CurrentJar {
 
     /// Notes that the state of a tool's earlier calls was lost: the tool's next result has a note.
     pub(crate) fn begins_anew(&self, tool: &str) {
-        match &*self.opened() {
+        match &*self.lock_jar() {
             Some(jar) => jar.begins_anew(tool),
-            None => self.anew().extend(ToolName::new(tool)),
+            None => self.lock_anew_tools().extend(ToolName::new(tool)),
         }
     }
 
     /// Returns whether a tool may call others of the agent.
-    pub(crate) fn may_call_others(&self, job: &Job, tool: &ToolName) -> bool {
-        let jar = self.get(job).ok().flatten();
+    pub(crate) fn may_call_others(&self, job: &AgentJob, tool: &ToolName) -> bool {
+        let jar = self.get_or_open(job).ok().flatten();
         jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))
     }
 
     /// The means of a tool's call: its store's rights. A built-in tool has no separate rights.
-    pub(crate) fn reach(&self, job: &Job, tool: &ToolName) -> Reach {
+    pub(crate) fn call_reach(&self, job: &AgentJob, tool: &ToolName) -> CallReach {
         let component = self.tools.iter().find(|component| component.tools.contains_key(tool));
-        let of = |component: &JarTool| Reach::of(&job.rights.for_tool(&component.ask));
+        let of = |component: &JarTool| CallReach::from_rights(&job.rights.for_tool(&component.ask));
         component.map(of).unwrap_or_default()
     }
 
     /// The worktree that the agent is in.
-    pub(crate) fn worktree(&self) -> Option<Worktree> {
+    pub(crate) fn worktree(&self) -> Option<EnteredWorktree> {
         self.worktree.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The layers that the agent works in.
-    pub(crate) fn layers(&self, job: &Job) -> Option<Layers> {
+    pub(crate) fn current_layers(&self, job: &AgentJob) -> Option<SessionLayers> {
         self.worktree().map(|worktree| worktree.layers).or_else(|| job.layers.clone())
     }
 
-    /// Moves the agent to other layers. No earlier call has an effect once `moves` returns.
-    pub(crate) async fn moves(&self, job: &Job, ledger: &Ledger, to: Option<Worktree>) {
-        self.close(job, ledger).await;
+    /// Moves the agent to other layers. On return, no earlier call can have an effect any more.
+    pub(crate) async fn switch_worktree(
+        &self,
+        job: &AgentJob,
+        ledger: &Ledger,
+        to: Option<EnteredWorktree>,
+    ) {
+        self.close_jar(job, ledger).await;
         *self.worktree.lock().unwrap_or_else(PoisonError::into_inner) = to;
     }
 
     /// Waits until no call of the jar is in flight. Calls that still run after the jar's own limit are recorded
     /// as unfinished in the ledger.
-    pub(crate) async fn close(&self, job: &Job, ledger: &Ledger) {
-        let Some(jar) = self.opened().take() else { return };
-        self.anew().extend(jar.with_state());
+    pub(crate) async fn close_jar(&self, job: &AgentJob, ledger: &Ledger) {
+        let Some(jar) = self.lock_jar().take() else { return };
+        self.lock_anew_tools().extend(jar.with_state());
         let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
         let left = match closing {
             Ok(Ok(left)) => left,
@@ -145,13 +151,15 @@ impl CurrentJar {
             // Unfinished calls stop at their next check of the budget.
             job.budget.cancel();
             let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
-            ledger.entries().unfinished.extend(named);
+            ledger.lock_entries().unfinished.extend(named);
         }
     }
 
-    fn make(&self, job: &Job) -> Result<Jar, RunError> {
-        let overlays = match self.layers(job) {
-            Some(layers) => layers.of(&job.rights).map_err(|error| unopened(&error))?,
+    fn build_jar(&self, job: &AgentJob) -> Result<Jar, RunError> {
+        let overlays = match self.current_layers(job) {
+            Some(layers) => {
+                layers.open_overlays(&job.rights).map_err(|error| overlay_run_error(&error))?
+            }
             None => BTreeMap::new(),
         };
         let spec = JarSpec {
@@ -162,22 +170,22 @@ impl CurrentJar {
             overlays,
             cancel: self.stop.clone(),
         };
-        job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {
+        job.shared.host.sandbox.open_jar(spec).map_err(|error| RunError::Setup {
             message: error.to_string(),
             hint: Some("check the workspace and the mounts of this agent's grants".to_owned()),
         })
     }
 
-    fn anew(&self) -> MutexGuard<'_, BTreeSet<ToolName>> {
+    fn lock_anew_tools(&self) -> MutexGuard<'_, BTreeSet<ToolName>> {
         self.anew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened(&self) -> MutexGuard<'_, Option<Arc<Jar>>> {
+    fn lock_jar(&self) -> MutexGuard<'_, Option<Arc<Jar>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn unopened(error: &LayersError) -> RunError {
+fn overlay_run_error(error: &LayersError) -> RunError {
     RunError::Setup {
         message: error.to_string(),
         hint: Some("`overlay = \"never\"` under `[agents]` does without overlays".to_owned()),

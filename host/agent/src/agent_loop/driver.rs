@@ -1,46 +1,46 @@
 //! Runs one agent from its first message to its outcome: performs the decisions of
-//! [`crate::agent_loop::machine::Loop`]. A panic in this module ends one agent, and its outcome has the work
+//! [`crate::agent_loop::machine::AgentLoop`]. A panic in this module ends one agent, and its outcome has the work
 //! done so far.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_model::{CallContext, ModelError, Reply, StreamEvent, Timeouts};
-use belljar_policy::{Hold, Meter};
+use belljar_model::{CallContext, ModelError, ModelReply, ModelTimeouts, StreamEvent};
+use belljar_policy::{BudgetHold, Meter};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
-use crate::agent_loop::ended::outcome;
+use crate::agent_loop::agent::{AgentEffects, Notes, RunningAgent, Timer};
+use crate::agent_loop::ended::build_outcome;
 use crate::agent_loop::ended::panic_message;
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::live::Live;
+use crate::agent_loop::live::LiveEffects;
 use crate::agent_loop::machine::{
-    Effect, Ending, Gauge, Input, Loop, NextStep, Partial, counted, cut_off, hold_tokens,
-    least_tokens,
+    AgentEnding, AgentLoop, BudgetGauge, LoopEffect, LoopInput, NextStep, PartialAnswer,
+    count_usage, cut_off, hold_tokens, least_tokens,
 };
-use crate::agent_loop::prepare::prepare;
-use crate::agent_loop::remedy::remedy;
-use crate::agent_loop::stops::Stops;
+use crate::agent_loop::prepare::prepare_agent;
+use crate::agent_loop::remedy::model_error_remedy;
+use crate::agent_loop::stops::StopFilter;
 use crate::events::EventKind;
 use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT};
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::replay::log::StepKind;
-use crate::replay::replaying::Replaying;
-use crate::schema::{CHECKING, Check, late};
-use crate::subagent::background::Background;
+use crate::replay::replaying::ReplayingEffects;
+use crate::schema::{CHECKING, SchemaCheck, deadline_error};
+use crate::subagent::background::BackgroundChildren;
 use crate::tools::builtin::worktree;
 use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::trace;
 
 /// Runs one agent. Returns once the agent has ended and none of its work is running, or names the unfinished
 /// work in the outcome.
-pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
+pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
     let (span, lines) = (trace::agent(&job), trace::lines_of(&job));
     let traced = span.clone();
     let life = async move {
@@ -52,23 +52,23 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         let _guard = stop.clone().drop_guard();
         let life = run_life(&job, &ledger, &stop, &mut machine, &mut means);
         let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
-            Ending::failed(RunError::Internal { message: panic_message(&*panic) })
+            AgentEnding::failed(RunError::Internal { message: panic_message(&*panic) })
         });
         stop.cancel();
         let mut merged = Vec::new();
         if let Some(CallMeans { background, remote, jar, .. }) = &means {
             part_with(background, &job, &ledger).await;
-            remote.close(&job).await;
-            jar.close(&job, &ledger).await;
+            remote.close_sessions(&job).await;
+            jar.close_jar(&job, &ledger).await;
             merged = worktree::end(jar, &job, &ledger, ending.status).await;
         }
         if !job.depth.is_child() {
             for line in merged.drain(..) {
-                job.warn(&ledger, line);
+                job.record_warning(&ledger, line);
             }
         }
-        let transcript = machine.map(Loop::into_transcript).unwrap_or_default();
-        let mut outcome = outcome(&job, &ledger, ending, transcript, started);
+        let transcript = machine.map(AgentLoop::into_transcript).unwrap_or_default();
+        let mut outcome = build_outcome(&job, &ledger, ending, transcript, started);
         outcome.merged = merged;
         trace::agent_ended(&traced, &outcome);
         outcome
@@ -79,75 +79,75 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
 
 /// The agent's life; `slot` and `means` outlive it, whatever happens in here.
 async fn run_life(
-    job: &Job,
+    job: &AgentJob,
     ledger: &Arc<Ledger>,
     stop: &CancellationToken,
-    slot: &mut Option<Loop>,
+    slot: &mut Option<AgentLoop>,
     means: &mut Option<CallMeans>,
-) -> Ending {
+) -> AgentEnding {
     let mut timer: Timer = Box::pin(tokio::time::sleep_until(job.deadline));
     for note in &job.notes {
-        job.warn(ledger, note.clone());
+        job.record_warning(ledger, note.clone());
     }
     let prepared = tokio::select! {
         biased;
-        () = stop.cancelled() => return Ending::cancelled(),
-        prepared = prepare(job, ledger, stop) => prepared,
-        () = timer.as_mut() => return job.late(),
+        () = stop.cancelled() => return AgentEnding::cancelled(),
+        prepared = prepare_agent(job, ledger, stop) => prepared,
+        () = timer.as_mut() => return job.timeout_ending(),
     };
     let (machine, prepared) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return Ending::failed(error),
+        Err(error) => return AgentEnding::failed(error),
     };
-    let effects: Box<dyn Effects> = match &job.shared.rerun {
-        None if job.shared.replay.is_empty() => Box::new(Live),
-        _ => Box::new(Replaying::new(job)),
+    let effects: Box<dyn AgentEffects> = match &job.shared.rerun {
+        None if job.shared.replay.is_empty() => Box::new(LiveEffects),
+        _ => Box::new(ReplayingEffects::new(job)),
     };
     let (means, effects) = (means.insert(prepared), &*effects);
-    let agent = Agent(CallExecutor { job, ledger, means, stop, effects });
-    agent.drive(slot.insert(machine), &mut timer).await
+    let agent = RunningAgent(CallExecutor { job, ledger, means, stop, effects });
+    agent.drive_loop(slot.insert(machine), &mut timer).await
 }
 
-impl Agent<'_> {
-    async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
+impl RunningAgent<'_> {
+    async fn drive_loop(&self, machine: &mut AgentLoop, timer: &mut Timer) -> AgentEnding {
         let effects = self.effects;
-        effects.begin(self, machine);
+        effects.begin_agent(self, machine);
         let mut notes = Notes::new();
-        match effects.start(self, timer).await {
+        match effects.run_start_hooks(self, timer).await {
             Ok(text) if text.is_empty() => {}
-            Ok(text) => machine.note(&mut notes, text.trim_start().to_owned()),
+            Ok(text) => machine.record_note(&mut notes, text.trim_start().to_owned()),
             Err(ending) => return ending,
         }
-        let mut input = Input::Begin;
+        let mut input = LoopInput::Begin;
         let (mut warned, mut again) = (0, false);
         loop {
-            let asks = matches!(input, Input::Begin | Input::Answered(_));
+            let asks = matches!(input, LoopInput::Begin | LoopInput::Answered(_));
             let next_step = asks.then(|| effects.take_step(self, machine));
-            let todo = machine.step(input, &self.gauge(next_step));
-            let asked = todo.iter().any(|effect| matches!(effect, Effect::AskModel { .. }));
+            let todo = machine.handle_input(input, &self.gauge_budgets(next_step));
+            let asked = todo.iter().any(|effect| matches!(effect, LoopEffect::AskModel { .. }));
             if !asked && matches!(next_step, Some(NextStep::Whole | NextStep::Last(_))) {
                 self.job.budget.refund(Meter::Steps, 1);
             }
             let mut next = None;
             for effect in todo {
                 match effect {
-                    Effect::Warn(message) => self.job.warn(self.ledger, message),
-                    Effect::AskModel { last } => {
-                        if let Some(ending) = self.halted() {
+                    LoopEffect::Warn(message) => self.job.record_warning(self.ledger, message),
+                    LoopEffect::AskModel { last } => {
+                        if let Some(ending) = self.hook_ending() {
                             return ending;
                         }
                         let reply = effects.ask_model(self, machine, last, &mut notes, timer);
                         next = Some(reply.await);
                     }
-                    Effect::Check(checks) => next = Some(self.check(checks, timer).await),
-                    Effect::Call(decisions) => {
+                    LoopEffect::Check(checks) => next = Some(self.run_checks(checks, timer).await),
+                    LoopEffect::Call(decisions) => {
                         next = Some(self.execute_all(machine, decisions, timer).await);
                     }
                     // The turn is not finished: its next turn brings the results.
-                    Effect::Finish(ending) if machine.hands_over() => return ending,
-                    Effect::Finish(ending) => {
-                        let ended =
-                            effects.finish(self, machine, &mut notes, ending, &mut again, timer);
+                    LoopEffect::Finish(ending) if machine.hands_over() => return ending,
+                    LoopEffect::Finish(ending) => {
+                        let ended = effects
+                            .finish_answer(self, machine, &mut notes, ending, &mut again, timer);
                         match ended.await {
                             Ok(input) => next = Some(input),
                             Err(ending) => return ending,
@@ -157,7 +157,7 @@ impl Agent<'_> {
             }
             let Some(happened) = next else {
                 let message = "the loop had nothing to do".to_owned();
-                return Ending::failed(RunError::Internal { message });
+                return AgentEnding::failed(RunError::Internal { message });
             };
             input = happened;
             self.warn_of_budgets(&mut warned);
@@ -165,30 +165,32 @@ impl Agent<'_> {
     }
 
     /// Makes the checks of an answer. INV-401: on a thread that counts for the tenant, and ended with the agent.
-    async fn check(&self, checks: Vec<Check>, timer: &mut Timer) -> Input {
+    async fn run_checks(&self, checks: Vec<SchemaCheck>, timer: &mut Timer) -> LoopInput {
         let owner = self.job.shared.host.owner_of("schemas");
-        let work = belljar_work::run(&CHECKING, &owner, move |stop| Check::all(&checks, stop));
+        let work = belljar_work::run_job(&CHECKING, &owner, move |stop| {
+            SchemaCheck::run_all(&checks, stop)
+        });
         let ending = tokio::select! {
             biased;
-            () = self.stop.cancelled() => Ending::cancelled(),
-            () = self.time_up(timer) => self.job.late(),
+            () = self.stop.cancelled() => AgentEnding::cancelled(),
+            () = self.time_up(timer) => self.job.timeout_ending(),
             made = work => match made {
-                Ok(Some(verdicts)) => return Input::Checked(verdicts),
+                Ok(Some(verdicts)) => return LoopInput::Checked(verdicts),
                 // Only the deadline ends the check while the agent waits.
-                Ok(None) => Ending::failed(RunError::from(&late(&CHECKING))),
-                Err(error) => Ending::failed(RunError::from(&error)),
+                Ok(None) => AgentEnding::failed(RunError::from(&deadline_error(&CHECKING))),
+                Err(error) => AgentEnding::failed(RunError::from(&error)),
             },
         };
-        Input::Interrupted { partial: String::new(), answers: Vec::new(), ending }
+        LoopInput::Interrupted { partial: String::new(), answers: Vec::new(), ending }
     }
 
     /// Reports the beginning of the run, for the top agent.
-    pub(crate) fn say_started(&self, machine: &Loop) {
+    pub(crate) fn say_started(&self, machine: &AgentLoop) {
         let job = self.job;
         if job.depth.is_child() {
             return;
         }
-        job.emit(|| EventKind::RunStarted {
+        job.emit_event(|| EventKind::RunStarted {
             id: job.agent.id.to_string(),
             model: job.model.model.id().to_owned(),
             tools: machine.request().tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -200,33 +202,34 @@ impl Agent<'_> {
     /// endings; the model may then answer once more.
     pub(crate) async fn last_word(
         &self,
-        machine: &mut Loop,
+        machine: &mut AgentLoop,
         notes: &mut Notes,
-        ending: Ending,
+        ending: AgentEnding,
         timer: &mut Timer,
-    ) -> Result<Input, Ending> {
+    ) -> Result<LoopInput, AgentEnding> {
         if ending.status != RunStatus::Completed || !self.background.is_open() {
             return Err(ending);
         }
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => return Err(Ending::cancelled()),
-            () = self.background.all() => {}
-            () = self.time_up(timer) => return Err(self.job.late()),
+            () = self.stop.cancelled() => return Err(AgentEnding::cancelled()),
+            () = self.background.wait_for_all() => {}
+            () = self.time_up(timer) => return Err(self.job.timeout_ending()),
             () = tokio::time::sleep(BACKGROUND_WAIT) => return Err(ending),
         }
-        let news = self.background.news();
+        let news = self.background.take_notes();
         if news.is_empty() {
             // The agent knows all endings.
             return Err(ending);
         }
         for news in news {
-            machine.note(notes, news);
+            machine.record_note(notes, news);
         }
         Ok(machine.reopen())
     }
 
-    /// Takes the step of the model's next answer, or returns the reason against it.
+    /// Reserves a step for the model's next answer. If only the agent's own steps are used up, one last
+    /// answer is paid by the parent's budget; if that budget is used up too, there is no answer.
     pub(crate) fn reserve_step(&self) -> NextStep {
         let budget = &self.job.budget;
         let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return NextStep::Whole };
@@ -238,42 +241,42 @@ impl Agent<'_> {
 
     /// Requests the model's answer. `notes`: messages added besides results. If the conversation is too long
     /// for the model, it is shortened and sent once more.
-    pub(crate) async fn ask(
+    pub(crate) async fn request_answer(
         &self,
-        machine: &mut Loop,
+        machine: &mut AgentLoop,
         last: bool,
         notes: Notes,
         timer: &mut Timer,
-    ) -> Input {
+    ) -> LoopInput {
         let job = self.job;
         let step = machine.current_step();
-        let held = match self.room(machine, timer).await {
+        let held = match self.reserve_tokens(machine, timer).await {
             Ok(held) => held,
             Err(ending) => {
                 job.budget.refund(Meter::Steps, 1);
-                return Unanswered::of(ending).into();
+                return UnansweredRequest::from_ending(ending).into();
             }
         };
-        self.ledger.entries().usage.steps += 1;
-        job.emit(|| EventKind::StepStarted { step, last });
-        let mut answered = self.send(machine, held, timer).await;
-        if answered.as_ref().is_err_and(Unanswered::may_be_shorter) {
-            match self.shorten(machine, timer).await {
+        self.ledger.lock_entries().usage.steps += 1;
+        job.emit_event(|| EventKind::StepStarted { step, last });
+        let mut answered = self.send_request(machine, held, timer).await;
+        if answered.as_ref().is_err_and(UnansweredRequest::may_be_shorter) {
+            match self.shorten_conversation(machine, timer).await {
                 Ok(false) => {}
                 Ok(true) => {
-                    answered = match self.room(machine, timer).await {
-                        Ok(held) => self.send(machine, held, timer).await,
-                        Err(ending) => Err(Unanswered::of(ending)),
+                    answered = match self.reserve_tokens(machine, timer).await {
+                        Ok(held) => self.send_request(machine, held, timer).await,
+                        Err(ending) => Err(UnansweredRequest::from_ending(ending)),
                     };
                 }
-                Err(ending) => answered = Err(Unanswered::of(ending)),
+                Err(ending) => answered = Err(UnansweredRequest::from_ending(ending)),
             }
         }
         match answered {
             Ok(reply) => {
                 let answer = || StepKind::Said { notes, reply: reply.clone() };
                 job.persist_step(step, 0, answer).await;
-                Input::Replied(reply)
+                LoopInput::Replied(reply)
             }
             Err(unanswered) => unanswered.into(),
         }
@@ -281,11 +284,15 @@ impl Agent<'_> {
 
     /// Shortens a conversation that exceeds the model's context: a summary replaces earlier turns, or long
     /// results already read are removed. Returns whether anything was shortened.
-    async fn shorten(&self, machine: &mut Loop, timer: &mut Timer) -> Result<bool, Ending> {
+    async fn shorten_conversation(
+        &self,
+        machine: &mut AgentLoop,
+        timer: &mut Timer,
+    ) -> Result<bool, AgentEnding> {
         let job = self.job;
         if let Some(past) = &job.shorter {
             let cancel = self.stop.child_token();
-            let mut making = past.shorten(&job.shared.events, &cancel);
+            let mut making = past.shorten_past(&job.shared.events, &cancel);
             let made = tokio::select! {
                 made = &mut making => made,
                 () = self.time_up(timer) => {
@@ -295,7 +302,7 @@ impl Agent<'_> {
                 }
             };
             if self.stop.is_cancelled() {
-                return Err(Ending::cancelled());
+                return Err(AgentEnding::cancelled());
             }
             if let Some(messages) = made {
                 machine.replace_past(messages);
@@ -308,32 +315,32 @@ impl Agent<'_> {
                 "{bytes} bytes of earlier tool results were taken out of the conversation: its \
                  model could not read it whole"
             );
-            job.warn(self.ledger, message);
+            job.record_warning(self.ledger, message);
         }
         Ok(bytes > 0)
     }
 
     /// Sends the conversation to the model and waits for the whole answer.
-    async fn send(
+    async fn send_request(
         &self,
-        machine: &Loop,
-        held: Hold,
+        machine: &AgentLoop,
+        held: BudgetHold,
         timer: &mut Timer,
-    ) -> Result<Reply, Unanswered> {
+    ) -> Result<ModelReply, UnansweredRequest> {
         let job = self.job;
         let step = machine.current_step();
-        let mut partial = Partial::default();
-        let mut stops = Stops::new(&machine.request().sampling.stop);
-        let span = trace::step(&job.model, step);
+        let mut partial = PartialAnswer::default();
+        let mut stops = StopFilter::new(&machine.request().sampling.stop);
+        let span = trace::step_span(&job.model, step);
         let cx = CallContext {
             agent: &job.agent.definition.name,
             spawn_index: job.spawn_index,
             step,
-            timeouts: Timeouts {
+            timeouts: ModelTimeouts {
                 first_token: Duration::from_secs(job.rights.limits().prefill_timeout_seconds),
-                ..Timeouts::default()
+                ..ModelTimeouts::default()
             },
-            takes_back: !job.shared.events.keeps(&job.path),
+            takes_back: !job.shared.events.retains_text(&job.path),
             cancel: self.stop.clone(),
         };
         // `None` if the agent's time is up first.
@@ -348,112 +355,118 @@ impl Agent<'_> {
             }
         };
         let result = asking.instrument(span.clone()).await;
-        if let Some(text) = stops.rest() {
-            job.say(text, &mut partial);
+        if let Some(text) = stops.flush_text() {
+            job.emit_text(text, &mut partial);
         }
         // From here on the real usage counts, not the estimate.
         drop(held);
         for bytes in &partial.lost {
-            self.bill_tokens(machine, &cut_off(machine.bytes(), *bytes));
+            self.bill_tokens(machine, &cut_off(machine.request_bytes(), *bytes));
         }
         let ending = match result {
             Some(Ok(mut reply)) => {
-                trace::answered(&span, &reply);
+                trace::record_reply(&span, &reply);
                 self.bill_tokens(machine, &reply);
-                job.bills.note(machine.bytes(), &reply);
+                job.bills.record_step(machine.request_bytes(), &reply);
                 // INV-490: after billing, because the whole answer was paid for.
-                stops.cut(&mut reply);
+                stops.cut_reply(&mut reply);
                 return Ok(reply);
             }
             Some(Err(ModelError::Cancelled)) => {
-                trace::unanswered(&span, &ModelError::Cancelled);
-                Ending::cancelled()
+                trace::record_model_error(&span, &ModelError::Cancelled);
+                AgentEnding::cancelled()
             }
             Some(Err(error)) => {
-                trace::unanswered(&span, &error);
+                trace::record_model_error(&span, &error);
                 let too_long = matches!(error, ModelError::ContextLength { .. });
-                let hint = remedy(&error, &job.model.name);
-                Ending::failed(RunError::Model { message: error.to_string(), too_long, hint })
+                let hint = model_error_remedy(&error, &job.model.name);
+                AgentEnding::failed(RunError::Model { message: error.to_string(), too_long, hint })
             }
             None => {
-                trace::failed(&span, "wall-time");
-                job.late()
+                trace::record_failure(&span, "wall-time");
+                job.timeout_ending()
             }
         };
         // The provider has counted both directions, and reports neither. Before an answer's beginning nothing
         // is known.
         if partial.begun {
-            self.bill_tokens(machine, &cut_off(machine.bytes(), partial.bytes));
+            self.bill_tokens(machine, &cut_off(machine.request_bytes(), partial.bytes));
         }
-        Err(Unanswered { partial: partial.text, begun: partial.begun, ending })
+        Err(UnansweredRequest { partial: partial.text, begun: partial.begun, ending })
     }
 
     /// Reserves room for the next request. Waits while others hold the needed tokens, because they may use
     /// less.
-    async fn room(&self, machine: &Loop, timer: &mut Timer) -> Result<Hold, Ending> {
+    async fn reserve_tokens(
+        &self,
+        machine: &AgentLoop,
+        timer: &mut Timer,
+    ) -> Result<BudgetHold, AgentEnding> {
         let budget = &self.job.budget;
         loop {
-            let billed = self.job.bills.least(machine.bytes());
-            if let Ok(held) = hold_tokens(budget, machine.bytes(), billed) {
+            let billed = self.job.bills.fewest_tokens(machine.request_bytes());
+            if let Ok(held) = hold_tokens(budget, machine.request_bytes(), billed) {
                 return Ok(held);
             }
             budget
-                .fits(Meter::Tokens, least_tokens(machine.bytes()))
-                .map_err(|exhausted| Ending::partial(RunError::Budget { exhausted }))?;
+                .check_fits(Meter::Tokens, least_tokens(machine.request_bytes()))
+                .map_err(|exhausted| AgentEnding::partial(RunError::Budget { exhausted }))?;
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Err(Ending::cancelled()),
-                () = self.time_up(timer) => return Err(self.job.late()),
+                () = self.stop.cancelled() => return Err(AgentEnding::cancelled()),
+                () = self.time_up(timer) => return Err(self.job.timeout_ending()),
                 () = tokio::time::sleep(ROOM_WAIT) => {}
             }
         }
     }
 
-    /// Bills an answer.
-    pub(crate) fn bill_tokens(&self, machine: &Loop, reply: &Reply) {
-        let usage = counted(machine.bytes(), reply);
+    /// Adds the tokens of an answer to the spent budget and to the outcome's usage.
+    pub(crate) fn bill_tokens(&self, machine: &AgentLoop, reply: &ModelReply) {
+        let usage = count_usage(machine.request_bytes(), reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        // As with steps, an exhausted budget is reported by the gauge.
+        // The result is ignored, because `gauge_budgets` reports an exhausted budget.
         let _ = self.job.budget.bill(Meter::Tokens, tokens);
-        self.ledger.entries().usage += usage;
+        self.ledger.lock_entries().usage += usage;
     }
 
-    fn gauge(&self, next: Option<NextStep>) -> Gauge {
+    fn gauge_budgets(&self, next: Option<NextStep>) -> BudgetGauge {
         let budget = &self.job.budget;
-        Gauge {
-            halt: budget.exhausted(Meter::Tokens).or_else(|| budget.exhausted(Meter::Fuel)),
+        BudgetGauge {
+            halt: budget
+                .exhausted_limit(Meter::Tokens)
+                .or_else(|| budget.exhausted_limit(Meter::Fuel)),
             next: next.unwrap_or(NextStep::Whole),
-            tokens_left: budget.remaining(Meter::Tokens),
+            tokens_left: budget.remaining_amount(Meter::Tokens),
         }
     }
 
-    /// Sends one warning for each meter past [`WARN_PERCENT`]; `warned` is a set of bits, one for each.
+    /// Emits one warning for each meter past [`WARN_PERCENT`]. `warned` has one bit for each warned meter.
     fn warn_of_budgets(&self, warned: &mut u8) {
-        if !self.job.shared.events.listened() {
+        if !self.job.shared.events.has_listener() {
             return;
         }
         for (bit, meter) in [(1, Meter::Steps), (2, Meter::Tokens), (4, Meter::Fuel)] {
-            let (used, limit) = (self.job.budget.spent(meter), self.job.budget.limit(meter));
+            let (used, limit) = (self.job.budget.spent_amount(meter), self.job.budget.limit(meter));
             let share = u128::from(used) * 100 >= u128::from(limit) * u128::from(WARN_PERCENT);
             if share && *warned & bit == 0 {
                 *warned |= bit;
-                self.job.emit(|| EventKind::BudgetWarning { meter, used, limit });
+                self.job.emit_event(|| EventKind::BudgetWarning { meter, used, limit });
             }
         }
     }
 }
 
-/// A request without a whole answer.
-struct Unanswered {
+/// A model request that ended without a complete answer.
+struct UnansweredRequest {
     /// The text received so far.
     partial: String,
     /// True if the answer had begun.
     begun: bool,
-    ending: Ending,
+    ending: AgentEnding,
 }
 
-impl Unanswered {
-    fn of(ending: Ending) -> Self {
+impl UnansweredRequest {
+    fn from_ending(ending: AgentEnding) -> Self {
         Self { partial: String::new(), begun: false, ending }
     }
 
@@ -463,48 +476,55 @@ impl Unanswered {
     }
 }
 
-impl From<Unanswered> for Input {
-    fn from(Unanswered { partial, ending, .. }: Unanswered) -> Self {
+impl From<UnansweredRequest> for LoopInput {
+    fn from(UnansweredRequest { partial, ending, .. }: UnansweredRequest) -> Self {
         Self::Interrupted { partial, answers: Vec::new(), ending }
     }
 }
 
-impl Job {
-    fn on_event(&self, event: StreamEvent, partial: &mut Partial, stops: &mut Stops<'_>) {
+impl AgentJob {
+    fn on_event(
+        &self,
+        event: StreamEvent,
+        partial: &mut PartialAnswer,
+        stops: &mut StopFilter<'_>,
+    ) {
         let replaces = !partial.text.is_empty();
         partial.on_event(&event);
-        let Some(event) = stops.take(event) else { return };
+        let Some(event) = stops.filter_event(event) else { return };
         match event {
-            StreamEvent::TextDelta(text) => self.say(text, partial),
-            StreamEvent::Retrying { attempt, after, reason } => self.emit(|| {
+            StreamEvent::TextDelta(text) => self.emit_text(text, partial),
+            StreamEvent::Retrying { attempt, after, reason } => self.emit_event(|| {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 EventKind::Retry { attempt, after_ms, reason, replaces }
             }),
-            StreamEvent::ThinkingDelta(text) => self.emit(|| EventKind::ThoughtDelta { text }),
+            StreamEvent::ThinkingDelta(text) => {
+                self.emit_event(|| EventKind::ThoughtDelta { text })
+            }
             StreamEvent::Started | StreamEvent::CallStarted { .. } => {}
         }
     }
 
-    fn say(&self, text: String, partial: &mut Partial) {
+    fn emit_text(&self, text: String, partial: &mut PartialAnswer) {
         if partial.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
             partial.text.push_str(&text);
         }
-        self.emit(|| EventKind::TextDelta { text });
+        self.emit_event(|| EventKind::TextDelta { text });
     }
 }
 
 /// Cancels the remaining background subagents of an ended parent, and keeps their results.
-async fn part_with(background: &Background, job: &Job, ledger: &Ledger) {
-    for (id, agent) in background.running() {
-        let agent = belljar_policy::Shown::clipped(&agent, 64).to_string();
+async fn part_with(background: &BackgroundChildren, job: &AgentJob, ledger: &Ledger) {
+    for (id, agent) in background.running_children() {
+        let agent = belljar_policy::ShownText::clip_line(&agent, 64).to_string();
         let message = format!("subagent `{id}` (`{agent}`) was still running and was cancelled");
-        job.warn(ledger, message);
+        job.record_warning(ledger, message);
     }
-    if timeout(CHILD_CLOSE_LIMIT, background.all()).await.is_err() {
+    if timeout(CHILD_CLOSE_LIMIT, background.wait_for_all()).await.is_err() {
         job.budget.cancel();
-        let left = background.running().into_iter();
+        let left = background.running_children().into_iter();
         let named = left.map(|(id, agent)| format!("subagent `{id}` ({agent}) of `{}`", job.path));
-        ledger.entries().unfinished.extend(named);
+        ledger.lock_entries().unfinished.extend(named);
     }
-    background.abandon();
+    background.abort_tasks();
 }

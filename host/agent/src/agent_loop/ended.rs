@@ -4,22 +4,22 @@ use std::any::Any;
 
 use jiff::Timestamp;
 
-use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::job::{AgentJob, RunState};
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::{Ending, Transcript};
+use crate::agent_loop::machine::{AgentEnding, ConversationTranscript};
 use crate::outcome::{Outcome, RunError, RunStatus, Usage};
 use crate::prompt::findings::Findings;
 use crate::rights::resolve::ResolvedAgent;
 
 /// The outcome of an agent.
-pub(crate) fn outcome(
-    job: &Job,
+pub(crate) fn build_outcome(
+    job: &AgentJob,
     ledger: &Ledger,
-    ending: Ending,
-    transcript: Transcript,
+    ending: AgentEnding,
+    transcript: ConversationTranscript,
     started: Timestamp,
 ) -> Outcome {
-    let entries = ledger.take();
+    let entries = ledger.take_entries();
     let mut total = entries.usage;
     for (_, child) in &entries.children {
         total += child.outcome.total;
@@ -31,8 +31,8 @@ pub(crate) fn outcome(
     let definition = &job.agent.definition;
     // The contract with the parent asks for findings; neither an agent at the top nor a fork has a contract.
     let asked = job.depth.is_child() && job.fork.is_none();
-    let findings =
-        (asked && definition.emit_structured_findings).then(|| Findings::read(&transcript.output));
+    let findings = (asked && definition.emit_structured_findings)
+        .then(|| Findings::from_text(&transcript.output));
     Outcome {
         status: ending.status,
         merged: Vec::new(),
@@ -58,7 +58,7 @@ pub(crate) fn outcome(
 
 /// The outcome of an agent that never got as far as a jar or a model.
 pub(crate) fn not_started(
-    shared: &Shared,
+    shared: &RunState,
     agent: &ResolvedAgent,
     model: String,
     status: RunStatus,
@@ -94,5 +94,5 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned());
     let text = text.unwrap_or_else(|| "a panic without a message".to_owned());
-    belljar_policy::Shown::clipped(&text, 200).to_string()
+    belljar_policy::ShownText::clip_line(&text, 200).to_string()
 }

@@ -9,7 +9,7 @@ use crate::tools::nested::reply::AnswerForm;
 /// The facts that an outcome reports, recorded as they happen.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    entries: Mutex<Entries>,
+    entries: Mutex<LedgerEntries>,
     /// True if the forms of answers are kept, for a caller that reads the parts.
     keeps_forms: bool,
 }
@@ -19,7 +19,7 @@ pub(crate) type Place = (usize, usize);
 
 /// The entries; receipts and children have the position of their call.
 #[derive(Debug, Default)]
-pub(crate) struct Entries {
+pub(crate) struct LedgerEntries {
     pub(crate) receipts: Vec<(usize, CallReceipt)>,
     pub(crate) children: Vec<(Place, ChildSummary)>,
     pub(crate) attachments: Vec<(u64, usize, Attachment)>,
@@ -39,7 +39,7 @@ impl Ledger {
     /// Keeps how the answer of a step's only call is divided.
     pub(crate) fn keep_form(&self, step: u64, form: AnswerForm) {
         if self.keeps_forms {
-            self.entries().forms.insert(step, form);
+            self.lock_entries().forms.insert(step, form);
         }
     }
 
@@ -48,7 +48,7 @@ impl Ledger {
         &self,
         step: u64,
     ) -> (Vec<CallReceipt>, Vec<Attachment>, Option<AnswerForm>) {
-        let mut entries = self.entries();
+        let mut entries = self.lock_entries();
         let receipts = entries.receipts.extract_if(.., |(_, receipt)| receipt.step == step);
         let receipts = receipts.map(|(_, receipt)| receipt).collect();
         let files = entries.attachments.extract_if(.., |(of, ..)| *of == step);
@@ -58,7 +58,7 @@ impl Ledger {
 
     /// Removes and returns the tokens used since the last call of this function.
     pub(crate) fn take_tokens(&self) -> Usage {
-        let mut entries = self.entries();
+        let mut entries = self.lock_entries();
         let used = &mut entries.usage;
         Usage {
             input_tokens: std::mem::take(&mut used.input_tokens),
@@ -69,8 +69,13 @@ impl Ledger {
     }
 
     /// Notes one executed call of the step. The caller of this function passes the answer on.
-    pub(crate) fn executed(&self, position: usize, receipt: CallReceipt, files: Vec<Attachment>) {
-        let mut entries = self.entries();
+    pub(crate) fn record_call(
+        &self,
+        position: usize,
+        receipt: CallReceipt,
+        files: Vec<Attachment>,
+    ) {
+        let mut entries = self.lock_entries();
         entries.usage.tool_calls += 1;
         entries.usage.fuel = entries.usage.fuel.saturating_add(receipt.receipt.fuel);
         let step = receipt.step;
@@ -79,15 +84,19 @@ impl Ledger {
     }
 
     /// Notes a subagent that ended.
-    pub(crate) fn child(&self, place: Place, child: ChildSummary) {
-        let mut entries = self.entries();
+    pub(crate) fn record_child(&self, place: Place, child: ChildSummary) {
+        let mut entries = self.lock_entries();
         entries.usage.tool_calls += 1;
         entries.children.push((place, child));
     }
 
     /// The record of one call: receipt and files. Empty for a call that started subagents.
-    pub(crate) fn of_call(&self, step: u64, id: &str) -> (Option<CallReceipt>, Vec<Attachment>) {
-        let entries = self.entries();
+    pub(crate) fn call_record(
+        &self,
+        step: u64,
+        id: &str,
+    ) -> (Option<CallReceipt>, Vec<Attachment>) {
+        let entries = self.lock_entries();
         let receipt = entries
             .receipts
             .iter()
@@ -102,14 +111,14 @@ impl Ledger {
     }
 
     /// The entries, to read or to change.
-    pub(crate) fn entries(&self) -> MutexGuard<'_, Entries> {
+    pub(crate) fn lock_entries(&self) -> MutexGuard<'_, LedgerEntries> {
         // A panic while the lock is held leaves lists that are still well-formed.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes and returns all entries, each list in the order asked.
-    pub(crate) fn take(&self) -> Entries {
-        let mut entries = std::mem::take(&mut *self.entries());
+    pub(crate) fn take_entries(&self) -> LedgerEntries {
+        let mut entries = std::mem::take(&mut *self.lock_entries());
         entries.receipts.sort_by_key(|(position, call)| (call.step, *position));
         in_tree_order(&mut entries.receipts, |(_, call)| call);
         entries.children.sort_by_key(|(place, child)| (child.step, *place));

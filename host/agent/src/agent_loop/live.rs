@@ -7,86 +7,90 @@ use belljar_policy::ToolPermit;
 use futures::future::BoxFuture;
 use tracing::Instrument as _;
 
-use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
-use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::agent_loop::agent::{AgentEffects, Notes, RunningAgent, Timer};
+use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput, NextStep};
 use crate::outcome::{RunError, RunStatus};
-use crate::subagent::background::Ended;
-use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::{Batch, Heading};
-use crate::tools::answer::Answer;
-use crate::tools::call::Call;
-use crate::tools::dispatch::{Decision, Refusal};
+use crate::subagent::background::EndedChild;
+use crate::subagent::planned::{PlannedSpawn, StartingChild};
+use crate::subagent::progress::{BatchHeading, ChildBatch};
+use crate::tools::answer::CallAnswer;
+use crate::tools::call::PlacedCall;
+use crate::tools::dispatch::{CallDecision, CallRefusal};
 use crate::tools::executor::CallExecutor;
 use crate::trace;
 
 /// Performs every effect.
-pub(crate) struct Live;
+pub(crate) struct LiveEffects;
 
 #[async_trait]
-impl Effects for Live {
-    fn begin(&self, agent: &Agent<'_>, machine: &Loop) {
+impl AgentEffects for LiveEffects {
+    fn begin_agent(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) {
         agent.say_started(machine);
     }
 
-    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
+    async fn run_start_hooks(
+        &self,
+        agent: &RunningAgent<'_>,
+        timer: &mut Timer,
+    ) -> Result<String, AgentEnding> {
         agent.before_start(timer).await
     }
 
-    fn take_step(&self, agent: &Agent<'_>, _: &Loop) -> NextStep {
+    fn take_step(&self, agent: &RunningAgent<'_>, _: &AgentLoop) -> NextStep {
         agent.reserve_step()
     }
 
     async fn ask_model(
         &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
+        agent: &RunningAgent<'_>,
+        machine: &mut AgentLoop,
         last: bool,
         notes: &mut Notes,
         timer: &mut Timer,
-    ) -> Input {
-        for news in agent.background.news() {
-            machine.note(notes, news);
+    ) -> LoopInput {
+        for news in agent.background.take_notes() {
+            machine.record_note(notes, news);
         }
-        agent.ask(machine, last, std::mem::take(notes), timer).await
+        agent.request_answer(machine, last, std::mem::take(notes), timer).await
     }
 
-    async fn call(
+    async fn execute_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         let span = trace::tool_call(&decision, call.step);
-        agent.execute(call, decision, machine).instrument(span).await
+        agent.run_with_hooks(call, decision, machine).instrument(span).await
     }
 
-    async fn finish(
+    async fn finish_answer(
         &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
+        agent: &RunningAgent<'_>,
+        machine: &mut AgentLoop,
         notes: &mut Notes,
-        ending: Ending,
+        ending: AgentEnding,
         again: &mut bool,
         timer: &mut Timer,
-    ) -> Result<Input, Ending> {
+    ) -> Result<LoopInput, AgentEnding> {
         let ending = match agent.last_word(machine, notes, ending, timer).await {
             Ok(input) => return Ok(input),
             Err(ending) => ending,
         };
         if ending.status == RunStatus::Completed
-            && let Some((why, note)) = machine.unfit()
+            && let Some((why, note)) = machine.unfit_reason()
         {
             let Some(note) = note.map(str::to_owned) else {
                 let message = why.to_owned();
-                return Err(Ending::failed(RunError::Form { message }));
+                return Err(AgentEnding::failed(RunError::Form { message }));
             };
-            machine.note(notes, note);
+            machine.record_note(notes, note);
             return Ok(machine.reopen());
         }
-        match agent.before_end(machine.output(), &ending, *again, timer).await {
+        match agent.before_end(machine.last_output(), &ending, *again, timer).await {
             Some(text) => {
-                machine.note(notes, text);
+                machine.record_note(notes, text);
                 *again = true;
                 Ok(machine.reopen())
             }
@@ -97,38 +101,42 @@ impl Effects for Live {
     fn spawn_index(
         &self,
         agent: &CallExecutor<'_>,
-        _: Call<'_>,
+        _: PlacedCall<'_>,
         _: usize,
         slug: &str,
     ) -> Option<u32> {
-        agent.job.shared.spawned.next(slug)
+        agent.job.shared.spawned.next_index(slug)
     }
 
     async fn permit_spawn(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
-    ) -> Result<(), Refusal> {
-        agent.permitted(call, permit).await.map(drop)
+    ) -> Result<(), CallRefusal> {
+        agent.ask_if_required(call, permit).await.map(drop)
     }
 
-    async fn announce(
+    async fn announce_children(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        children: &[&Planned],
-        heading: Heading<'_>,
-    ) -> Arc<Batch> {
+        call: PlacedCall<'_>,
+        children: &[&PlannedSpawn],
+        heading: BatchHeading<'_>,
+    ) -> Arc<ChildBatch> {
         agent.persist_queued(call, children, true).await;
-        agent.batch(call, children, heading)
+        agent.announce_batch(call, children, heading)
     }
 
-    fn background_id(&self, agent: &CallExecutor<'_>, _: Call<'_>) -> String {
+    fn background_id(&self, agent: &CallExecutor<'_>, _: PlacedCall<'_>) -> String {
         agent.background.next_id()
     }
 
-    fn run_child(&self, _: &CallExecutor<'_>, child: Starting) -> BoxFuture<'static, Ended> {
-        Box::pin(child.run())
+    fn run_child(
+        &self,
+        _: &CallExecutor<'_>,
+        child: StartingChild,
+    ) -> BoxFuture<'static, EndedChild> {
+        Box::pin(child.run_to_end())
     }
 }

@@ -1,4 +1,4 @@
-//! The agent loop as a state machine: [`Loop::step`] accepts an event and returns the next effects. The
+//! The agent loop as a state machine: [`AgentLoop::handle_input`] accepts an event and returns the next effects. The
 //! machine calls no model and no tool, and has no clock; its driver has all of these.
 //!
 //! ```text
@@ -16,48 +16,52 @@ mod shortening;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use belljar_model::{ChatRequest, Message, Reasoning, Reply, StopReason, ToolCall, ToolResult};
-use belljar_policy::{Exhausted, Level, Meter};
+use belljar_model::{
+    ChatMessage, ChatRequest, ModelReply, Reasoning, StopReason, ToolCall, ToolResult,
+};
+use belljar_policy::{BudgetLevel, ExhaustedLimit, Meter};
 
 use crate::limits::{
-    MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
+    MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate_string,
 };
 use crate::outcome::{RunError, RunStatus};
 use crate::prompt::frame::{self, INTERRUPTED, LAST_STEP};
-use crate::schema::{Check, Schema, Verdict};
-use crate::tools::answer::Answer;
-use crate::tools::dispatch::{Decision, Dispatcher};
+use crate::schema::{CompiledSchema, SchemaCheck, Verdict};
+use crate::tools::answer::CallAnswer;
+use crate::tools::dispatch::{CallDecision, Dispatcher};
 
 pub(crate) use self::counting::least_tokens;
-pub use self::counting::{Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes};
+pub use self::counting::{
+    PartialAnswer, count_usage, cut_off, hold_tokens, message_bytes, prompt_bytes,
+};
 
 /// An event for the loop.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum LoopInput {
     /// The first event.
     Begin,
     /// The model answered.
-    Replied(Reply),
+    Replied(ModelReply),
     /// The checks of an answer are made, in the order asked.
     Checked(Vec<Verdict>),
     /// The answers to all calls of the step, in the order asked.
-    Answered(Vec<Answer>),
+    Answered(Vec<CallAnswer>),
     /// The agent was interrupted, for example by a failed model, a deadline or a cancellation.
     Interrupted {
         /// The text of an answer that did not end.
         partial: String,
         /// The answers of the step's calls; `None` = the call has no answer yet.
-        answers: Vec<Option<Answer>>,
+        answers: Vec<Option<CallAnswer>>,
         /// The agent's ending.
-        ending: Ending,
+        ending: AgentEnding,
     },
 }
 
 /// The amounts that the budgets have left after an event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Gauge {
+pub(crate) struct BudgetGauge {
     /// Tokens or fuel are used up, here or above.
-    pub(crate) halt: Option<Exhausted>,
+    pub(crate) halt: Option<ExhaustedLimit>,
     /// The step for the next model call.
     pub(crate) next: NextStep,
     pub(crate) tokens_left: u64,
@@ -69,71 +73,71 @@ pub(crate) enum NextStep {
     /// A step was charged to the agent's budget and to every budget above.
     Whole,
     /// The agent's own steps are used up, and a step of an ancestor was charged for the last answer.
-    Last(Exhausted),
+    Last(ExhaustedLimit),
     /// No step is left.
-    None(Exhausted),
+    None(ExhaustedLimit),
 }
 
 /// The next effect.
 #[derive(Debug)]
-pub(crate) enum Effect {
-    /// Send [`Loop::request`] to the model.
+pub(crate) enum LoopEffect {
+    /// Send [`AgentLoop::request`] to the model.
     AskModel {
         /// True for the last step, without tools.
         last: bool,
     },
-    /// Hold texts of the answer against schemas of the caller's, then [`Input::Checked`]. It is work: not for
+    /// Hold texts of the answer against schemas of the caller's, then [`LoopInput::Checked`]. It is work: not for
     /// the loop.
-    Check(Vec<Check>),
-    /// Execute or answer the calls in [`Loop::calls`], one decision for each.
-    Call(Vec<Decision>),
+    Check(Vec<SchemaCheck>),
+    /// Execute or answer the calls in [`AgentLoop::calls`], one decision for each.
+    Call(Vec<CallDecision>),
     /// Warn the person.
     Warn(String),
     /// The agent has ended.
-    Finish(Ending),
+    Finish(AgentEnding),
 }
 
 /// The ending of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct AgentEnding {
     pub(crate) status: RunStatus,
     pub(crate) error: Option<RunError>,
 }
 
 /// The result of a conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Transcript {
+pub(crate) struct ConversationTranscript {
     /// The last text of the model that is not blank.
     pub(crate) output: String,
     /// The conversation, in which each call has a result.
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Vec<ChatMessage>,
     /// The calls of the last step that the caller executes.
     pub(crate) calls: Vec<ToolCall>,
 }
 
 /// One agent's conversation.
 #[derive(Debug)]
-pub(crate) struct Loop {
+pub(crate) struct AgentLoop {
     /// Shared with forks that wait for their place; copied when changed meanwhile.
     request: Arc<ChatRequest>,
     /// The number of messages from earlier turns.
     past: usize,
     dispatcher: Dispatcher,
-    state: State,
+    state: LoopState,
     /// Bytes of the whole prompt, updated with each message.
     bytes: u64,
     ids: HashSet<String>,
     step: u64,
     output: String,
-    last_step: Option<Exhausted>,
+    last_step: Option<ExhaustedLimit>,
     /// The present step's calls that the model made under another name, translated to belljar's.
     translated: Vec<Option<ToolCall>>,
     /// The caller's calls of the present or the last step.
     handed: Vec<ToolCall>,
     /// The required form of the answer.
-    form: Option<Schema>,
+    form: Option<CompiledSchema>,
     /// The answer that is being checked.
-    unchecked: Option<Reply>,
+    unchecked: Option<ModelReply>,
     /// The fault of the last answer, with the note to the model.
     unfit: Option<(String, String)>,
     /// Answers that did not.
@@ -141,7 +145,7 @@ pub(crate) struct Loop {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum LoopState {
     Ready,
     Asking,
     Checking,
@@ -149,7 +153,7 @@ enum State {
     Ended,
 }
 
-impl Ending {
+impl AgentEnding {
     pub(crate) fn completed() -> Self {
         Self { status: RunStatus::Completed, error: None }
     }
@@ -167,7 +171,7 @@ impl Ending {
     }
 }
 
-impl Loop {
+impl AgentLoop {
     /// Creates a conversation that starts with `request`; the dispatcher has the request's tools.
     pub(crate) fn new(request: ChatRequest, dispatcher: Dispatcher) -> Self {
         let bytes = prompt_bytes(&request);
@@ -176,7 +180,7 @@ impl Loop {
             request: Arc::new(request),
             past: 0,
             dispatcher,
-            state: State::Ready,
+            state: LoopState::Ready,
             bytes,
             ids,
             step: 0,
@@ -192,7 +196,7 @@ impl Loop {
     }
 
     /// Requires the final answer to fit a schema; `None` = any text.
-    pub(crate) fn held_to(self, form: Option<Schema>) -> Self {
+    pub(crate) fn held_to(self, form: Option<CompiledSchema>) -> Self {
         Self { form, ..self }
     }
 
@@ -203,7 +207,7 @@ impl Loop {
 
     /// The fault of the last answer (a wrong form or a missing call), with the note for another attempt, if
     /// one is left.
-    pub(crate) fn unfit(&self) -> Option<(&str, Option<&str>)> {
+    pub(crate) fn unfit_reason(&self) -> Option<(&str, Option<&str>)> {
         let again = self.tries < MAX_FORM_TRIES;
         let (why, note) = self.unfit.as_ref()?;
         Some((why, again.then_some(note.as_str())))
@@ -215,19 +219,19 @@ impl Loop {
     }
 
     /// Bytes of the request that a model reads.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn request_bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The calls of the present step, under the model's names.
-    pub(crate) fn asked(&self) -> &[ToolCall] {
+    pub(crate) fn asked_calls(&self) -> &[ToolCall] {
         self.request.messages.last().map_or(&[], calls_of)
     }
 
     /// The calls of the last answer under belljar's names.
     pub(crate) fn calls(&self) -> Vec<&ToolCall> {
         let own = self.translated.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-        self.asked().iter().zip(own).map(|(asked, own)| own.unwrap_or(asked)).collect()
+        self.asked_calls().iter().zip(own).map(|(asked, own)| own.unwrap_or(asked)).collect()
     }
 
     /// The number of the current step, from 1.
@@ -236,7 +240,7 @@ impl Loop {
     }
 
     /// The last text of the model that is not blank.
-    pub(crate) fn output(&self) -> &str {
+    pub(crate) fn last_output(&self) -> &str {
         &self.output
     }
 
@@ -247,36 +251,40 @@ impl Loop {
 
     /// The conversation. Interrupted calls get a result with a note, because providers refuse a conversation
     /// with a missing result.
-    pub(crate) fn into_transcript(mut self) -> Transcript {
+    pub(crate) fn into_transcript(mut self) -> ConversationTranscript {
         self.push_results(Vec::new());
         let messages = Arc::unwrap_or_clone(self.request).messages;
-        Transcript { output: self.output, messages, calls: self.handed }
+        ConversationTranscript { output: self.output, messages, calls: self.handed }
     }
 
     /// Adds a note of the host; call it before the model is asked.
     pub(crate) fn add_note(&mut self, text: String) {
-        self.push(Message::user(text));
+        self.push_message(ChatMessage::from_user(text));
     }
 
     /// Adds a note to the conversation, and to the list for the journal.
-    pub(crate) fn note(&mut self, notes: &mut Vec<String>, text: String) {
+    pub(crate) fn record_note(&mut self, notes: &mut Vec<String>, text: String) {
         notes.push(text.clone());
         self.add_note(text);
     }
 
     /// Continues a conversation that had ended well, after a note to the model. Returns the next input.
-    pub(crate) fn reopen(&mut self) -> Input {
-        if self.state == State::Ended && self.last_step.is_none() {
-            self.state = State::Ready;
+    pub(crate) fn reopen(&mut self) -> LoopInput {
+        if self.state == LoopState::Ended && self.last_step.is_none() {
+            self.state = LoopState::Ready;
         }
-        Input::Begin
+        LoopInput::Begin
     }
 
-    /// Accepts an event and returns effects. No effect follows [`Effect::Finish`].
-    pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
+    /// Accepts an event and returns effects. No effect follows [`LoopEffect::Finish`].
+    pub(crate) fn handle_input(
+        &mut self,
+        input: LoopInput,
+        gauge: &BudgetGauge,
+    ) -> Vec<LoopEffect> {
         match (self.state, input) {
-            (state, Input::Interrupted { mut partial, answers, ending }) => {
-                if state == State::Calling {
+            (state, LoopInput::Interrupted { mut partial, answers, ending }) => {
+                if state == LoopState::Calling {
                     self.push_results(answers);
                 }
                 if let Some(reply) = self.unchecked.take() {
@@ -284,31 +292,35 @@ impl Loop {
                 }
                 self.handed.clear();
                 self.conclude_with(partial, None);
-                vec![self.end(ending)]
+                vec![self.end_loop(ending)]
             }
-            (State::Ready, Input::Begin) => vec![self.ask(gauge)],
-            (State::Asking, Input::Replied(reply)) => self.replied(reply, gauge),
-            (State::Checking, Input::Checked(verdicts)) => self.checked(verdicts, gauge),
-            (State::Calling, Input::Answered(answers)) => vec![self.answered(answers, gauge)],
+            (LoopState::Ready, LoopInput::Begin) => vec![self.ask_model(gauge)],
+            (LoopState::Asking, LoopInput::Replied(reply)) => self.handle_reply(reply, gauge),
+            (LoopState::Checking, LoopInput::Checked(verdicts)) => {
+                self.handle_verdicts(verdicts, gauge)
+            }
+            (LoopState::Calling, LoopInput::Answered(answers)) => {
+                vec![self.handle_answers(answers, gauge)]
+            }
             (state, input) => {
                 let message = format!("the loop got {input:?} while {state:?}");
-                let message = truncate(message, 200);
-                vec![self.end(Ending::failed(RunError::Internal { message }))]
+                let message = truncate_string(message, 200);
+                vec![self.end_loop(AgentEnding::failed(RunError::Internal { message }))]
             }
         }
     }
 
-    fn ask(&mut self, gauge: &Gauge) -> Effect {
+    fn ask_model(&mut self, gauge: &BudgetGauge) -> LoopEffect {
         if let Some(exhausted) = gauge.halt {
-            return self.end(Ending::partial(RunError::Budget { exhausted }));
+            return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
         }
         if self.bytes / MAX_BYTES_PER_TOKEN > gauge.tokens_left {
-            let exhausted = Exhausted {
+            let exhausted = ExhaustedLimit {
                 meter: Meter::Tokens,
-                level: Level::Subagent,
+                level: BudgetLevel::Subagent,
                 limit: gauge.tokens_left,
             };
-            return self.end(Ending::partial(RunError::Budget { exhausted }));
+            return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
         }
         match gauge.next {
             NextStep::Whole => {}
@@ -317,47 +329,49 @@ impl Loop {
                 let request = Arc::make_mut(&mut self.request);
                 (request.tools, request.choice) = (Vec::new(), None);
                 self.bytes = prompt_bytes(&self.request);
-                self.push(Message::user(LAST_STEP));
+                self.push_message(ChatMessage::from_user(LAST_STEP));
             }
             // Without any step, there are no findings for a last answer to report.
             NextStep::Last(exhausted) | NextStep::None(exhausted) => {
-                return self.end(Ending::partial(RunError::Budget { exhausted }));
+                return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
             }
         }
-        self.state = State::Asking;
+        self.state = LoopState::Asking;
         self.step += 1;
-        Effect::AskModel { last: self.last_step.is_some() }
+        LoopEffect::AskModel { last: self.last_step.is_some() }
     }
 
-    fn replied(&mut self, mut reply: Reply, gauge: &Gauge) -> Vec<Effect> {
+    fn handle_reply(&mut self, mut reply: ModelReply, gauge: &BudgetGauge) -> Vec<LoopEffect> {
         let mut effects = Vec::with_capacity(1);
         if reply.text.len() > MAX_REPLY_BYTES {
-            effects.push(Effect::Warn(format!(
+            effects.push(LoopEffect::Warn(format!(
                 "an answer of {} bytes was cut at {MAX_REPLY_BYTES}",
                 reply.text.len()
             )));
-            reply.text = truncate(reply.text, MAX_REPLY_BYTES);
+            reply.text = truncate_string(reply.text, MAX_REPLY_BYTES);
         }
-        let checks = self.checks(&reply, gauge);
+        let checks = self.collect_checks(&reply, gauge);
         if checks.is_empty() {
-            effects.push(self.decided(reply, &mut std::iter::empty(), gauge));
+            effects.push(self.decide_reply(reply, &mut std::iter::empty(), gauge));
         } else {
             self.unchecked = Some(reply);
-            self.state = State::Checking;
-            effects.push(Effect::Check(checks));
+            self.state = LoopState::Checking;
+            effects.push(LoopEffect::Check(checks));
         }
         effects
     }
 
     /// The texts of an answer that must fit schemas, before the decision about the answer.
-    fn checks(&self, reply: &Reply, gauge: &Gauge) -> Vec<Check> {
+    fn collect_checks(&self, reply: &ModelReply, gauge: &BudgetGauge) -> Vec<SchemaCheck> {
         if self.last_step.is_some() {
             return Vec::new();
         }
         if reply.calls.is_empty() {
             let form = self.form.as_ref().filter(|_| self.request.choice.is_none());
-            let check =
-                |schema: &Schema| Check { schema: schema.clone(), text: reply.text.clone() };
+            let check = |schema: &CompiledSchema| SchemaCheck {
+                schema: schema.clone(),
+                text: reply.text.clone(),
+            };
             return form.map(check).into_iter().collect();
         }
         if gauge.halt.is_some() || makes_no_call(reply) {
@@ -367,51 +381,53 @@ impl Loop {
         calls.filter_map(|(position, call)| self.dispatcher.check_of(call, position)).collect()
     }
 
-    fn checked(&mut self, verdicts: Vec<Verdict>, gauge: &Gauge) -> Vec<Effect> {
+    fn handle_verdicts(&mut self, verdicts: Vec<Verdict>, gauge: &BudgetGauge) -> Vec<LoopEffect> {
         match self.unchecked.take() {
-            Some(reply) => vec![self.decided(reply, &mut verdicts.into_iter(), gauge)],
+            Some(reply) => vec![self.decide_reply(reply, &mut verdicts.into_iter(), gauge)],
             None => {
                 let message = "no answer waits for its checks".to_owned();
-                vec![self.end(Ending::failed(RunError::Internal { message }))]
+                vec![self.end_loop(AgentEnding::failed(RunError::Internal { message }))]
             }
         }
     }
 
     /// The effect of an answer, from the verdicts of its checks.
-    fn decided(
+    fn decide_reply(
         &mut self,
-        reply: Reply,
+        reply: ModelReply,
         verdicts: &mut dyn Iterator<Item = Verdict>,
-        gauge: &Gauge,
-    ) -> Effect {
+        gauge: &BudgetGauge,
+    ) -> LoopEffect {
         if let Some(exhausted) = self.last_step {
             self.conclude_with(reply.text, reply.reasoning);
-            return self.end(Ending::partial(RunError::Budget { exhausted }));
+            return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
         }
         if makes_no_call(&reply) {
-            let ending = self.conclude(&reply);
+            let ending = self.ending_for_reply(&reply);
             if reply.calls.is_empty() {
-                self.judge(verdicts.next());
+                self.judge_reply(verdicts.next());
                 self.conclude_with(reply.text, reply.reasoning);
             } else {
                 self.conclude_with(reply.text, None);
             }
-            return self.end(ending);
+            return self.end_loop(ending);
         }
         if let Some(exhausted) = gauge.halt {
             self.conclude_with(reply.text, reply.reasoning);
-            return self.end(Ending::partial(RunError::Budget { exhausted }));
+            return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
         }
-        self.keep(&reply.text);
-        self.call(reply, verdicts)
+        self.keep_output(&reply.text);
+        self.decide_calls(reply, verdicts)
     }
 
     /// Checks whether an answer without calls is allowed, and has the required form.
-    fn judge(&mut self, verdict: Option<Verdict>) {
+    fn judge_reply(&mut self, verdict: Option<Verdict>) {
         self.unfit = match &self.request.choice {
             // INV-348: checked here, because a provider may ignore the choice.
-            Some(choice) => Some((frame::uncalled(choice), frame::not_called(choice))),
-            None => verdict.and_then(Result::err).map(|why| (why.clone(), frame::unfit(&why))),
+            Some(choice) => {
+                Some((frame::uncalled_note(choice), frame::request_missing_call(choice)))
+            }
+            None => verdict.and_then(Result::err).map(|why| (why.clone(), frame::unfit_note(&why))),
         };
         self.tries += u32::from(self.unfit.is_some());
     }
@@ -419,76 +435,80 @@ impl Loop {
     /// Ends the conversation with a text of the model, unless the text is blank.
     fn conclude_with(&mut self, text: String, reasoning: Option<Reasoning>) {
         if !text.trim().is_empty() {
-            self.keep(&text);
-            self.push(Message::Assistant { text, calls: Vec::new(), reasoning });
+            self.keep_output(&text);
+            self.push_message(ChatMessage::Assistant { text, calls: Vec::new(), reasoning });
         }
     }
 
-    fn call(&mut self, mut reply: Reply, verdicts: &mut dyn Iterator<Item = Verdict>) -> Effect {
+    fn decide_calls(
+        &mut self,
+        mut reply: ModelReply,
+        verdicts: &mut dyn Iterator<Item = Verdict>,
+    ) -> LoopEffect {
         for (position, call) in reply.calls.iter_mut().enumerate() {
             self.give_own_id(call, position);
         }
         let decide = |(position, call)| {
             let checked = self.dispatcher.check_of(call, position);
             let verdict = checked.and_then(|_| verdicts.next());
-            match self.dispatcher.translate(call) {
+            match self.dispatcher.translate_call(call) {
                 Ok(own) => {
                     let call = own.as_ref().unwrap_or(call);
                     let decision = self.dispatcher.decide_asked(call, position, verdict.as_ref());
                     (own, decision)
                 }
-                Err(refusal) => (None, Decision::Refuse(refusal)),
+                Err(refusal) => (None, CallDecision::Refuse(refusal)),
             }
         };
         let (translated, mut decisions): (_, Vec<_>) =
             reply.calls.iter().enumerate().map(decide).unzip();
-        self.dispatcher.bound(&mut decisions);
+        self.dispatcher.refuse_excess(&mut decisions);
         let theirs = reply.calls.iter().zip(&decisions);
-        let theirs = theirs.filter(|(_, decision)| matches!(decision, Decision::HandOver));
+        let theirs = theirs.filter(|(_, decision)| matches!(decision, CallDecision::HandOver));
         self.handed = theirs.map(|(call, _)| call.clone()).collect();
         self.translated = translated;
-        let Reply { text, calls, reasoning, .. } = reply;
-        self.push(Message::Assistant { text, calls, reasoning });
-        self.state = State::Calling;
-        Effect::Call(decisions)
+        let ModelReply { text, calls, reasoning, .. } = reply;
+        self.push_message(ChatMessage::Assistant { text, calls, reasoning });
+        self.state = LoopState::Calling;
+        LoopEffect::Call(decisions)
     }
 
-    fn answered(&mut self, answers: Vec<Answer>, gauge: &Gauge) -> Effect {
-        if answers.len() != self.asked().len() {
+    fn handle_answers(&mut self, answers: Vec<CallAnswer>, gauge: &BudgetGauge) -> LoopEffect {
+        if answers.len() != self.asked_calls().len() {
             let message = "a step has calls without an answer".to_owned();
-            return self.end(Ending::failed(RunError::Internal { message }));
+            return self.end_loop(AgentEnding::failed(RunError::Internal { message }));
         }
         self.push_results(answers.into_iter().map(Some).collect());
         if self.hands_over() {
-            return self.end(Ending::completed());
+            return self.end_loop(AgentEnding::completed());
         }
-        self.ask(gauge)
+        self.ask_model(gauge)
     }
 
     /// The agent's ending when an answer has no calls.
-    fn conclude(&self, reply: &Reply) -> Ending {
+    fn ending_for_reply(&self, reply: &ModelReply) -> AgentEnding {
         // With stop words, an answer may be empty: its first word may be one.
         let is_whole = self.request.sampling.stop.is_empty();
         let is_silent = is_whole && self.output.is_empty() && reply.text.trim().is_empty();
         match &reply.stop {
-            StopReason::MaxTokens => Ending::partial(RunError::OutputCut),
-            StopReason::Refusal => Ending::failed(RunError::Declined),
+            StopReason::MaxTokens => AgentEnding::partial(RunError::OutputCut),
+            StopReason::Refusal => AgentEnding::failed(RunError::Declined),
             // An unknown reason is not success.
             StopReason::Other(reason) => {
                 let error = RunError::Stopped { reason: reason.clone() };
-                if is_silent { Ending::failed(error) } else { Ending::partial(error) }
+                if is_silent { AgentEnding::failed(error) } else { AgentEnding::partial(error) }
             }
             StopReason::EndTurn | StopReason::ToolUse if is_silent => {
-                Ending::failed(RunError::NoAnswer)
+                AgentEnding::failed(RunError::NoAnswer)
             }
-            StopReason::EndTurn | StopReason::ToolUse => Ending::completed(),
+            StopReason::EndTurn | StopReason::ToolUse => AgentEnding::completed(),
         }
     }
 
     /// Ids pair calls with results, so each must be unique in a conversation and not empty. INV-256: no id
     /// has the form of nested calls, which end in a dot and a number.
     fn give_own_id(&mut self, call: &mut ToolCall, position: usize) {
-        call.id = truncate(std::mem::take(&mut call.id), MAX_NAME_BYTES);
+        call.id = truncate_string(std::mem::take(&mut call.id), MAX_NAME_BYTES);
         if call.id.is_empty() {
             call.id = format!("call_{}_{position}", self.step);
         }
@@ -501,19 +521,19 @@ impl Loop {
         call.id = id;
     }
 
-    fn keep(&mut self, text: &str) {
+    fn keep_output(&mut self, text: &str) {
         if !text.trim().is_empty() {
             text.clone_into(&mut self.output);
         }
     }
 
     /// Answers the open calls; one without an answer was interrupted.
-    fn push_results(&mut self, answers: Vec<Option<Answer>>) {
+    fn push_results(&mut self, answers: Vec<Option<CallAnswer>>) {
         let mut answers = answers.into_iter();
         let mut result = |call: &ToolCall| {
             let answer = answers.next().flatten();
             let answer = answer
-                .unwrap_or_else(|| Answer { content: INTERRUPTED.to_owned(), is_error: true });
+                .unwrap_or_else(|| CallAnswer { content: INTERRUPTED.to_owned(), is_error: true });
             ToolResult {
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -521,20 +541,20 @@ impl Loop {
                 is_error: answer.is_error,
             }
         };
-        let results: Vec<_> = self.asked().iter().map(&mut result).collect();
+        let results: Vec<_> = self.asked_calls().iter().map(&mut result).collect();
         if !results.is_empty() {
-            self.push(Message::Tool { results });
+            self.push_message(ChatMessage::Tool { results });
         }
     }
 
     /// Adds a message. Two user messages in a row become one, because some servers require alternating roles.
-    fn push(&mut self, message: Message) {
+    fn push_message(&mut self, message: ChatMessage) {
         self.bytes = self.bytes.saturating_add(message_bytes(&message));
         let request = Arc::make_mut(&mut self.request);
         match (request.messages.last_mut(), message) {
             (
-                Some(Message::User { text, images }),
-                Message::User { text: more, images: others },
+                Some(ChatMessage::User { text, images }),
+                ChatMessage::User { text: more, images: others },
             ) => {
                 text.push_str("\n\n");
                 text.push_str(&more);
@@ -544,22 +564,22 @@ impl Loop {
         }
     }
 
-    fn end(&mut self, ending: Ending) -> Effect {
-        self.state = State::Ended;
-        Effect::Finish(ending)
+    fn end_loop(&mut self, ending: AgentEnding) -> LoopEffect {
+        self.state = LoopState::Ended;
+        LoopEffect::Finish(ending)
     }
 }
 
 /// The calls that a message asks for.
-fn calls_of(message: &Message) -> &[ToolCall] {
+fn calls_of(message: &ChatMessage) -> &[ToolCall] {
     match message {
-        Message::Assistant { calls, .. } => calls,
-        Message::User { .. } | Message::Tool { .. } => &[],
+        ChatMessage::Assistant { calls, .. } => calls,
+        ChatMessage::User { .. } | ChatMessage::Tool { .. } => &[],
     }
 }
 
 /// Returns whether an answer has no valid call: calls of a filtered answer are not the model's intent.
-fn makes_no_call(reply: &Reply) -> bool {
+fn makes_no_call(reply: &ModelReply) -> bool {
     reply.calls.is_empty() || reply.stop == StopReason::Refusal
 }
 

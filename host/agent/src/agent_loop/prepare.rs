@@ -4,120 +4,126 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use belljar_definition::ToolsAs;
-use belljar_model::{ChatRequest, Message, Sampling, ToolCall, ToolResult, ToolSpec};
+use belljar_model::{ChatMessage, ChatRequest, Sampling, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
-use belljar_sandbox::{Hints, PeerTool};
+use belljar_sandbox::{PeerTool, ToolHints};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::images;
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::Loop;
+use crate::agent_loop::machine::AgentLoop;
 use crate::brought::BroughtError;
 use crate::limits::MAX_TOOLS;
 use crate::outcome::RunError;
 use crate::prompt::blocks;
 use crate::prompt::frame::{self, FORK_PLACEHOLDER};
 use crate::prompt::skills;
-use crate::prompt::stubs::Language;
-use crate::rights::decide::{self, Means, Reasons};
-use crate::rights::delegates::Delegates;
+use crate::prompt::stubs::StubLanguage;
+use crate::rights::decide::{self, DecisionReasons, OfferConditions};
+use crate::rights::delegates::DelegateSet;
 use crate::subagent::small::cut_with_mark;
-use crate::tools::alias::Aliases;
-use crate::tools::builtin::spec::spec;
+use crate::tools::alias::ToolAliases;
+use crate::tools::builtin::spec::builtin_spec;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::caller::CallerTools;
-use crate::tools::dispatch::{Dispatcher, Provider};
+use crate::tools::dispatch::{Dispatcher, ToolProvider};
 use crate::tools::executor::CallMeans;
 use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
-use belljar_catalogue::Offer;
+use belljar_catalogue::ToolOffer;
 
 /// The allowlist's first and third places: only permitted tools are advertised, and
 /// the jar is given only the components of permitted tools.
-pub(crate) async fn prepare(
-    job: &Job,
+pub(crate) async fn prepare_agent(
+    job: &AgentJob,
     ledger: &Ledger,
     stop: &CancellationToken,
-) -> Result<(Loop, CallMeans), RunError> {
+) -> Result<(AgentLoop, CallMeans), RunError> {
     let host = &job.shared.host;
-    let offer = host.tools.offer(&host.sandbox, &job.rights).await;
-    let Offer { mut specs, jar_tools, repeatable, replayable, remote, warnings, mut left_out } =
+    let offer = host.tools.offer_tools(&host.sandbox, &job.rights).await;
+    let ToolOffer { mut specs, jar_tools, repeatable, replayable, remote, warnings, mut left_out } =
         offer;
     for warning in warnings {
-        job.warn(ledger, warning);
+        job.record_warning(ledger, warning);
     }
     let mut advertised: BTreeMap<_, _> =
-        specs.iter().map(|(name, _)| (name.clone(), Provider::Jar)).collect();
-    let delegates = delegates(job);
-    let listed = delegates.listed();
-    let means = Means {
+        specs.iter().map(|(name, _)| (name.clone(), ToolProvider::Jar)).collect();
+    let delegates = find_delegates(job);
+    let listed = delegates.listed_agents();
+    let means = OfferConditions {
         delegates: !listed.is_empty(),
         skills: decide::has_skills(&host.skills),
-        ..Means::of(&job.agent.definition, &job.rights, job.depth)
+        ..OfferConditions::for_agent(&job.agent.definition, &job.rights, job.depth)
     };
-    let has = |tool: &BuiltinTool| !job.direct && job.rights.has(tool.name());
+    let has = |tool: &BuiltinTool| !job.direct && job.rights.has_tool(tool.name());
     for tool in BuiltinTool::ALL.into_iter().filter(has) {
         let Ok(permit) = job.rights.tool(tool.name()) else { continue };
         match decide::left_out(tool, means) {
             Some(why) => drop(left_out.insert(permit.tool().clone(), why.to_owned())),
             None => {
-                specs.push((permit.tool().clone(), spec(tool)));
-                advertised.insert(permit.tool().clone(), Provider::Builtin(tool));
+                specs.push((permit.tool().clone(), builtin_spec(tool)));
+                advertised.insert(permit.tool().clone(), ToolProvider::Builtin(tool));
             }
         }
     }
     for (name, _) in specs.drain(specs.len().min(MAX_TOOLS)..) {
         advertised.remove(&name);
-        job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
+        job.record_warning(
+            ledger,
+            format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"),
+        );
         left_out.insert(name, format!("the agent has more than {MAX_TOOLS} tools"));
     }
     let given: Vec<BuiltinTool> =
-        advertised.keys().filter_map(|name| BuiltinTool::of(name.as_str())).collect();
+        advertised.keys().filter_map(|name| BuiltinTool::from_name(name.as_str())).collect();
     let mut specs: Vec<ToolSpec> = specs.into_iter().map(|(_, spec)| spec).collect();
-    let aliases = Aliases::put_up(&job.agent.definition, &mut specs);
-    let hints: BTreeMap<ToolName, Hints> =
+    let aliases = ToolAliases::put_up(&job.agent.definition, &mut specs);
+    let hints: BTreeMap<ToolName, ToolHints> =
         jar_tools.iter().flat_map(|it| it.tools.clone()).collect();
     let calls_others = jar_tools.iter().any(|it| it.ask.peers != PeersAsk::None);
     let shown = if calls_others { specs.clone() } else { Vec::new() };
     let code = in_code(job, ledger, &mut specs);
     let caller = |message| RunError::Caller { message, images: false };
-    let schemas = job.brought.compiled(&host.owner_of("schemas")).await;
+    let schemas = job.brought.compile_schemas(&host.owner_of("schemas")).await;
     let schemas = schemas.map_err(|error| match error {
         BroughtError::Unfit(unfit) => caller(unfit.to_string()),
         BroughtError::Work(error) => RunError::from(&error),
     })?;
     let tools = &host.tools;
-    let callers = CallerTools::of(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
+    let callers =
+        CallerTools::from_input(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
     let callers = callers.map_err(caller)?;
     let jar = CurrentJar::new(jar_tools, stop.clone());
-    jar.open(job).await?;
+    jar.open_jar(job).await?;
     let request = match &job.fork {
-        Some(parent) => forked(parent, &job.first),
-        None => first_request(job, system(job, ledger, &listed, &given, &aliases), specs),
+        Some(parent) => fork_request(parent, &job.first),
+        None => {
+            first_request(job, build_system_prompt(job, ledger, &listed, &given, &aliases), specs)
+        }
     };
-    images::check(&request, &*job.model.model)
+    images::check_images(&request, &*job.model.model)
         .map_err(|message| RunError::Caller { message, images: true })?;
-    let reasons = Reasons {
+    let reasons = DecisionReasons {
         definition: Some(Arc::clone(&job.agent.definition)),
         tools: Some(Arc::clone(&host.tools)),
         left_out,
         for_overlays: Arc::clone(&job.agent.for_overlays),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases);
-    let dispatcher = dispatcher.saying(reasons).beside(callers);
+    let dispatcher = dispatcher.with_reasons(reasons).with_caller_tools(callers);
     let dispatcher = match &code {
-        Some(code) => dispatcher.through(code),
+        Some(code) => dispatcher.with_code_tool(code),
         None => dispatcher,
     };
-    let peers = peers(shown, &dispatcher, &hints);
+    let peers = list_peer_tools(shown, &dispatcher, &hints);
     let form = job.brought.form.as_ref().and_then(|form| schemas.get(form));
-    let machine = Loop::new(request, dispatcher).behind(job.history.len()).held_to(form);
+    let machine = AgentLoop::new(request, dispatcher).with_past(job.history.len()).held_to(form);
     let means = CallMeans {
         jar,
-        remote: RemoteTools::of(remote),
+        remote: RemoteTools::for_tools(remote),
         peers,
         repeatable,
         replayable,
@@ -131,7 +137,7 @@ pub(crate) async fn prepare(
 }
 
 /// The request of the first step.
-fn first_request(job: &Job, system: Vec<String>, tools: Vec<ToolSpec>) -> ChatRequest {
+fn first_request(job: &AgentJob, system: Vec<String>, tools: Vec<ToolSpec>) -> ChatRequest {
     ChatRequest {
         system,
         messages: first_messages(job),
@@ -146,37 +152,41 @@ fn first_request(job: &Job, system: Vec<String>, tools: Vec<ToolSpec>) -> ChatRe
 }
 
 /// The messages before the first step. The last is the person's, or has the caller's results.
-fn first_messages(job: &Job) -> Vec<Message> {
+fn first_messages(job: &AgentJob) -> Vec<ChatMessage> {
     let mut messages = job.history.clone();
-    let answered = matches!(messages.last(), Some(Message::Tool { .. }));
+    let answered = matches!(messages.last(), Some(ChatMessage::Tool { .. }));
     let images = job.brought.images.clone();
     match job.first.as_str() {
         first if !first.trim().is_empty() || !images.is_empty() => {
-            messages.push(Message::User { text: first.to_owned(), images });
+            messages.push(ChatMessage::User { text: first.to_owned(), images });
         }
         _ if answered => {}
-        _ => messages.push(Message::user(frame::GO_ON)),
+        _ => messages.push(ChatMessage::from_user(frame::GO_ON)),
     }
     messages
 }
 
 /// Shows the tools as functions of the code-running tool, if the agent is configured so. Returns the code
 /// tool if shown alone.
-fn in_code(job: &Job, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<ToolName> {
+fn in_code(job: &AgentJob, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<ToolName> {
     let definition = &job.agent.definition;
     let said = job.shared.host.settings.tools_as(&job.agent.id, definition.visibility);
     let form = said.or(definition.tools_as).unwrap_or_default();
     if form == ToolsAs::Calls {
         return None;
     }
-    let has = |language: &Language| specs.iter().any(|spec| spec.name == language.tool());
-    let Some(language) = Language::ALL.into_iter().find(has) else {
-        let names = Language::ALL.map(|language| format!("`{}`", language.tool())).join(" nor ");
-        job.warn(ledger, format!("tools are shown as calls: the agent has neither {names}"));
+    let has = |language: &StubLanguage| specs.iter().any(|spec| spec.name == language.tool());
+    let Some(language) = StubLanguage::ALL.into_iter().find(has) else {
+        let names =
+            StubLanguage::ALL.map(|language| format!("`{}`", language.tool())).join(" nor ");
+        job.record_warning(
+            ledger,
+            format!("tools are shown as calls: the agent has neither {names}"),
+        );
         return None;
     };
-    let runs_code = |spec: &ToolSpec| Language::ALL.iter().any(|it| it.tool() == spec.name);
-    let interface = language.interface(specs.iter().filter(|spec| !runs_code(spec)));
+    let runs_code = |spec: &ToolSpec| StubLanguage::ALL.iter().any(|it| it.tool() == spec.name);
+    let interface = language.render_interface(specs.iter().filter(|spec| !runs_code(spec)));
     let tool = specs.iter_mut().find(|spec| spec.name == language.tool())?;
     tool.description.push_str(&interface);
     if form == ToolsAs::Both {
@@ -187,14 +197,14 @@ fn in_code(job: &Job, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<Tool
 }
 
 /// The callable tools, under the model's names.
-fn peers(
+fn list_peer_tools(
     specs: Vec<ToolSpec>,
     dispatcher: &Dispatcher,
-    hints: &BTreeMap<ToolName, Hints>,
+    hints: &BTreeMap<ToolName, ToolHints>,
 ) -> Arc<[PeerTool]> {
     let peer = |spec: ToolSpec| {
         let own = dispatcher.own_name(&spec.name);
-        let tool = ToolName::new(own).ok().filter(|_| dispatcher.offers(own))?;
+        let tool = ToolName::new(own).ok().filter(|_| dispatcher.offers_tool(own))?;
         // A worktree would end the jar of its outer call.
         if own == BuiltinTool::Worktree.name() {
             return None;
@@ -207,25 +217,30 @@ fn peers(
 }
 
 /// The agents open to delegation; empty if the agent's depth forbids delegation.
-fn delegates(job: &Job) -> Delegates {
-    let granted = |tool: BuiltinTool| job.rights.has(tool.name());
-    if !job.depth.supervises() || !BuiltinTool::ALL.into_iter().any(|t| t.delegates() && granted(t))
+fn find_delegates(job: &AgentJob) -> DelegateSet {
+    let granted = |tool: BuiltinTool| job.rights.has_tool(tool.name());
+    if !job.depth.can_delegate()
+        || !BuiltinTool::ALL.into_iter().any(|t| t.is_delegation() && granted(t))
     {
-        return Delegates::none();
+        return DelegateSet::none();
     }
     let (host, agent) = (&job.shared.host, &job.agent);
     let said = host.settings.delegation(&agent.id, agent.definition.visibility);
-    Delegates::of(host.listing(&job.shared.workspace), &said, &agent.definition)
+    DelegateSet::from_listing(
+        host.delegate_listing(&job.shared.workspace),
+        &said,
+        &agent.definition,
+    )
 }
 
 /// The system blocks: the agent's instructions, verbatim or cut by a small model's profile, then the host's
 /// blocks.
-fn system(
-    job: &Job,
+fn build_system_prompt(
+    job: &AgentJob,
     ledger: &Ledger,
     listed: &[blocks::ListedAgent],
     given: &[BuiltinTool],
-    aliases: &Aliases,
+    aliases: &ToolAliases,
 ) -> Vec<String> {
     let definition = &job.agent.definition;
     let body = match job.instructions {
@@ -235,10 +250,10 @@ fn system(
     let mut system = vec![body];
     if job.depth.is_child() {
         let findings = definition.emit_structured_findings;
-        system.push(frame::contract(job.depth.supervises(), findings));
+        system.push(frame::child_contract(job.depth.can_delegate(), findings));
     }
-    system.extend(blocks::subagents(listed, given, aliases));
-    let skill = aliases.names(BuiltinTool::Skill.name()).first().copied();
+    system.extend(blocks::subagents_block(listed, given, aliases));
+    let skill = aliases.alias_names(BuiltinTool::Skill.name()).first().copied();
     let skill = skill.unwrap_or(BuiltinTool::Skill.name());
     if given.contains(&BuiltinTool::Skill) {
         system.extend(skills::index_block(&job.shared.host.skills, skill));
@@ -251,7 +266,7 @@ fn system(
         let (text, warning) = blocks::agents_md(&shared.workspace, shared.host.home.as_deref());
         system.extend(text);
         if let Some(warning) = warning {
-            job.warn(ledger, warning);
+            job.record_warning(ledger, warning);
         }
     }
     system
@@ -259,11 +274,11 @@ fn system(
 
 /// The parent's request, byte for byte, with its open calls answered alike and the task at the end. Tools
 /// stay too, for a provider's cache: tools denied to the fork are refused when called.
-fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
+fn fork_request(parent: &ChatRequest, first: &str) -> ChatRequest {
     // A forced choice of tool and stop words are for the parent's answer only.
     let sampling = Sampling { stop: Vec::new(), ..parent.sampling.clone() };
     let mut request = ChatRequest { choice: None, sampling, ..parent.clone() };
-    if let Some(Message::Assistant { calls, .. }) = request.messages.last() {
+    if let Some(ChatMessage::Assistant { calls, .. }) = request.messages.last() {
         let placeholder = |call: &ToolCall| ToolResult {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -272,9 +287,9 @@ fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
         };
         let results: Vec<_> = calls.iter().map(placeholder).collect();
         if !results.is_empty() {
-            request.messages.push(Message::Tool { results });
+            request.messages.push(ChatMessage::Tool { results });
         }
     }
-    request.messages.push(Message::user(first));
+    request.messages.push(ChatMessage::from_user(first));
     request
 }

@@ -1,15 +1,15 @@
 //! The setting that the operator should check after a model's failure.
 
 use belljar_model::ModelError;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 /// Characters of a model's name that are shown.
 const MAX_NAME: usize = 80;
 
 /// Returns a hint for the operator about the model called `name` in `belljar.toml`. `None` = another try may
 /// succeed, or the error itself names the remedy.
-pub(super) fn remedy(error: &ModelError, name: &str) -> Option<String> {
-    let section = format!("`[models.{}]` in `belljar.toml`", Shown::clipped(name, MAX_NAME));
+pub(super) fn model_error_remedy(error: &ModelError, name: &str) -> Option<String> {
+    let section = format!("`[models.{}]` in `belljar.toml`", ShownText::clip_line(name, MAX_NAME));
     match error {
         ModelError::Auth { .. } => Some(format!("look at `key_env` or `key_file` of {section}")),
         ModelError::Http { status: 404, .. } => {

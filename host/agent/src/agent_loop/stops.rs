@@ -1,11 +1,11 @@
 //! Stop words, which end an answer wherever they occur, even across two pieces of a stream. Nothing after a
 //! stop word is shown, stored or called.
 
-use belljar_model::{Reply, StopReason, StreamEvent};
+use belljar_model::{ModelReply, StopReason, StreamEvent};
 
 /// Filters the events of one answer up to the first stop word.
 #[derive(Debug)]
-pub(crate) struct Stops<'a> {
+pub(crate) struct StopFilter<'a> {
     words: &'a [String],
     /// Text that may begin a stop word: held back until the next piece decides.
     held: String,
@@ -13,14 +13,14 @@ pub(crate) struct Stops<'a> {
     met: bool,
 }
 
-impl<'a> Stops<'a> {
+impl<'a> StopFilter<'a> {
     /// Creates the search for one answer. Without stop words all text passes.
     pub(crate) fn new(words: &'a [String]) -> Self {
         Self { words, held: String::new(), met: false }
     }
 
     /// The event without text after a stop word; `None` = empty.
-    pub(crate) fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
+    pub(crate) fn filter_event(&mut self, event: StreamEvent) -> Option<StreamEvent> {
         if self.words.is_empty() {
             return Some(event);
         }
@@ -33,7 +33,7 @@ impl<'a> Stops<'a> {
             }
             StreamEvent::Started => Some(event),
             StreamEvent::TextDelta(text) if !self.met => {
-                self.more(&text).map(StreamEvent::TextDelta)
+                self.filter_text(&text).map(StreamEvent::TextDelta)
             }
             StreamEvent::TextDelta(_)
             | StreamEvent::ThinkingDelta(_)
@@ -41,27 +41,27 @@ impl<'a> Stops<'a> {
         }
     }
 
-    fn more(&mut self, text: &str) -> Option<String> {
+    fn filter_text(&mut self, text: &str) -> Option<String> {
         self.held.push_str(text);
-        if let Some(at) = first(&self.held, self.words) {
+        if let Some(at) = find_first_stop(&self.held, self.words) {
             self.met = true;
             self.held.truncate(at);
-            return self.rest();
+            return self.flush_text();
         }
-        let begun = begun(&self.held, self.words);
+        let begun = begun_word_len(&self.held, self.words);
         let keep = self.held.split_off(self.held.len().saturating_sub(begun));
         let told = std::mem::replace(&mut self.held, keep);
         Some(told).filter(|told| !told.is_empty())
     }
 
     /// The held-back text, at the end of the stream.
-    pub(crate) fn rest(&mut self) -> Option<String> {
+    pub(crate) fn flush_text(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.held)).filter(|rest| !rest.is_empty())
     }
 
     /// Cuts a whole answer at the first stop word. A cut answer has no calls, because calls follow the text.
-    pub(crate) fn cut(&self, reply: &mut Reply) {
-        let Some(at) = first(&reply.text, self.words) else { return };
+    pub(crate) fn cut_reply(&self, reply: &mut ModelReply) {
+        let Some(at) = find_first_stop(&reply.text, self.words) else { return };
         reply.text.truncate(at);
         reply.calls.clear();
         // The reasoning refers to positions in the full text, and to calls.
@@ -73,7 +73,7 @@ impl<'a> Stops<'a> {
 }
 
 /// The position of the earliest completed stop word, where a generating model would stop.
-fn first(text: &str, words: &[String]) -> Option<usize> {
+fn find_first_stop(text: &str, words: &[String]) -> Option<usize> {
     let places = words.iter().filter_map(|word| {
         let at = text.find(word.as_str())?;
         Some((at.saturating_add(word.len()), at))
@@ -82,7 +82,7 @@ fn first(text: &str, words: &[String]) -> Option<usize> {
 }
 
 /// The number of bytes at the end of a text that could begin a stop word.
-fn begun(text: &str, words: &[String]) -> usize {
+fn begun_word_len(text: &str, words: &[String]) -> usize {
     let ends = |word: &String| {
         let beginnings = word.char_indices().map(|(at, _)| at).rev();
         let mut beginnings = beginnings.filter(|at| *at > 0);
@@ -101,8 +101,8 @@ mod tests {
         of.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn told(stops: &mut Stops<'_>, pieces: &[&str]) -> Vec<String> {
-        let delta = |piece: &&str| stops.take(StreamEvent::TextDelta((*piece).to_owned()));
+    fn told(stops: &mut StopFilter<'_>, pieces: &[&str]) -> Vec<String> {
+        let delta = |piece: &&str| stops.filter_event(StreamEvent::TextDelta((*piece).to_owned()));
         let mut told: Vec<_> = pieces
             .iter()
             .filter_map(delta)
@@ -111,13 +111,13 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        told.extend(stops.rest());
+        told.extend(stops.flush_text());
         told
     }
 
-    fn reply(text: &str) -> Reply {
+    fn reply(text: &str) -> ModelReply {
         let call = ToolCall { id: "1".into(), name: "t".into(), arguments: "{}".into() };
-        Reply {
+        ModelReply {
             text: text.into(),
             calls: vec![call],
             reasoning: None,
@@ -129,39 +129,39 @@ mod tests {
     #[test]
     fn an_answer_is_cut_before_a_word_over_the_borders_of_its_pieces() {
         let stop = words(&["Observation:", "éé"]);
-        let cut = |pieces: &[&str]| told(&mut Stops::new(&stop), pieces);
+        let cut = |pieces: &[&str]| told(&mut StopFilter::new(&stop), pieces);
         assert_eq!(cut(&["a Obs", "erva", "tion: b", "c"]), ["a "]);
         assert_eq!(cut(&["a Obs", "tinate"]), ["a ", "Obstinate"]);
         assert_eq!(cut(&["a Obs"]), ["a ", "Obs"]);
         assert_eq!(cut(&["xé", "éy"]), ["x"]);
         assert_eq!(cut(&["Observation: b"]), Vec::<String>::new());
         let none = words(&[]);
-        assert_eq!(told(&mut Stops::new(&none), &["a", "b"]), ["a", "b"]);
+        assert_eq!(told(&mut StopFilter::new(&none), &["a", "b"]), ["a", "b"]);
     }
 
     #[test]
     fn an_attempt_that_is_void_leaves_nothing_behind() {
         let stop = words(&["END"]);
-        let mut stops = Stops::new(&stop);
+        let mut stops = StopFilter::new(&stop);
         assert_eq!(told(&mut stops, &["a END b"]), ["a "]);
         let again = StreamEvent::Retrying {
             attempt: 2,
             after: std::time::Duration::ZERO,
             reason: String::new(),
         };
-        assert!(stops.take(again).is_some());
+        assert!(stops.filter_event(again).is_some());
         assert_eq!(told(&mut stops, &["c EN", "X"]), ["c ", "ENX"]);
     }
 
     #[test]
     fn a_call_behind_a_word_is_none() {
         let stop = words(&["END"]);
-        let stops = Stops::new(&stop);
+        let stops = StopFilter::new(&stop);
         let mut cut = reply("a END b");
-        stops.cut(&mut cut);
+        stops.cut_reply(&mut cut);
         assert_eq!((cut.text.as_str(), cut.calls.len(), cut.stop), ("a ", 0, StopReason::EndTurn));
         let mut whole = reply("a EN");
-        stops.cut(&mut whole);
+        stops.cut_reply(&mut whole);
         assert_eq!(whole, reply("a EN"));
     }
 
@@ -172,10 +172,10 @@ mod tests {
             stop in prop::collection::vec("[ab\u{e9}]{1,3}", 1..4),
         ) {
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-            let mut stops = Stops::new(&stop);
+            let mut stops = StopFilter::new(&stop);
             let streamed = told(&mut stops, &pieces).concat();
             let mut whole = reply(&pieces.concat());
-            stops.cut(&mut whole);
+            stops.cut_reply(&mut whole);
             prop_assert_eq!(streamed, whole.text);
         }
     }

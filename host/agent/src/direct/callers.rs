@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::events::{Event, EventKind};
-use crate::tools::approval::asker::{Approval, Asker, Question, Said};
+use crate::tools::approval::asker::{Approval, ApprovalQuestion, Asker, ClarificationAnswer};
 
 /// The receiver of one call's reports: done, of how many, and a text. Runs in the call's own task, so it must
 /// return soon and must not wait. The sandbox bounds the number and length of reports.
@@ -14,96 +14,103 @@ pub type DirectProgress = Arc<dyn Fn(u64, Option<u64>, &str) + Send + Sync>;
 
 /// The running calls.
 #[derive(Default)]
-pub(super) struct Callers(Mutex<State>);
+pub(super) struct RunningCalls(Mutex<RunningCallsState>);
 
 #[derive(Default)]
-struct State {
-    calls: HashMap<String, Caller>,
+struct RunningCallsState {
+    calls: HashMap<String, ClientCall>,
     /// The call of each open question.
     asked: HashMap<u64, String>,
 }
 
-struct Caller {
+struct ClientCall {
     progress: Option<DirectProgress>,
     asker: Option<Arc<dyn Asker>>,
 }
 
 /// A running call, removed on drop.
-pub(super) struct Entered {
-    callers: Arc<Callers>,
+pub(super) struct EnteredCall {
+    callers: Arc<RunningCalls>,
     id: String,
 }
 
-impl Callers {
+impl RunningCalls {
     /// Knows a call until the result is dropped.
-    pub(super) fn enter(
+    pub(super) fn enter_call(
         self: &Arc<Self>,
         id: &str,
         progress: Option<DirectProgress>,
         asker: Option<Arc<dyn Asker>>,
-    ) -> Entered {
-        self.state().calls.insert(id.to_owned(), Caller { progress, asker });
-        Entered { callers: Arc::clone(self), id: id.to_owned() }
+    ) -> EnteredCall {
+        self.lock_state().calls.insert(id.to_owned(), ClientCall { progress, asker });
+        EnteredCall { callers: Arc::clone(self), id: id.to_owned() }
     }
 
     /// Passes progress to the client of the call, and notes the call of each question.
-    pub(super) fn listen(&self, event: &Event) {
+    pub(super) fn forward_event(&self, event: &Event) {
         match &event.kind {
             EventKind::ToolProgress { call_id, done, total, message, .. } => {
-                let state = self.state();
-                let progress = state.calls.get(first(call_id)).and_then(|it| it.progress.clone());
+                let state = self.lock_state();
+                let progress =
+                    state.calls.get(outermost_call(call_id)).and_then(|it| it.progress.clone());
                 drop(state);
                 if let Some(progress) = progress {
                     progress(*done, *total, message);
                 }
             }
             EventKind::PermissionAsked { id, call_id, .. } => {
-                self.state().asked.insert(*id, first(call_id).to_owned());
+                self.lock_state().asked.insert(*id, outermost_call(call_id).to_owned());
             }
             EventKind::PermissionAnswered { id, .. } => {
-                self.state().asked.remove(id);
+                self.lock_state().asked.remove(id);
             }
             _ => {}
         }
     }
 
-    fn asker(&self, question: u64) -> Option<Arc<dyn Asker>> {
-        let state = self.state();
+    fn find_asker(&self, question: u64) -> Option<Arc<dyn Asker>> {
+        let state = self.lock_state();
         let call = state.asked.get(&question)?;
         state.calls.get(call)?.asker.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, RunningCallsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl Asker for Callers {
-    async fn ask(&self, question: Question<'_>) -> Approval {
-        match self.asker(question.id) {
-            Some(asker) => asker.ask(question).await,
+impl Asker for RunningCalls {
+    async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
+        match self.find_asker(question.id) {
+            Some(asker) => asker.ask_approval(question).await,
             None => Approval::Nobody,
         }
     }
 
-    fn concerns(&self, id: u64, call: &str) {
-        self.state().asked.insert(id, first(call).to_owned());
+    fn link_question(&self, id: u64, call: &str) {
+        self.lock_state().asked.insert(id, outermost_call(call).to_owned());
     }
 
-    async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
-        let said = match self.asker(id) {
-            Some(asker) => asker.clarify(id, agent, question, options).await,
-            None => Said::Nobody,
+    async fn ask_clarification(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> ClarificationAnswer {
+        let said = match self.find_asker(id) {
+            Some(asker) => asker.ask_clarification(id, agent, question, options).await,
+            None => ClarificationAnswer::Nobody,
         };
-        self.state().asked.remove(&id);
+        self.lock_state().asked.remove(&id);
         said
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredCall {
     fn drop(&mut self) {
-        let mut state = self.callers.state();
+        let mut state = self.callers.lock_state();
         state.calls.remove(&self.id);
         state.asked.retain(|_, call| *call != self.id);
     }
@@ -111,6 +118,6 @@ impl Drop for Entered {
 
 /// The id of the client's call that started a nested call. A nested id is the client's id and numbers, for
 /// example `call-1.1.2` belongs to `call-1`.
-fn first(call: &str) -> &str {
+fn outermost_call(call: &str) -> &str {
     call.split('.').next().unwrap_or(call)
 }

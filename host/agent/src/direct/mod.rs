@@ -14,43 +14,43 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use belljar_model::{Resolved, ToolCall, ToolSpec};
-use belljar_policy::{Budget, METERS, Meter, Permission, ToolName};
-use belljar_sandbox::{Hints, Part};
+use belljar_model::{ResolvedModel, ToolCall, ToolSpec};
+use belljar_policy::{Budget, CallPermission, METERS, Meter, ToolName};
+use belljar_sandbox::{OutputPart, ToolHints};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use self::callers::Callers;
+use self::callers::RunningCalls;
 use self::no_model::NoModel;
-use crate::agent_loop::agent::Effects as _;
-use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::agent::AgentEffects as _;
+use crate::agent_loop::job::{AgentJob, RunState};
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::live::Live;
-use crate::agent_loop::machine::Loop;
-use crate::agent_loop::prepare::prepare;
+use crate::agent_loop::live::LiveEffects;
+use crate::agent_loop::machine::AgentLoop;
+use crate::agent_loop::prepare::prepare_agent;
 use crate::clock::RunId;
-use crate::events::{EventSink, Events};
+use crate::events::{EventEmitter, EventSink};
 use crate::host::Host;
-use crate::layers::Layers;
+use crate::layers::SessionLayers;
 use crate::limits::CALL_CLOSE_LIMIT;
 use crate::outcome::{Attachment, CallReceipt, RunError, Usage};
 use crate::replay::journal::NoJournal;
 use crate::rights::resolve::ResolvedAgent;
-use crate::tools::answer::Answer;
+use crate::tools::answer::CallAnswer;
 use crate::tools::approval::asker::Asker;
-use crate::tools::call::{Call, arguments};
-use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::call::{PlacedCall, arguments};
+use crate::tools::dispatch::{CallDecision, CallRefusal};
 use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::tools::result;
-use crate::tools::served::Served;
+use crate::tools::served::ServerAccounts;
 
 pub use self::callers::DirectProgress;
 
 /// The share of a budget, in percent, after which a new jar is to be made: running calls have the rest.
 const WORN_PERCENT: u64 = 50;
 
-/// Whose tools, and where.
+/// The agent whose tools a client calls, with its workspace, budget and overlays.
 #[derive(Debug, Clone)]
 pub struct DirectSpec {
     /// The agent, resolved against its grants.
@@ -60,20 +60,20 @@ pub struct DirectSpec {
     /// The budget above; `None` = no budget above.
     pub budget: Option<Budget>,
     /// The place of overlays. `None` = none: overlaid mounts become read-only.
-    pub layers: Option<Layers>,
+    pub layers: Option<SessionLayers>,
     /// The state of MCP servers from earlier jars of the session.
-    pub served: Served,
+    pub served: ServerAccounts,
 }
 
 /// One jar of an agent whose tools a client calls, with the decisions about the calls. Dropping this value
 /// ends running calls.
 pub struct DirectTools {
-    job: Job,
+    job: AgentJob,
     ledger: Arc<Ledger>,
     means: CallMeans,
     stop: CancellationToken,
-    machine: Loop,
-    callers: Arc<Callers>,
+    machine: AgentLoop,
+    callers: Arc<RunningCalls>,
     tools: Vec<DirectTool>,
     calls: AtomicU64,
 }
@@ -84,13 +84,14 @@ pub struct DirectTool {
     /// The specification, as a model would read it.
     pub spec: ToolSpec,
     /// The tool's statements about its effects.
-    pub hints: Hints,
+    pub hints: ToolHints,
 }
 
 /// One call of a client.
 #[derive(Default)]
 pub struct DirectCall {
-    /// Unique among running calls; without a dot.
+    /// The id, unique among running calls. It has no dot, because `call-1.2` is the id of the second call
+    /// nested in `call-1`.
     pub id: String,
     /// The tool.
     pub tool: String,
@@ -109,13 +110,13 @@ pub struct DirectCall {
 /// The result of one call.
 #[derive(Debug)]
 pub struct DirectResult {
-    /// The parts, or the error text that a model would read. Foreign text.
-    pub outcome: Result<Vec<Part>, String>,
-    /// The files handed over.
+    /// The parts of the tool's answer, or the error text that a model would read. Foreign text.
+    pub outcome: Result<Vec<OutputPart>, String>,
+    /// The files that the call returned, for example `report.pdf`.
     pub attachments: Vec<Attachment>,
     /// The call's receipt, followed by the receipts of nested calls.
     pub receipts: Vec<CallReceipt>,
-    /// The tokens of models that wrote for MCP servers in the meantime.
+    /// The tokens of models that wrote texts for MCP servers since the previous result.
     pub sampled: Usage,
     /// True if the client cancelled the call.
     pub cancelled: bool,
@@ -130,13 +131,13 @@ impl DirectTools {
     ///
     /// When the agent is blocked, or a mount of the agent cannot be opened.
     pub async fn open(host: &Host, spec: DirectSpec) -> Result<Self, RunError> {
-        spec.agent.runnable(false)?;
-        let callers = Arc::<Callers>::default();
-        let job = job(host, &callers, spec);
+        spec.agent.check_runnable(false)?;
+        let callers = Arc::<RunningCalls>::default();
+        let job = create_job(host, &callers, spec);
         let (ledger, stop) = (Arc::new(Ledger::keeping_forms()), job.cancel.clone());
-        let (machine, means) = prepare(&job, &ledger, &stop).await?;
-        let offer = job.shared.host.tools.offer(&job.shared.host.sandbox, &job.rights).await;
-        let hints: BTreeMap<ToolName, Hints> =
+        let (machine, means) = prepare_agent(&job, &ledger, &stop).await?;
+        let offer = job.shared.host.tools.offer_tools(&job.shared.host.sandbox, &job.rights).await;
+        let hints: BTreeMap<ToolName, ToolHints> =
             offer.jar_tools.iter().flat_map(|tool| tool.tools.clone()).collect();
         let tools = machine.request().tools.iter().map(|spec| DirectTool {
             hints: hints.get(spec.name.as_str()).copied().unwrap_or_default(),
@@ -152,13 +153,13 @@ impl DirectTools {
     }
 
     /// Returns whether the agent's rights include a tool, even one only for models.
-    pub fn permits(&self, tool: &str) -> bool {
-        self.job.rights.permission(tool) != Permission::Deny
+    pub fn permits_tool(&self, tool: &str) -> bool {
+        self.job.rights.tool_permission(tool) != CallPermission::Deny
     }
 
     /// Warnings for a person since the last time.
-    pub fn warnings(&self) -> Vec<String> {
-        std::mem::take(&mut self.ledger.entries().warnings)
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.ledger.lock_entries().warnings)
     }
 
     /// Returns whether later calls need a new jar: a budget is nearly used up, or a hook has ended this jar.
@@ -166,7 +167,7 @@ impl DirectTools {
         let budget = &self.job.budget;
         let worn = |meter: Meter| {
             let limit = budget.limit(meter);
-            limit != u64::MAX && budget.spent(meter) > limit / 100 * WORN_PERCENT
+            limit != u64::MAX && budget.spent_amount(meter) > limit / 100 * WORN_PERCENT
         };
         // Memory is what is held now.
         let metered = |meter: &&Meter| **meter != Meter::Memory;
@@ -175,38 +176,39 @@ impl DirectTools {
     }
 
     /// Makes one call. A call ends at its limits, or when cancelled.
-    pub async fn call(&self, call: DirectCall) -> DirectResult {
+    pub async fn call_tool(&self, call: DirectCall) -> DirectResult {
         let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let DirectCall { id, tool, arguments: text, progress, asker, cancel, fresh } = call;
-        let _known = self.callers.enter(&id, progress, asker);
+        let _known = self.callers.enter_call(&id, progress, asker);
         let unknown = !self.tools.iter().any(|known| known.spec.name == tool);
         let asked = ToolCall { id, name: tool, arguments: text };
         let dispatcher = self.machine.dispatcher();
-        let (own, decision) = match dispatcher.translate(&asked) {
+        let (own, decision) = match dispatcher.translate_call(&asked) {
             Ok(own) => {
                 let decision = dispatcher.decide_asked(own.as_ref().unwrap_or(&asked), 0, None);
                 (own, decision)
             }
-            Err(refusal) => (None, Decision::Refuse(refusal)),
+            Err(refusal) => (None, CallDecision::Refuse(refusal)),
         };
         let decision = match self.means.hooked.halted.get() {
-            Some(reason) => {
-                Decision::Refuse(Refusal::malformed(format!("a hook ended this: {reason}")))
-            }
+            Some(reason) => CallDecision::Refuse(CallRefusal::malformed_call(format!(
+                "a hook ended this: {reason}"
+            ))),
             None => decision,
         };
         let call = own.as_ref().unwrap_or(&asked);
-        let call = Call { step, position: 0, call, nested: None, fresh };
+        let call = PlacedCall { step, position: 0, call, nested: None, fresh };
         // INV-365: a server is notified of the call's end, and its work is waited for, for clients' calls and
         // tools' calls alike. Other calls end with their future.
         let reaches = |tool: &ToolName| {
-            self.means.remote.has(tool) || self.means.jar.may_call_others(&self.job, tool)
+            self.means.remote.has_tool(tool) || self.means.jar.may_call_others(&self.job, tool)
         };
-        let settles = matches!(&decision, Decision::Tool(it) if reaches(it.tool()));
+        let settles = matches!(&decision, CallDecision::Tool(it) if reaches(it.tool()));
         let stop = self.stop.child_token();
         let Self { job, ledger, means, .. } = self;
-        let executor = CallExecutor { job, ledger, means, stop: &stop, effects: &Live };
-        let calling = AssertUnwindSafe(Live.call(&executor, call, decision, &self.machine));
+        let executor = CallExecutor { job, ledger, means, stop: &stop, effects: &LiveEffects };
+        let calling =
+            AssertUnwindSafe(LiveEffects.execute_call(&executor, call, decision, &self.machine));
         let mut calling = Box::pin(calling.catch_unwind());
         let (answer, cancelled) = tokio::select! {
             biased;
@@ -222,20 +224,23 @@ impl DirectTools {
         };
         drop(calling);
         let answer = answer.unwrap_or_else(|| {
-            executor.note(call, result::of_abandoned(&call.call.name, arguments(call.call)))
+            executor.record_executed(
+                call,
+                result::from_abandoned(&call.call.name, arguments(call.call)),
+            )
         });
-        self.result(step, answer, (cancelled, unknown))
+        self.build_result(step, answer, (cancelled, unknown))
     }
 
-    fn result(
+    fn build_result(
         &self,
         step: u64,
-        answer: Answer,
+        answer: CallAnswer,
         (cancelled, unknown): (bool, bool),
     ) -> DirectResult {
         let (receipts, attachments, form) = self.ledger.take_step(step);
         let sampled = self.ledger.take_tokens();
-        let outcome = match form.unwrap_or_default().tell(&answer) {
+        let outcome = match form.unwrap_or_default().to_peer_result(&answer) {
             Ok(output) => Ok(output.parts),
             Err(_) => Err(answer.content),
         };
@@ -246,12 +251,12 @@ impl DirectTools {
     /// unfinished calls.
     pub async fn close(self) -> Vec<String> {
         self.stop.cancel();
-        self.means.remote.close(&self.job).await;
-        self.means.jar.close(&self.job, &self.ledger).await;
+        self.means.remote.close_sessions(&self.job).await;
+        self.means.jar.close_jar(&self.job, &self.ledger).await;
         if let Some(layers) = self.job.layers.clone() {
             layers.close_for(&self.job.shared.host).await;
         }
-        std::mem::take(&mut self.ledger.entries().unfinished)
+        std::mem::take(&mut self.ledger.lock_entries().unfinished)
     }
 }
 
@@ -269,26 +274,26 @@ impl std::fmt::Debug for DirectTools {
 }
 
 /// The job of calls without a model.
-fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
+fn create_job(host: &Host, callers: &Arc<RunningCalls>, spec: DirectSpec) -> AgentJob {
     let DirectSpec { agent, workspace, budget, layers, served } = spec;
     let run = RunId::new(&*host.clock);
     let mut host = host.for_run([&*agent]);
     host.journal = Arc::new(NoJournal);
     host.asker = Arc::clone(callers) as Arc<dyn Asker>;
     let listening = Arc::clone(callers);
-    let events = EventSink::to(move |event| listening.listen(event));
-    let events = Events::new(events, run.clone(), 0);
+    let events = EventSink::with_listener(move |event| listening.forward_event(event));
+    let events = EventEmitter::new(events, run.clone(), 0);
     let path: Arc<str> = agent.id.slug.as_str().into();
-    let (rights, notes) = (agent.rights.clone(), agent.notes());
-    let model = Resolved {
+    let (rights, notes) = (agent.rights.clone(), agent.run_warnings());
+    let model = ResolvedModel {
         model: Arc::new(NoModel),
         name: String::new(),
         context_tokens: None,
         small: false,
         notes: Vec::new(),
     };
-    let shared = Arc::new(Shared { served, ..Shared::new(host, run, events, workspace) });
+    let shared = Arc::new(RunState { served, ..RunState::new(host, run, events, workspace) });
     // It has no bound in time: each call has its own.
-    let job = Job::new(&shared, path, agent, rights, model, layers, budget);
-    Job { notes, direct: true, ..job }
+    let job = AgentJob::new(&shared, path, agent, rights, model, layers, budget);
+    AgentJob { notes, direct: true, ..job }
 }

@@ -1,7 +1,7 @@
 //! The model of an agent whose calls a client makes: never called.
 
 use async_trait::async_trait;
-use belljar_model::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent};
+use belljar_model::{CallContext, ChatModel, ChatRequest, ModelError, ModelReply, StreamEvent};
 
 /// Never asked: any request reports an end.
 pub(super) struct NoModel;
@@ -17,7 +17,7 @@ impl ChatModel for NoModel {
         _: &ChatRequest,
         _: &CallContext<'_>,
         _: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         Err(ModelError::Cancelled)
     }
 }

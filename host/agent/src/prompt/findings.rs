@@ -1,7 +1,7 @@
 //! Findings of an agent whose definition sets `emitStructuredFindings`: typed, checked, and
 //! separate from the text around.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{MAX_FINDING_BYTES, MAX_FINDINGS};
@@ -61,15 +61,15 @@ pub enum FindingSeverity {
 
 impl Findings {
     /// Reads the last fenced block of the language `findings`.
-    pub(crate) fn read(text: &str) -> Self {
-        match parse(text) {
+    pub(crate) fn from_text(text: &str) -> Self {
+        match parse_findings(text) {
             Ok(findings) => Self::Valid { findings },
             Err(why) => Self::Invalid { why },
         }
     }
 
     /// The block again, of as many findings as fit into `limit` bytes.
-    pub(crate) fn block(&self, limit: usize) -> String {
+    pub(crate) fn to_block(&self, limit: usize) -> String {
         let Self::Valid { findings } = self else { return String::new() };
         let (mut lines, mut bytes) = (Vec::new(), 0usize);
         for finding in findings {
@@ -89,7 +89,7 @@ impl Findings {
     }
 
     /// The line about the findings for the parent's model.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn to_line(&self) -> String {
         match self {
             Self::Valid { findings } => {
                 format!("findings: {} checked\n", findings.len())
@@ -99,10 +99,10 @@ impl Findings {
     }
 }
 
-fn parse(text: &str) -> Result<Vec<Finding>, String> {
+fn parse_findings(text: &str) -> Result<Vec<Finding>, String> {
     let block = last_block(text).ok_or_else(|| format!("no fenced block `{LANGUAGE}`"))?;
     let found: Vec<Finding> = belljar_received::json::from_str(block)
-        .map_err(|error| Shown::clipped(&error.to_string(), 200).to_string())?;
+        .map_err(|error| ShownText::clip_line(&error.to_string(), 200).to_string())?;
     if found.len() > MAX_FINDINGS {
         return Err(format!("{} findings; at most {MAX_FINDINGS} are kept", found.len()));
     }
@@ -141,14 +141,14 @@ mod tests {
     use super::*;
 
     fn valid(text: &str) -> Vec<Finding> {
-        match Findings::read(text) {
+        match Findings::from_text(text) {
             Findings::Valid { findings } => findings,
             Findings::Invalid { why } => panic!("{why}"),
         }
     }
 
     fn why(text: &str) -> String {
-        match Findings::read(text) {
+        match Findings::from_text(text) {
             Findings::Invalid { why } => why,
             Findings::Valid { findings } => panic!("{findings:?}"),
         }
@@ -157,11 +157,14 @@ mod tests {
     #[test]
     fn a_block_holds_as_many_as_fit_and_says_how_many_more_there_are() {
         let one = "{\"title\":\"t\",\"detail\":\"d\",\"severity\":\"low\"}";
-        let findings = Findings::read(&format!("```findings\n[{one},{one},{one}]\n```"));
-        assert_eq!(findings.block(1_000), format!("```findings\n[{one},\n{one},\n{one}]\n```\n"));
-        assert_eq!(valid(&findings.block(2 * one.len())).len(), 2);
-        assert!(findings.block(2 * one.len()).ends_with("[cut: 1 findings more]\n"));
-        assert_eq!(valid(&findings.block(0)), []);
+        let findings = Findings::from_text(&format!("```findings\n[{one},{one},{one}]\n```"));
+        assert_eq!(
+            findings.to_block(1_000),
+            format!("```findings\n[{one},\n{one},\n{one}]\n```\n")
+        );
+        assert_eq!(valid(&findings.to_block(2 * one.len())).len(), 2);
+        assert!(findings.to_block(2 * one.len()).ends_with("[cut: 1 findings more]\n"));
+        assert_eq!(valid(&findings.to_block(0)), []);
     }
 
     #[test]

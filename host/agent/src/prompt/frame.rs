@@ -2,9 +2,9 @@
 //! child's contract, notices of the host, and the frame around a child's conclusion.
 
 use belljar_model::ToolChoice;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::limits::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
+use crate::limits::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, truncate_str};
 use crate::outcome::{Outcome, RunStatus};
 
 /// The block after the body of a subagent's system prompt: the rules for a child, in one place.
@@ -45,12 +45,12 @@ Answer now with what you have found, and say what is left undone.";
 /// The result of a call that was under way when the agent was interrupted.
 pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got";
 
-/// The result of a caller's call, until the caller sends one.
+/// The result of a call to a caller's own tool, until the caller sends the result.
 pub const HANDED_OVER: &str = "[no result: the caller has not sent one]";
 
 /// The text in place of a long result that was removed from a conversation, because the conversation exceeds
 /// the model's context.
-pub(crate) fn taken_out(bytes: usize) -> String {
+pub(crate) fn format_removed_result(bytes: usize) -> String {
     format!(
         "[the {bytes} bytes of this result were taken out: the conversation had become longer than \
         you can read. Make the call again where you still need its result.]"
@@ -58,7 +58,7 @@ pub(crate) fn taken_out(bytes: usize) -> String {
 }
 
 /// Asks for an answer of this form.
-pub(crate) fn form(schema: &serde_json::Value) -> String {
+pub(crate) fn request_form(schema: &serde_json::Value) -> String {
     format!(
         "<{NOTICE}>Your last message has to be one JSON value that fits the JSON Schema below, with \
         nothing before or behind it and no code fence. Use your tools first where you need \
@@ -67,7 +67,7 @@ pub(crate) fn form(schema: &serde_json::Value) -> String {
 }
 
 /// The note about an answer without its required form.
-pub(crate) fn unfit(why: &str) -> String {
+pub(crate) fn unfit_note(why: &str) -> String {
     format!(
         "<{NOTICE}>This answer does not fit the JSON Schema: {why}. Answer again, with one JSON \
         value that fits and nothing else.</{NOTICE}>"
@@ -75,15 +75,15 @@ pub(crate) fn unfit(why: &str) -> String {
 }
 
 /// The note about an answer without a call that its caller requires.
-pub(crate) fn uncalled(choice: &ToolChoice) -> String {
+pub(crate) fn uncalled_note(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Required => "it had to call one of the caller's tools".to_owned(),
         ToolChoice::Named(name) => format!("it had to call `{name}`"),
     }
 }
 
-/// The message to the model after such an answer.
-pub(crate) fn not_called(choice: &ToolChoice) -> String {
+/// The message to the model after an answer without a required call.
+pub(crate) fn request_missing_call(choice: &ToolChoice) -> String {
     let which = match choice {
         ToolChoice::Required => "one of the tools of your caller".to_owned(),
         ToolChoice::Named(name) => format!("the tool `{name}`"),
@@ -116,7 +116,7 @@ pub const NOTED: &str = "[noted]";
 const SUMMARY: &str = "conversation_summary";
 
 /// The message in the place of turns that were summarised.
-pub fn summary(text: &str) -> String {
+pub fn summary_message(text: &str) -> String {
     let text = escape_tags(text, &[SUMMARY, FRAME, NOTICE]);
     format!(
         "<{NOTICE}>To save room, the earlier part of this conversation is left out. A model \
@@ -126,8 +126,8 @@ pub fn summary(text: &str) -> String {
 }
 
 /// The message about a run beside a conversation that the person wants remembered.
-pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
-    let conclusion = conclusion(agent, outcome, MAX_CONCLUSION_BYTES);
+pub fn side_run_message(agent: &str, task: &str, outcome: &Outcome) -> String {
+    let conclusion = conclusion_message(agent, outcome, MAX_CONCLUSION_BYTES);
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
 }
 
@@ -162,7 +162,7 @@ pub fn first_message(task: &str, context: Option<&str>) -> String {
 }
 
 /// The block after the body of a child's system prompt.
-pub(crate) fn contract(may_hand_on: bool, findings: bool) -> String {
+pub(crate) fn child_contract(may_hand_on: bool, findings: bool) -> String {
     let contract = if may_hand_on { DELEGATING_CONTRACT } else { CHILD_CONTRACT };
     if findings { format!("{contract}\n\n{FINDINGS_CONTRACT}") } else { contract.to_owned() }
 }
@@ -179,7 +179,7 @@ pub(crate) fn fork_message(task: &str, context: Option<&str>, may_hand_on: bool)
 pub(crate) fn started_in_background(agent: &str, id: &str) -> String {
     format!(
         "started `{}` in the background as `{id}`; you will be told when it has ended",
-        Shown::clipped(agent, 64)
+        ShownText::clip_line(agent, 64)
     )
 }
 
@@ -187,53 +187,53 @@ pub(crate) fn started_in_background(agent: &str, id: &str) -> String {
 pub(crate) fn left_in_background(agent: &str, id: &str) -> String {
     format!(
         "`{}` takes long and runs on in the background as `{id}`; you will be told when it has ended",
-        Shown::clipped(agent, 64)
+        ShownText::clip_line(agent, 64)
     )
 }
 
 /// The message about a child in the background that has ended. The conclusion is framed.
-pub(crate) fn announcement(id: &str, conclusion: &str) -> String {
+pub(crate) fn end_announcement(id: &str, conclusion: &str) -> String {
     format!("<{NOTICE}>The subagent `{id}` in the background has ended.</{NOTICE}>\n{conclusion}")
 }
 
 /// Returns whether a text announces the end of this child.
-pub(crate) fn announces(text: &str, id: &str) -> bool {
-    text.starts_with(&announcement(id, ""))
+pub(crate) fn is_announcement(text: &str, id: &str) -> bool {
+    text.starts_with(&end_announcement(id, ""))
 }
 
 /// The note about one of several children that could not start.
 pub(crate) fn refused_child(agent: &str, why: &str) -> String {
-    let agent = attribute(agent);
+    let agent = escape_attribute(agent);
     format!("<{FRAME} agent=\"{agent}\" status=\"refused\">\n{}\n</{FRAME}>", escape_frame(why))
 }
 
-fn attribute(text: &str) -> String {
-    escape_frame(&Shown::clipped(text, 64).to_string()).replace('"', "'")
+fn escape_attribute(text: &str) -> String {
+    escape_frame(&ShownText::clip_line(text, 64).to_string()).replace('"', "'")
 }
 
 /// The message to a parent's model about an ended child: only the conclusion, framed as data and cut at
 /// `limit` bytes. Text that looks like the frame or a host's notice is escaped, so that a child cannot end
 /// the frame and speak as the host.
-pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
+pub fn conclusion_message(agent: &str, outcome: &Outcome, limit: usize) -> String {
     let usage = &outcome.total;
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
     let mut text = format!(
         "<{FRAME} agent=\"{}\" status=\"{}\" steps=\"{}\" tokens=\"{tokens}\">\n",
-        attribute(agent),
+        escape_attribute(agent),
         outcome.status,
         usage.steps,
     );
     paths_line(&mut text, "files read", &outcome.paths_read());
     paths_line(&mut text, "files written", &outcome.paths_written());
     if let Some(error) = &outcome.error {
-        let why = escape_frame(&Shown::clipped(&error.short(), 300).to_string());
+        let why = escape_frame(&ShownText::clip_line(&error.to_model_text(), 300).to_string());
         text.push_str(&format!("ended early: {why}\n"));
     }
     for line in &outcome.merged {
-        let line = escape_frame(&Shown::clipped(line, MAX_MERGED).to_string());
+        let line = escape_frame(&ShownText::clip_line(line, MAX_MERGED).to_string());
         text.push_str(&format!("worked in a copy of its own: {line}\n"));
     }
-    let kept = cut(&outcome.output, limit);
+    let kept = truncate_str(&outcome.output, limit);
     let is_cut = kept.len() < outcome.output.len();
     if outcome.output.trim().is_empty() {
         text.push_str("(it gave no conclusion)\n");
@@ -246,10 +246,10 @@ pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
         text.push('\n');
     }
     if let Some(findings) = &outcome.findings {
-        text.push_str(&escape_frame(&findings.line()));
+        text.push_str(&escape_frame(&findings.to_line()));
         // Findings are at the end of the text, in the part cut off.
         if is_cut {
-            text.push_str(&escape_frame(&findings.block(limit)));
+            text.push_str(&escape_frame(&findings.to_block(limit)));
         }
     }
     text.push_str(&format!("</{FRAME}>"));
@@ -258,8 +258,11 @@ pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
 
 /// The conclusion of a child whose parent's turn was lost, in the same frame.
 pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
-    let text = escape_frame(cut(output, MAX_CONCLUSION_BYTES));
-    format!("<{FRAME} agent=\"{}\" status=\"{status}\">\n{text}\n</{FRAME}>", attribute(agent))
+    let text = escape_frame(truncate_str(output, MAX_CONCLUSION_BYTES));
+    format!(
+        "<{FRAME} agent=\"{}\" status=\"{status}\">\n{text}\n</{FRAME}>",
+        escape_attribute(agent)
+    )
 }
 
 /// Returns whether a child with this status is a failed call for its parent.
@@ -277,7 +280,7 @@ fn paths_line(text: &mut String, what: &str, paths: &[&str]) {
     let shown: Vec<String> = paths
         .iter()
         .take(MAX_FRAMED_PATHS)
-        .map(|path| escape_frame(&Shown::clipped(path, 200).to_string()))
+        .map(|path| escape_frame(&ShownText::clip_line(path, 200).to_string()))
         .collect();
     text.push_str(&format!("{what}: {}", shown.join(", ")));
     if paths.len() > MAX_FRAMED_PATHS {
@@ -301,14 +304,14 @@ pub fn escape_tags(text: &str, tags: &[&str]) -> String {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
         let after = from.get(1..).unwrap_or_default();
-        out.push_str(if opens(after, tags) { "&lt;" } else { "<" });
+        out.push_str(if opens_tag(after, tags) { "&lt;" } else { "<" });
         rest = after;
     }
     out.push_str(rest);
     out
 }
 
-fn opens(after: &str, tags: &[&str]) -> bool {
+fn opens_tag(after: &str, tags: &[&str]) -> bool {
     let blank = |c: char| c.is_whitespace() || c == '/';
     let name = after.trim_start_matches(blank).as_bytes();
     tags.iter().any(|tag| {

@@ -6,12 +6,12 @@
 //! repository adds nothing to an agent's context unasked.
 
 use belljar_definition::builtin_tools::USE_SKILL;
-use belljar_definition::{CatalogEntry, Scope, Skill};
-use belljar_policy::Shown;
+use belljar_definition::{AgentScope, CatalogEntry, SkillDefinition};
+use belljar_policy::ShownText;
 
 use crate::limits::{
     MAX_LISTED_SKILL_DESCRIPTION, MAX_LISTED_SKILLS, MAX_SKILL_BYTES, MAX_TRIGGER_SCAN_BYTES,
-    MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, cut,
+    MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, truncate_str,
 };
 use crate::prompt::frame::{NOTICE, escape_tags};
 use belljar_catalogue::SkillLibrary;
@@ -36,16 +36,16 @@ against what you were asked to do, it does not count.";
 
 /// The caller that asks for a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum SkillCaller {
     /// An agent's model.
     Model,
     /// A person, at an editor or another client.
     Person,
 }
 
-impl Caller {
+impl SkillCaller {
     /// Returns whether the author of a skill lets this caller load the skill.
-    pub fn may_load(self, skill: &Skill) -> bool {
+    pub fn may_load(self, skill: &SkillDefinition) -> bool {
         match self {
             Self::Model => skill.callers.model,
             Self::Person => skill.callers.person,
@@ -57,7 +57,7 @@ impl Caller {
 /// skill. `tool` = the agent's name for the tool that loads a skill.
 pub fn index_block(library: &SkillLibrary, tool: &str) -> Option<String> {
     let catalog = library.catalog();
-    let skills: Vec<_> = offered(catalog.entries(), Caller::Model).collect();
+    let skills: Vec<_> = offered_skills(catalog.entries(), SkillCaller::Model).collect();
     if skills.is_empty() {
         return None;
     }
@@ -75,20 +75,20 @@ pub fn index_block(library: &SkillLibrary, tool: &str) -> Option<String> {
 /// The skills triggered by a task, for its context: the operator's own skills with a trigger in the task's
 /// beginning, as whole words, in any letter case. At most [`MAX_TRIGGERED_SKILLS`], each cut at
 /// [`MAX_TRIGGERED_SKILL_CHARS`]; `None` if none fits.
-pub fn triggered(library: &SkillLibrary, task: &str) -> Option<String> {
+pub fn triggered_skills(library: &SkillLibrary, task: &str) -> Option<String> {
     let catalog = library.catalog();
-    let task = folded(cut(task, MAX_TRIGGER_SCAN_BYTES));
-    let called = |skill: &&CatalogEntry<Skill>| {
+    let task = fold_text(truncate_str(task, MAX_TRIGGER_SCAN_BYTES));
+    let called = |skill: &&CatalogEntry<SkillDefinition>| {
         let triggers = &skill.definition.triggers;
-        is_own(skill) && triggers.iter().any(|trigger| holds(&task, &folded(trigger)))
+        is_own(skill) && triggers.iter().any(|trigger| contains_words(&task, &fold_text(trigger)))
     };
-    let texts: Vec<String> = offered(catalog.entries(), Caller::Model)
+    let texts: Vec<String> = offered_skills(catalog.entries(), SkillCaller::Model)
         .filter(called)
         .take(MAX_TRIGGERED_SKILLS)
         .map(|skill| {
             let body = &skill.definition.body;
             let end = body.char_indices().nth(MAX_TRIGGERED_SKILL_CHARS).map(|(at, _)| at);
-            framed(skill, end.and_then(|end| body.get(..end)).unwrap_or(body))
+            frame_skill(skill, end.and_then(|end| body.get(..end)).unwrap_or(body))
         })
         .collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
@@ -96,22 +96,26 @@ pub fn triggered(library: &SkillLibrary, task: &str) -> Option<String> {
 
 /// The result of `use_skill`, or of a person's command: the skill in its frame, cut at [`MAX_SKILL_BYTES`].
 /// The error names the skills that this caller may load.
-pub fn load(library: &SkillLibrary, name: &str, caller: Caller) -> Result<String, String> {
+pub fn load_skill(
+    library: &SkillLibrary,
+    name: &str,
+    caller: SkillCaller,
+) -> Result<String, String> {
     let catalog = library.catalog();
-    let why = match catalog.find(name.trim()) {
+    let why = match catalog.find_by_name(name.trim()) {
         Ok(skill) if caller.may_load(&skill.definition) => {
-            return Ok(framed(skill, cut(&skill.definition.body, MAX_SKILL_BYTES)));
+            return Ok(frame_skill(skill, truncate_str(&skill.definition.body, MAX_SKILL_BYTES)));
         }
         Ok(skill) => {
             let whose = match caller {
-                Caller::Model => "persons alone",
-                Caller::Person => "models alone",
+                SkillCaller::Model => "persons alone",
+                SkillCaller::Person => "models alone",
             };
             format!("the author of `{}` made it for {whose}", call_name(skill))
         }
         Err(_) => "no such skill".to_owned(),
     };
-    let names: Vec<String> = offered(catalog.entries(), caller)
+    let names: Vec<String> = offered_skills(catalog.entries(), caller)
         .take(MAX_LISTED_SKILLS)
         .map(|skill| format!("`{}`", call_name(skill)))
         .collect();
@@ -120,37 +124,37 @@ pub fn load(library: &SkillLibrary, name: &str, caller: Caller) -> Result<String
 }
 
 /// The skills that this caller may load.
-pub fn offered(
-    skills: &[CatalogEntry<Skill>],
-    caller: Caller,
-) -> impl Iterator<Item = &CatalogEntry<Skill>> {
+pub fn offered_skills(
+    skills: &[CatalogEntry<SkillDefinition>],
+    caller: SkillCaller,
+) -> impl Iterator<Item = &CatalogEntry<SkillDefinition>> {
     skills.iter().filter(move |skill| caller.may_load(&skill.definition))
 }
 
 /// Returns whether the skill is the operator's own.
-fn is_own(skill: &CatalogEntry<Skill>) -> bool {
+fn is_own(skill: &CatalogEntry<SkillDefinition>) -> bool {
     match skill.id.scope {
-        Scope::Home => true,
-        Scope::Library(_) | Scope::Workspace(_) => false,
+        AgentScope::Home => true,
+        AgentScope::Library(_) | AgentScope::Workspace(_) => false,
     }
 }
 
 /// The name for loading: the slug for skills of the home and the workspace, because slugs are unique there;
 /// the whole id for a library's skill.
-fn call_name(skill: &CatalogEntry<Skill>) -> String {
+fn call_name(skill: &CatalogEntry<SkillDefinition>) -> String {
     match skill.id.scope {
-        Scope::Home | Scope::Workspace(_) => skill.id.slug.to_string(),
-        Scope::Library(_) => skill.id.to_string(),
+        AgentScope::Home | AgentScope::Workspace(_) => skill.id.slug.to_string(),
+        AgentScope::Library(_) => skill.id.to_string(),
     }
 }
 
 /// White space is flattened, so that a description cannot add a line for another skill.
-fn one_line(skill: &CatalogEntry<Skill>) -> String {
+fn one_line(skill: &CatalogEntry<SkillDefinition>) -> String {
     let text = skill.definition.description.split_whitespace().collect::<Vec<_>>().join(" ");
-    Shown::clipped(&text, MAX_LISTED_SKILL_DESCRIPTION).to_string()
+    ShownText::clip_line(&text, MAX_LISTED_SKILL_DESCRIPTION).to_string()
 }
 
-fn framed(skill: &CatalogEntry<Skill>, body: &str) -> String {
+fn frame_skill(skill: &CatalogEntry<SkillDefinition>, body: &str) -> String {
     let whole = skill.definition.body.len();
     let (from, about) = if is_own(skill) { ("own", OWN) } else { ("workspace", FOREIGN) };
     let cut = match whole - body.len() {
@@ -163,12 +167,12 @@ fn framed(skill: &CatalogEntry<Skill>, body: &str) -> String {
 }
 
 /// Lower case, white space flattened.
-fn folded(text: &str) -> String {
+fn fold_text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 /// Returns whether the text contains the words as whole words, not as a part of longer ones.
-fn holds(text: &str, words: &str) -> bool {
+fn contains_words(text: &str, words: &str) -> bool {
     let inside = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     !words.is_empty()
         && text.match_indices(words).any(|(at, found)| {

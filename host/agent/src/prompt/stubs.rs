@@ -20,14 +20,14 @@ const MAX_DEPTH: usize = 4;
 
 /// The languages that tools can be called from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum StubLanguage {
     /// Python, by `run_python`.
     Python,
     /// JavaScript, by `run_javascript`.
     JavaScript,
 }
 
-impl Language {
+impl StubLanguage {
     /// All languages, the default first.
     pub(crate) const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 
@@ -40,11 +40,14 @@ impl Language {
     }
 
     /// The typed interface of these tools, for the description of the code-running tool.
-    pub(crate) fn interface<'t>(self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> String {
+    pub(crate) fn render_interface<'t>(
+        self,
+        tools: impl IntoIterator<Item = &'t ToolSpec>,
+    ) -> String {
         let mut text = String::from("\n\nThe tools:\n");
         let mut unsaid = Vec::new();
         for tool in tools {
-            let stub = self.stub(tool);
+            let stub = self.render_stub(tool);
             if text.len().saturating_add(stub.len()) > MAX_STUBS {
                 unsaid.push(format!("`{}`", tool.name));
                 continue;
@@ -58,14 +61,14 @@ impl Language {
         text
     }
 
-    fn stub(self, tool: &ToolSpec) -> String {
-        let arguments = arguments(&tool.schema);
+    fn render_stub(self, tool: &ToolSpec) -> String {
+        let arguments = list_arguments(&tool.schema);
         match self {
             Self::Python => {
-                let listed: Vec<String> = arguments.iter().map(|it| it.python()).collect();
+                let listed: Vec<String> = arguments.iter().map(|it| it.to_python()).collect();
                 let star = if listed.is_empty() { "" } else { "*, " };
                 let mut text = format!("def tools.{}({star}{}):\n", tool.name, listed.join(", "));
-                let _ = write!(text, "    \"\"\"{}", plain(&tool.description));
+                let _ = write!(text, "    \"\"\"{}", to_comment_line(&tool.description));
                 for argument in arguments.iter().filter(|it| !it.note.is_empty()) {
                     let _ = write!(text, "\n    {}: {}", argument.name, argument.note);
                 }
@@ -73,11 +76,11 @@ impl Language {
                 text
             }
             Self::JavaScript => {
-                let mut text = format!("/** {}", plain(&tool.description));
+                let mut text = format!("/** {}", to_comment_line(&tool.description));
                 for argument in arguments.iter().filter(|it| !it.note.is_empty()) {
                     let _ = write!(text, "\n * {}: {}", argument.name, argument.note);
                 }
-                let listed: Vec<String> = arguments.iter().map(|it| it.javascript()).collect();
+                let listed: Vec<String> = arguments.iter().map(|it| it.to_javascript()).collect();
                 let object = match listed.as_slice() {
                     [] => String::new(),
                     listed => format!("{{{}}}", listed.join(", ")),
@@ -90,91 +93,98 @@ impl Language {
 }
 
 /// One argument of a tool.
-struct Argument<'s> {
+struct StubArgument<'s> {
     name: &'s str,
     schema: &'s Value,
     required: bool,
     note: String,
 }
 
-impl Argument<'_> {
-    fn python(&self) -> String {
+impl StubArgument<'_> {
+    fn to_python(&self) -> String {
         let default = if self.required { "" } else { " = ..." };
-        format!("{}: {}{default}", self.name, python(self.schema, 0))
+        format!("{}: {}{default}", self.name, python_type(self.schema, 0))
     }
 
-    fn javascript(&self) -> String {
+    fn to_javascript(&self) -> String {
         let mark = if self.required { "" } else { "?" };
-        format!("{}{mark}: {}", self.name, javascript(self.schema, 0))
+        format!("{}{mark}: {}", self.name, javascript_type(self.schema, 0))
     }
 }
 
 /// The arguments of an object schema, required ones first.
-fn arguments(schema: &Value) -> Vec<Argument<'_>> {
+fn list_arguments(schema: &Value) -> Vec<StubArgument<'_>> {
     let required = schema.get("required").and_then(Value::as_array);
     let required: BTreeSet<&str> =
         required.into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let named = properties.into_iter().flatten().filter(|(name, _)| is_name(name));
-    let mut arguments: Vec<Argument<'_>> = named
+    let mut arguments: Vec<StubArgument<'_>> = named
         .map(|(name, schema)| {
             let note = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-            Argument { name, schema, required: required.contains(name.as_str()), note: plain(note) }
+            StubArgument {
+                name,
+                schema,
+                required: required.contains(name.as_str()),
+                note: to_comment_line(note),
+            }
         })
         .collect();
     arguments.sort_by_key(|argument| !argument.required);
     arguments
 }
 
-fn python(schema: &Value, depth: usize) -> String {
-    if let Some(words) = words(schema) {
+fn python_type(schema: &Value, depth: usize) -> String {
+    if let Some(words) = enum_literals(schema) {
         return format!("Literal[{}]", words.join(", "));
     }
-    match kind(schema, depth) {
-        Kind::Text => "str".to_owned(),
-        Kind::Integer => "int".to_owned(),
-        Kind::Number => "float".to_owned(),
-        Kind::Boolean => "bool".to_owned(),
-        Kind::Null => "None".to_owned(),
-        Kind::List(items) => format!("list[{}]", python(items, depth + 1)),
-        Kind::Object(fields) => {
+    match schema_shape(schema, depth) {
+        ValueShape::Text => "str".to_owned(),
+        ValueShape::Integer => "int".to_owned(),
+        ValueShape::Number => "float".to_owned(),
+        ValueShape::Boolean => "bool".to_owned(),
+        ValueShape::Null => "None".to_owned(),
+        ValueShape::List(items) => format!("list[{}]", python_type(items, depth + 1)),
+        ValueShape::Object(fields) => {
             let all: Vec<String> = fields
                 .iter()
-                .map(|(name, of)| format!("{}: {}", quoted(name), python(of, depth + 1)))
+                .map(|(name, of)| format!("{}: {}", quote_text(name), python_type(of, depth + 1)))
                 .collect();
             format!("{{{}}}", all.join(", "))
         }
-        Kind::Map => "dict".to_owned(),
-        Kind::OneOf(all) => joined(all, |one| python(one, depth + 1)),
-        Kind::Any => "Any".to_owned(),
+        ValueShape::Map => "dict".to_owned(),
+        ValueShape::OneOf(all) => join_types(all, |one| python_type(one, depth + 1)),
+        ValueShape::Any => "Any".to_owned(),
     }
 }
 
-fn javascript(schema: &Value, depth: usize) -> String {
-    if let Some(words) = words(schema) {
+fn javascript_type(schema: &Value, depth: usize) -> String {
+    if let Some(words) = enum_literals(schema) {
         return words.join(" | ");
     }
-    match kind(schema, depth) {
-        Kind::Text => "string".to_owned(),
-        Kind::Integer | Kind::Number => "number".to_owned(),
-        Kind::Boolean => "boolean".to_owned(),
-        Kind::Null => "null".to_owned(),
-        Kind::List(items) => format!("Array<{}>", javascript(items, depth + 1)),
-        Kind::Object(fields) => {
+    match schema_shape(schema, depth) {
+        ValueShape::Text => "string".to_owned(),
+        ValueShape::Integer | ValueShape::Number => "number".to_owned(),
+        ValueShape::Boolean => "boolean".to_owned(),
+        ValueShape::Null => "null".to_owned(),
+        ValueShape::List(items) => format!("Array<{}>", javascript_type(items, depth + 1)),
+        ValueShape::Object(fields) => {
             let all: Vec<String> = fields
                 .iter()
-                .map(|(name, of)| format!("{}?: {}", quoted(name), javascript(of, depth + 1)))
+                .map(|(name, of)| {
+                    format!("{}?: {}", quote_text(name), javascript_type(of, depth + 1))
+                })
                 .collect();
             format!("{{{}}}", all.join(", "))
         }
-        Kind::Map => "object".to_owned(),
-        Kind::OneOf(all) => joined(all, |one| javascript(one, depth + 1)),
-        Kind::Any => "any".to_owned(),
+        ValueShape::Map => "object".to_owned(),
+        ValueShape::OneOf(all) => join_types(all, |one| javascript_type(one, depth + 1)),
+        ValueShape::Any => "any".to_owned(),
     }
 }
 
 /// The shape of a value.
-enum Kind<'s> {
+enum ValueShape<'s> {
     Text,
     Integer,
     Number,
@@ -187,35 +197,35 @@ enum Kind<'s> {
     Any,
 }
 
-fn kind(schema: &Value, depth: usize) -> Kind<'_> {
+fn schema_shape(schema: &Value, depth: usize) -> ValueShape<'_> {
     if depth >= MAX_DEPTH {
-        return Kind::Any;
+        return ValueShape::Any;
     }
     let several = ["anyOf", "oneOf"].into_iter().find_map(|key| schema.get(key)?.as_array());
     if let Some(all) = several.filter(|all| !all.is_empty()) {
-        return Kind::OneOf(all);
+        return ValueShape::OneOf(all);
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("string") => Kind::Text,
-        Some("integer") => Kind::Integer,
-        Some("number") => Kind::Number,
-        Some("boolean") => Kind::Boolean,
-        Some("null") => Kind::Null,
-        Some("array") => Kind::List(schema.get("items").unwrap_or(&Value::Null)),
+        Some("string") => ValueShape::Text,
+        Some("integer") => ValueShape::Integer,
+        Some("number") => ValueShape::Number,
+        Some("boolean") => ValueShape::Boolean,
+        Some("null") => ValueShape::Null,
+        Some("array") => ValueShape::List(schema.get("items").unwrap_or(&Value::Null)),
         Some("object") => match schema.get("properties").and_then(Value::as_object) {
             Some(fields) if !fields.is_empty() => {
-                Kind::Object(fields.iter().filter(|(name, _)| is_name(name)).collect())
+                ValueShape::Object(fields.iter().filter(|(name, _)| is_name(name)).collect())
             }
-            Some(_) | None => Kind::Map,
+            Some(_) | None => ValueShape::Map,
         },
-        Some(_) | None => Kind::Any,
+        Some(_) | None => ValueShape::Any,
     }
 }
 
 /// The values of an enumeration, in the notation of both languages.
-fn words(schema: &Value) -> Option<Vec<String>> {
+fn enum_literals(schema: &Value) -> Option<Vec<String>> {
     let one = |value: &Value| match value {
-        Value::String(text) => Some(quoted(text)),
+        Value::String(text) => Some(quote_text(text)),
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
@@ -228,22 +238,22 @@ fn words(schema: &Value) -> Option<Vec<String>> {
     }
 }
 
-fn joined(all: &[Value], one: impl Fn(&Value) -> String) -> String {
+fn join_types(all: &[Value], one: impl Fn(&Value) -> String) -> String {
     let mut types: Vec<String> = all.iter().map(one).collect();
     types.dedup();
     types.join(" | ")
 }
 
 /// A text in quotes, without characters that would end the quotes.
-fn quoted(text: &str) -> String {
-    Value::from(plain(text)).to_string()
+fn quote_text(text: &str) -> String {
+    Value::from(to_comment_line(text)).to_string()
 }
 
 /// A text in one line that cannot end the surrounding comment.
-fn plain(text: &str) -> String {
+fn to_comment_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = words.replace("\"\"\"", "'''").replace("*/", "* /");
-    crate::limits::cut(&words, MAX_TEXT).to_owned()
+    crate::limits::truncate_str(&words, MAX_TEXT).to_owned()
 }
 
 /// Returns whether a name is a valid argument name in both languages.
@@ -263,7 +273,7 @@ mod tests {
     }
 
     fn both(tool: &ToolSpec) -> (String, String) {
-        (Language::Python.stub(tool), Language::JavaScript.stub(tool))
+        (StubLanguage::Python.render_stub(tool), StubLanguage::JavaScript.render_stub(tool))
     }
 
     #[test]
@@ -330,7 +340,7 @@ mod tests {
             names.iter().map(|it| (it.clone(), json!({}))).collect();
         // Compared each with each these are over a billion comparisons.
         let schema = json!({"properties": properties, "required": names});
-        assert_eq!(arguments(&schema).iter().filter(|it| it.required).count(), names.len());
+        assert_eq!(list_arguments(&schema).iter().filter(|it| it.required).count(), names.len());
     }
 
     #[test]
@@ -338,7 +348,7 @@ mod tests {
         let long = "x ".repeat(900);
         let tools: Vec<ToolSpec> =
             (0..60).map(|at| tool(&format!("t{at}"), &long, json!({}))).collect();
-        let text = Language::Python.interface(&tools);
+        let text = StubLanguage::Python.render_interface(&tools);
         assert!(text.len() < MAX_STUBS + 2_000, "{}", text.len());
         assert!(text.contains("def tools.t0(") && text.ends_with("`t59`: ask `help`.\n"));
     }

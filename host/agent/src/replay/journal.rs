@@ -38,7 +38,7 @@ pub trait Journal: Send + Sync {
     ) -> io::Result<()>;
 
     /// Adds an entry to the journal. On return the entry is stored, and all earlier ones.
-    async fn step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
+    async fn store_step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
         Ok(())
     }
 
@@ -48,7 +48,7 @@ pub trait Journal: Send + Sync {
     }
 
     /// Returns whether the journal stores entries.
-    fn persists(&self) -> bool {
+    fn is_persistent(&self) -> bool {
         true
     }
 }
@@ -68,7 +68,7 @@ impl Journal for NoJournal {
         Ok(())
     }
 
-    fn persists(&self) -> bool {
+    fn is_persistent(&self) -> bool {
         false
     }
 }

@@ -2,7 +2,7 @@
 //! call with a possible effect before its start, and each result before the model gets it.
 //!
 //! ```text
-//! agent ──StepEntry──> Journal (persisted)     Replay ──> the same agent, in the next process
+//! agent ──StepEntry──> Journal (persisted)     ReplayLog ──> the same agent, in the next process
 //! ```
 //!
 //! To resume, the loop is fed from the journal, in the same order, instead of asking the model or a tool
@@ -13,12 +13,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_model::{Reply, ToolCall};
+use belljar_model::{ModelReply, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::agent_loop::ledger::Place;
 use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
-use crate::tools::answer::Answer;
+use crate::tools::answer::CallAnswer;
 use crate::tools::nested::reply::AnswerForm;
 
 /// One entry of the journal, about a step of an agent.
@@ -45,7 +45,7 @@ pub enum StepKind {
         #[serde(default, rename = "told", skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
         /// The answer.
-        reply: Reply,
+        reply: ModelReply,
     },
     /// A call that may have effects is about to be made, or subagents are about to start.
     Begun {
@@ -151,7 +151,7 @@ pub struct PlannedChild {
 
 /// The journal of an interrupted run.
 #[derive(Debug, Default)]
-pub struct Replay {
+pub struct ReplayLog {
     agents: Mutex<HashMap<Arc<str>, Arc<AgentPast>>>,
     /// The number of spawn indices already used, by slug.
     spawned: HashMap<String, u32>,
@@ -166,7 +166,7 @@ pub struct Replay {
 /// The journal of one agent.
 #[derive(Debug, Default)]
 pub(crate) struct AgentPast {
-    said: HashMap<u64, (Vec<String>, Reply)>,
+    said: HashMap<u64, (Vec<String>, ModelReply)>,
     begun: HashMap<(u64, usize), Vec<PlannedChild>>,
     /// Digests of calls that tools made.
     called: HashMap<(u64, usize), String>,
@@ -180,9 +180,9 @@ pub(crate) struct AgentPast {
     written: BTreeMap<(u64, String, u64), Usage>,
 }
 
-impl Replay {
+impl ReplayLog {
     /// Collects the entries of one run, in the order of storing.
-    pub fn of(entries: impl IntoIterator<Item = StepEntry>) -> Self {
+    pub fn from_entries(entries: impl IntoIterator<Item = StepEntry>) -> Self {
         let mut agents: HashMap<Arc<str>, AgentPast> = HashMap::new();
         let mut replay = Self::default();
         for StepEntry { agent, step, position, kind } in entries {
@@ -236,23 +236,23 @@ impl Replay {
     }
 
     /// The number of subagents started, and the number of spawn indices used by slug.
-    pub(crate) fn spawned(&self) -> (usize, HashMap<String, u32>) {
+    pub(crate) fn spawn_counts(&self) -> (usize, HashMap<String, u32>) {
         (self.children, self.spawned.clone())
     }
 
     /// The texts, finished or not, that models wrote for servers: the server, the text's number, and the
     /// text's tokens.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+    pub(crate) fn server_texts(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.written.iter().map(|((server, number), tokens)| (server.as_str(), *number, *tokens))
     }
 
     /// The servers whose further questions a person has refused.
-    pub(crate) fn muted(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn muted_servers(&self) -> impl Iterator<Item = &str> {
         self.muted.iter().map(String::as_str)
     }
 
     /// The calls that have a result, each with the agent's address, the step and the position.
-    pub(crate) fn results(&self) -> Vec<(Arc<str>, u64, usize, LoggedResult)> {
+    pub(crate) fn logged_results(&self) -> Vec<(Arc<str>, u64, usize, LoggedResult)> {
         let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();
         for (address, past) in &*agents {
@@ -265,26 +265,26 @@ impl Replay {
     }
 
     /// The model's name for this call.
-    pub(crate) fn called(&self, agent: &str, step: u64, position: usize) -> Option<String> {
+    pub(crate) fn call_name(&self, agent: &str, step: u64, position: usize) -> Option<String> {
         let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, reply) = agents.get(agent)?.said(step)?;
+        let (_, reply) = agents.get(agent)?.step_reply(step)?;
         reply.calls.get(position).map(|call| call.name.clone())
     }
 
     /// The journal of one agent; once.
-    pub(crate) fn take(&self, agent: &str) -> Option<Arc<AgentPast>> {
+    pub(crate) fn take_agent(&self, agent: &str) -> Option<Arc<AgentPast>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)
     }
 }
 
 impl AgentPast {
     /// The notes before this step's answer, and the answer.
-    pub(crate) fn said(&self, step: u64) -> Option<(&[String], &Reply)> {
+    pub(crate) fn step_reply(&self, step: u64) -> Option<(&[String], &ModelReply)> {
         self.said.get(&step).map(|(notes, reply)| (notes.as_slice(), reply))
     }
 
     /// The tokens of texts written for servers in this step.
-    pub(crate) fn written(&self, step: u64) -> Usage {
+    pub(crate) fn server_text_usage(&self, step: u64) -> Usage {
         let mut all = Usage::default();
         let of = self.written.iter().filter(|((of, ..), _)| *of == step);
         of.for_each(|(_, used)| all += *used);
@@ -292,17 +292,17 @@ impl AgentPast {
     }
 
     /// The result of a call.
-    pub(crate) fn result(&self, step: u64, position: usize) -> Option<&LoggedResult> {
+    pub(crate) fn call_result(&self, step: u64, position: usize) -> Option<&LoggedResult> {
         self.results.get(&(step, position))
     }
 
     /// The digest of the tool's call at this place.
-    pub(crate) fn called(&self, step: u64, position: usize) -> Option<&str> {
+    pub(crate) fn call_digest(&self, step: u64, position: usize) -> Option<&str> {
         self.called.get(&(step, position)).map(String::as_str)
     }
 
     /// The source of the times and random numbers of a call that can run again.
-    pub(crate) fn course(&self, step: u64, position: usize) -> Option<LoggedCourse> {
+    pub(crate) fn call_course(&self, step: u64, position: usize) -> Option<LoggedCourse> {
         self.courses.get(&(step, position)).cloned()
     }
 
@@ -312,12 +312,12 @@ impl AgentPast {
     }
 
     /// The step and position of each begun or ended call, in order.
-    pub(crate) fn places(&self) -> BTreeSet<(u64, usize)> {
+    pub(crate) fn call_places(&self) -> BTreeSet<(u64, usize)> {
         self.results.keys().chain(self.begun.keys()).copied().collect()
     }
 
     /// The subagents that a call was about to start; empty for other begun calls.
-    pub(crate) fn begun(&self, step: u64, position: usize) -> Option<&[PlannedChild]> {
+    pub(crate) fn planned_children(&self, step: u64, position: usize) -> Option<&[PlannedChild]> {
         self.begun.get(&(step, position)).map(Vec::as_slice)
     }
 
@@ -329,13 +329,13 @@ impl AgentPast {
         place: usize,
         slug: &str,
     ) -> Option<u32> {
-        let mut begun = self.begun(step, position)?.iter();
+        let mut begun = self.planned_children(step, position)?.iter();
         let child = begun.find(|child| child.place == place && child.slug == slug)?;
         Some(child.spawn_index)
     }
 
     /// A subagent that had ended.
-    pub(crate) fn child(&self, step: u64, place: Place) -> Option<&ChildSummary> {
+    pub(crate) fn ended_child(&self, step: u64, place: Place) -> Option<&ChildSummary> {
         self.children.get(&(step, place))
     }
 
@@ -343,11 +343,11 @@ impl AgentPast {
     pub(crate) fn ended_in_background(&self, id: &str) -> bool {
         let mut started = self.results.iter();
         let of = started.find(|(_, result)| result.background.as_deref() == Some(id));
-        of.is_some_and(|((step, at), _)| self.child(*step, (*at, 0)).is_some())
+        of.is_some_and(|((step, at), _)| self.ended_child(*step, (*at, 0)).is_some())
     }
 
     /// The ended subagents of one call.
-    pub(crate) fn children(&self, step: u64, position: usize) -> Vec<(Place, &ChildSummary)> {
+    pub(crate) fn ended_children(&self, step: u64, position: usize) -> Vec<(Place, &ChildSummary)> {
         let mut all: Vec<_> = self
             .children
             .iter()
@@ -361,18 +361,18 @@ impl AgentPast {
 
 impl LoggedResult {
     /// A result of which only the model's text and the receipt are stored.
-    pub fn read(content: String, is_error: bool, receipt: Option<CallReceipt>) -> Self {
+    pub fn from_content(content: String, is_error: bool, receipt: Option<CallReceipt>) -> Self {
         let (attachments, background, nested) = (Vec::new(), None, None);
         Self { content, is_error, receipt, attachments, background, nested }
     }
 
     /// The text that the model reads.
-    pub(crate) fn answer(&self) -> Answer {
-        Answer { content: self.content.clone(), is_error: self.is_error }
+    pub(crate) fn answer(&self) -> CallAnswer {
+        CallAnswer { content: self.content.clone(), is_error: self.is_error }
     }
 }
 
 /// The address of a subagent. An `@` marks nested calls, so ids, which models write, must not contain one.
-pub(crate) fn address(parent: &str, call_id: &str, place: usize) -> Arc<str> {
+pub(crate) fn child_address(parent: &str, call_id: &str, place: usize) -> Arc<str> {
     format!("{parent}/{}.{place}", call_id.replace('@', "%40")).into()
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::job::{AgentJob, RunState};
 use crate::events::EventKind;
 use crate::outcome::ChildSummary;
 use crate::replay::journal::QueuedChild;
 use crate::replay::log::{LoggedCourse, LoggedNested, LoggedResult, StepEntry, StepKind};
-use crate::tools::answer::Answer;
-use crate::tools::call::Call;
+use crate::tools::answer::CallAnswer;
+use crate::tools::call::PlacedCall;
 use crate::tools::executor::CallExecutor;
 
-impl Shared {
+impl RunState {
     /// Stores waiting subagents. `children` is not called if the journal stores nothing.
     pub(crate) async fn persist_queued(
         &self,
@@ -20,7 +20,7 @@ impl Shared {
         with: Option<StepEntry>,
     ) {
         let journal = &self.host.journal;
-        if journal.persists() {
+        if journal.is_persistent() {
             let children = children();
             let done = journal.subagents_queued(&self.run, &children, with).await;
             let of = children.first().map_or("", |child| &child.agent);
@@ -31,7 +31,7 @@ impl Shared {
     /// Stores that a subagent is running.
     pub(crate) async fn persist_running(&self, path: &str, agent: &str) {
         let journal = &self.host.journal;
-        if journal.persists() {
+        if journal.is_persistent() {
             let done = journal.subagent_running(&self.run, path).await;
             self.warn_if_not_persisted(done, agent);
         }
@@ -40,7 +40,7 @@ impl Shared {
     /// Stores the outcome of a subagent before the parent receives the outcome.
     pub(crate) async fn persist_ended(&self, child: &ChildSummary, with: Option<StepEntry>) {
         let journal = &self.host.journal;
-        if journal.persists() {
+        if journal.is_persistent() {
             let done = journal.subagent_ended(&self.run, child, with).await;
             self.warn_if_not_persisted(done, &child.outcome.agent);
         }
@@ -60,9 +60,9 @@ impl Shared {
     }
 }
 
-impl Job {
-    /// An entry about a step of the agent.
-    pub(crate) fn entry(&self, step: u64, position: usize, kind: StepKind) -> StepEntry {
+impl AgentJob {
+    /// Creates a journal entry about a step of the agent.
+    pub(crate) fn step_entry(&self, step: u64, position: usize, kind: StepKind) -> StepEntry {
         StepEntry { agent: self.address.clone(), step, position, kind }
     }
 
@@ -74,29 +74,29 @@ impl Job {
         kind: impl FnOnce() -> StepKind + Send,
     ) {
         if self.shared.persists_steps() {
-            let entry = self.entry(step, position, kind());
-            let done = self.shared.host.journal.step(&self.shared.run, entry).await;
+            let entry = self.step_entry(step, position, kind());
+            let done = self.shared.host.journal.store_step(&self.shared.run, entry).await;
             self.shared.warn_if_not_persisted(done, &self.path);
         }
     }
 }
 
-/// The address in the journal of a call's maker: the agent, or an outer call of the agent.
-pub(crate) fn address_of(job: &Job, call: Call<'_>) -> Arc<str> {
+/// The journal address under which a call is stored: the agent's, or for a nested call the outer call's.
+pub(crate) fn address_of(job: &AgentJob, call: PlacedCall<'_>) -> Arc<str> {
     Arc::clone(call.nested.map_or(&job.address, |nested| nested.outer.address()))
 }
 
-impl Job {
-    /// An entry about a call.
-    pub(crate) fn entry_of(&self, call: Call<'_>, kind: StepKind) -> StepEntry {
+impl AgentJob {
+    /// Creates a journal entry about a call.
+    pub(crate) fn entry_of(&self, call: PlacedCall<'_>, kind: StepKind) -> StepEntry {
         let (agent, step, position) = (address_of(self, call), call.step, call.position);
         StepEntry { agent, step, position, kind }
     }
 
-    /// Stores that a call with possible effects is about to start. `asked`: a person allowed the call.
+    /// Stores that a call with possible effects is about to start. `asked`: whether a person allowed the call.
     pub(crate) async fn persist_begun(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         course: Option<LoggedCourse>,
         asked: bool,
     ) {
@@ -105,29 +105,29 @@ impl Job {
         self.persist_call(call, begun).await;
     }
 
-    async fn persist_call(&self, call: Call<'_>, kind: impl FnOnce() -> StepKind + Send) {
+    async fn persist_call(&self, call: PlacedCall<'_>, kind: impl FnOnce() -> StepKind + Send) {
         if self.shared.persists_steps() {
             let entry = self.entry_of(call, kind());
-            let done = self.shared.host.journal.step(&self.shared.run, entry).await;
+            let done = self.shared.host.journal.store_step(&self.shared.run, entry).await;
             self.shared.warn_if_not_persisted(done, &self.path);
         }
     }
 }
 
 impl CallExecutor<'_> {
-    /// Persists the result of a call, before the model is sent it.
-    pub(crate) async fn persist_result(&self, call: Call<'_>, answer: &Answer) {
+    /// Stores the result of a call in the journal, before the model receives the result.
+    pub(crate) async fn persist_result(&self, call: PlacedCall<'_>, answer: &CallAnswer) {
         let entry = || {
-            let (receipt, attachments) = self.ledger.of_call(call.step, &call.call.id);
+            let (receipt, attachments) = self.ledger.call_record(call.step, &call.call.id);
             StepKind::Result(Box::new(LoggedResult {
                 content: answer.content.clone(),
                 is_error: answer.is_error,
                 receipt,
                 attachments,
-                background: self.background.of_call(&call.call.id),
+                background: self.background.find_by_call(&call.call.id),
                 nested: call.nested.map(|nested| LoggedNested {
                     called: nested.called.to_owned(),
-                    form: nested.outer.form(call.position),
+                    form: nested.outer.stored_form(call.position),
                 }),
             }))
         };

@@ -4,35 +4,35 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_model::{CallContext, Reply};
+use belljar_model::{CallContext, ModelReply};
 use belljar_policy::{Meter, ToolPermit};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_loop::agent::{Agent, Timer};
-use crate::agent_loop::agent::{Effects, Notes};
-use crate::agent_loop::job::Job;
-use crate::agent_loop::live::Live;
-use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::agent_loop::agent::{AgentEffects, Notes};
+use crate::agent_loop::agent::{RunningAgent, Timer};
+use crate::agent_loop::job::AgentJob;
+use crate::agent_loop::live::LiveEffects;
+use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput, NextStep};
 use crate::events::EventKind;
 use crate::limits::MAX_CONCLUSION_BYTES;
 use crate::outcome::{ChildSummary, RunStatus, Usage};
 use crate::prompt::frame;
 use crate::replay::log::{AgentPast, LoggedCourse, PlannedChild};
 use crate::replay::persist::address_of;
-use crate::replay::rerun::Rerun;
-use crate::replay::rerunning::{CallComparison, permit_unasked};
-use crate::subagent::background::{Ended, still_running};
-use crate::subagent::planned::Planned;
-use crate::subagent::planned::Starting;
-use crate::subagent::progress::{Batch, Heading};
-use crate::tools::answer::Answer;
+use crate::replay::rerun::ReplayedRun;
+use crate::replay::rerunning::{CallComparer, permit_unasked};
+use crate::subagent::background::{EndedChild, still_running};
+use crate::subagent::planned::PlannedSpawn;
+use crate::subagent::planned::StartingChild;
+use crate::subagent::progress::{BatchHeading, ChildBatch};
+use crate::tools::answer::CallAnswer;
 use crate::tools::builtin::arguments::BuiltinCall;
-use crate::tools::call::Call;
+use crate::tools::call::PlacedCall;
 use crate::tools::call::arguments;
-use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::dispatch::{CallDecision, CallRefusal};
 use crate::tools::executor::CallExecutor;
-use crate::tools::nested::outer::{Nested, Outer, address_within, called};
+use crate::tools::nested::outer::{NestedPlace, OuterCall, address_within, call_digest};
 use crate::tools::result;
 
 /// The end of a subagent that was started by code, and may not be started again or is not known well
@@ -40,7 +40,7 @@ use crate::tools::result;
 const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
 /// Returns an agent's stored results by a policy, and does everything else now.
-pub(crate) struct Replaying {
+pub(crate) struct ReplayingEffects {
     past: Arc<AgentPast>,
     policy: ReplayPolicy,
 }
@@ -50,23 +50,23 @@ enum ReplayPolicy {
     /// The run resumes: nothing stored is done again. `kept`: how much is persisted of the whole run.
     Resume { kept: usize },
     /// The finished run is replayed, and its calls are compared.
-    Compare(Arc<Rerun>),
+    Compare(Arc<ReplayedRun>),
 }
 
-impl Replaying {
+impl ReplayingEffects {
     /// Takes an agent's stored steps from the run; once for each agent.
-    pub(crate) fn new(job: &Job) -> Self {
+    pub(crate) fn new(job: &AgentJob) -> Self {
         let (replay, policy) = match &job.shared.rerun {
-            Some(rerun) => (rerun.past(), ReplayPolicy::Compare(Arc::clone(rerun))),
+            Some(rerun) => (rerun.replay_log(), ReplayPolicy::Compare(Arc::clone(rerun))),
             None => {
                 let replay = &*job.shared.replay;
                 (replay, ReplayPolicy::Resume { kept: replay.len() })
             }
         };
-        Self { past: replay.take(&job.address).unwrap_or_default(), policy }
+        Self { past: replay.take_agent(&job.address).unwrap_or_default(), policy }
     }
 
-    fn resumes(&self) -> bool {
+    fn is_resume(&self) -> bool {
         matches!(self.policy, ReplayPolicy::Resume { .. })
     }
 
@@ -75,32 +75,32 @@ impl Replaying {
     }
 
     /// The model's stored answer, unless the model is asked again.
-    fn said(&self, step: u64) -> Option<(&[String], &Reply)> {
-        self.past.said(step).filter(|_| !self.asks_model())
+    fn stored_reply(&self, step: u64) -> Option<(&[String], &ModelReply)> {
+        self.past.step_reply(step).filter(|_| !self.asks_model())
     }
 
     /// The journal that has the numbers and ids of a call's subagents.
-    fn numbered<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
-        let is_stored = self.resumes() || (call.nested.is_none() && !self.asks_model());
+    fn numbered_past<'a>(&'a self, call: PlacedCall<'a>) -> Option<&'a AgentPast> {
+        let is_stored = self.is_resume() || (call.nested.is_none() && !self.asks_model());
         self.past_of(call).filter(|_| is_stored)
     }
 
     /// The journal with a call: the agent's, or the outer call's. `None` = the outer call runs for the first
     /// time.
-    fn past_of<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
+    fn past_of<'a>(&'a self, call: PlacedCall<'a>) -> Option<&'a AgentPast> {
         match call.nested {
-            Some(nested) => nested.outer.past().map(Arc::as_ref),
+            Some(nested) => nested.outer.nested_journal().map(Arc::as_ref),
             None => Some(&self.past),
         }
     }
 
     /// The subagents of a call that begins again.
-    fn begun<'a>(&'a self, call: Call<'a>) -> Option<&'a [PlannedChild]> {
-        self.past_of(call).filter(|_| self.resumes())?.begun(call.step, call.position)
+    fn planned_children<'a>(&'a self, call: PlacedCall<'a>) -> Option<&'a [PlannedChild]> {
+        self.past_of(call).filter(|_| self.is_resume())?.planned_children(call.step, call.position)
     }
 
     /// Puts an answer into the transcript, where a replay writes one.
-    fn record(&self, agent: &Agent<'_>, machine: &Loop, reply: &Reply) {
+    fn record_reply(&self, agent: &RunningAgent<'_>, machine: &AgentLoop, reply: &ModelReply) {
         let ReplayPolicy::Compare(rerun) = &self.policy else { return };
         let Some(recording) = rerun.recording() else { return };
         let cx = CallContext {
@@ -108,21 +108,21 @@ impl Replaying {
             step: machine.current_step(),
             ..CallContext::new(&agent.job.agent.definition.name)
         };
-        recording.replied(&cx, machine.request(), reply);
+        recording.record_reply(&cx, machine.request(), reply);
     }
 
     /// The stored answer of a call, whose usage counts again.
-    async fn answered(
+    async fn stored_answer(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: &Decision,
-        machine: &Loop,
-    ) -> Option<Answer> {
+        call: PlacedCall<'_>,
+        decision: &CallDecision,
+        machine: &AgentLoop,
+    ) -> Option<CallAnswer> {
         let past = self.past_of(call)?;
-        let persisted = past.result(call.step, call.position)?;
+        let persisted = past.call_result(call.step, call.position)?;
         if let (Some(nested), Some(logged)) = (call.nested, &persisted.nested) {
-            nested.outer.keep(call.position, logged.form.clone());
+            nested.outer.keep_form(call.position, logged.form.clone());
         }
         // The tool's state ended with its process.
         agent.jar.begins_anew(&call.call.name);
@@ -131,54 +131,57 @@ impl Replaying {
             if let Some(nested) = call.nested {
                 // INV-252: billed to the outer call too, as before.
                 if let Some(within) = nested.within {
-                    within.bill(receipt.receipt.fuel);
+                    within.bill_fuel(receipt.receipt.fuel);
                 }
             }
             let files = persisted.attachments.clone();
-            agent.ledger.executed(call.position, receipt.clone(), files);
+            agent.ledger.record_call(call.position, receipt.clone(), files);
         }
         match decision {
-            Decision::Builtin(permit, BuiltinCall::Spawn(asked))
+            CallDecision::Builtin(permit, BuiltinCall::Spawn(asked))
                 if persisted.background.is_some() =>
             {
                 // The subagent resumes in the background, or its end is noted again.
                 let request = machine.request();
-                agent.spawn(call, permit.clone(), asked.clone(), request).await;
+                agent.spawn_child(call, permit.clone(), asked.clone(), request).await;
             }
-            Decision::Builtin(_, BuiltinCall::Todo(todo)) if !persisted.is_error => {
+            CallDecision::Builtin(_, BuiltinCall::Todo(todo)) if !persisted.is_error => {
                 // Later calls find the list in its former state.
-                let _ = agent.listed(todo, machine);
+                let _ = agent.apply_todo(todo, machine);
             }
-            Decision::Builtin(_, BuiltinCall::Worktree(asked)) if !persisted.is_error => {
+            CallDecision::Builtin(_, BuiltinCall::Worktree(asked)) if !persisted.is_error => {
                 agent.worktree_was(call, asked).await;
             }
-            Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
+            CallDecision::Builtin(
+                _,
+                BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id },
+            ) => {
                 // The agent does not know a later ending yet.
                 let ended = persisted.content != still_running(id);
                 if ended && (past.ended_in_background(id) || agent.background.has_ended(id)) {
-                    agent.background.known(id);
+                    agent.background.mark_known(id);
                 }
             }
-            Decision::Builtin(..)
-            | Decision::Tool(_)
-            | Decision::Refuse(_)
-            | Decision::HandOver => {
-                for (place, summary) in past.children(call.step, call.position) {
+            CallDecision::Builtin(..)
+            | CallDecision::Tool(_)
+            | CallDecision::Refuse(_)
+            | CallDecision::HandOver => {
+                for (place, summary) in past.ended_children(call.step, call.position) {
                     bill_child(agent, summary);
-                    agent.ledger.child(place, summary.clone());
+                    agent.ledger.record_child(place, summary.clone());
                 }
             }
         }
         if let Some(id) = persisted.background.as_deref()
-            && agent.background.of_call(&call.call.id).is_none()
+            && agent.background.find_by_call(&call.call.id).is_none()
         {
             // INV-520: the parent was told of this subagent, and the subagent may not be allowed to start any
             // more.
-            match past.child(call.step, (call.position, 0)) {
+            match past.ended_child(call.step, (call.position, 0)) {
                 Some(child) => {
-                    if matches!(decision, Decision::Builtin(_, BuiltinCall::Spawn(_))) {
+                    if matches!(decision, CallDecision::Builtin(_, BuiltinCall::Spawn(_))) {
                         bill_child(agent, child);
-                        agent.ledger.child((call.position, 0), child.clone());
+                        agent.ledger.record_child((call.position, 0), child.clone());
                     }
                     recall_background(agent, id, child);
                 }
@@ -191,45 +194,45 @@ impl Replaying {
 
     /// The answer of a begun call with effects and without a result: repeating the call might double an
     /// effect. `None` = not begun, or a start of subagents, which resume by themselves.
-    async fn interrupted(
+    async fn interrupted_answer(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        machine: &Loop,
-    ) -> Option<Answer> {
-        let begun = self.begun(call)?;
+        call: PlacedCall<'_>,
+        machine: &AgentLoop,
+    ) -> Option<CallAnswer> {
+        let begun = self.planned_children(call)?;
         if !begun.is_empty() || agent.replayable.contains(call.call.name.as_str()) {
             return None;
         }
-        agent.started(call);
-        let executed = result::of_interrupted(&call.call.name, arguments(call.call));
-        let answer = agent.note(call, executed);
+        agent.emit_call_started(call);
+        let executed = result::from_interrupted(&call.call.name, arguments(call.call));
+        let answer = agent.record_executed(call, executed);
         recall_within(agent, &calls_of(agent, call), machine).await;
         agent.persist_result(call, &answer).await;
         Some(answer)
     }
 
     /// Answers a call from the journal, else makes it.
-    async fn resumed(
+    async fn resume_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         if let Some(nested) = call.nested
-            && !nested.outer.follows(call.position, call.step, nested.called)
+            && !nested.outer.matches_record(call.position, call.step, nested.called)
         {
             let content = "it goes another way than recorded".to_owned();
-            return Answer { content, is_error: true };
+            return CallAnswer { content, is_error: true };
         }
-        if let Some(answer) = self.answered(agent, call, &decision, machine).await {
+        if let Some(answer) = self.stored_answer(agent, call, &decision, machine).await {
             return answer;
         }
-        if let Some(answer) = self.interrupted(agent, call, machine).await {
+        if let Some(answer) = self.interrupted_answer(agent, call, machine).await {
             return answer;
         }
-        let answer = Live.call(agent, call, decision, machine).await;
+        let answer = LiveEffects.execute_call(agent, call, decision, machine).await;
         // If the call did not run again, because it is refused now.
         recall_within(agent, &calls_of(agent, call), machine).await;
         answer
@@ -237,99 +240,109 @@ impl Replaying {
 }
 
 #[async_trait]
-impl Effects for Replaying {
-    fn begin(&self, agent: &Agent<'_>, machine: &Loop) {
+impl AgentEffects for ReplayingEffects {
+    fn begin_agent(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) {
         match self.policy {
-            ReplayPolicy::Compare(_) => Live.begin(agent, machine),
+            ReplayPolicy::Compare(_) => LiveEffects.begin_agent(agent, machine),
             ReplayPolicy::Resume { .. } if agent.job.depth.is_child() => {}
-            ReplayPolicy::Resume { kept } => agent.job.emit(|| EventKind::RunResumed { kept }),
+            ReplayPolicy::Resume { kept } => {
+                agent.job.emit_event(|| EventKind::RunResumed { kept })
+            }
         }
     }
 
-    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
-        match self.said(1) {
+    async fn run_start_hooks(
+        &self,
+        agent: &RunningAgent<'_>,
+        timer: &mut Timer,
+    ) -> Result<String, AgentEnding> {
+        match self.stored_reply(1) {
             Some(_) => Ok(String::new()),
-            None => Live.start(agent, timer).await,
+            None => LiveEffects.run_start_hooks(agent, timer).await,
         }
     }
 
-    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep {
-        if self.said(machine.current_step() + 1).is_none() {
-            return Live.take_step(agent, machine);
+    fn take_step(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) -> NextStep {
+        if self.stored_reply(machine.current_step() + 1).is_none() {
+            return LiveEffects.take_step(agent, machine);
         }
         step_again(agent)
     }
 
     async fn ask_model(
         &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
+        agent: &RunningAgent<'_>,
+        machine: &mut AgentLoop,
         last: bool,
         notes: &mut Notes,
         timer: &mut Timer,
-    ) -> Input {
-        let Some((before, reply)) = self.said(machine.current_step()) else {
+    ) -> LoopInput {
+        let Some((before, reply)) = self.stored_reply(machine.current_step()) else {
             if let ReplayPolicy::Compare(rerun) = &self.policy
                 && !rerun.asks_model()
             {
                 rerun.note_ended(&agent.job.path);
-                let ending = Ending::cancelled();
-                return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+                let ending = AgentEnding::cancelled();
+                return LoopInput::Interrupted {
+                    partial: String::new(),
+                    answers: Vec::new(),
+                    ending,
+                };
             }
-            let input = Live.ask_model(agent, machine, last, notes, timer).await;
-            if let Input::Replied(reply) = &input {
-                self.record(agent, machine, reply);
+            let input = LiveEffects.ask_model(agent, machine, last, notes, timer).await;
+            if let LoopInput::Replied(reply) = &input {
+                self.record_reply(agent, machine, reply);
             }
             return input;
         };
         let input = reply_again(agent, machine, before, reply);
-        self.record(agent, machine, reply);
-        if self.resumes() {
+        self.record_reply(agent, machine, reply);
+        if self.is_resume() {
             // INV-364: texts written for servers in this step count again, repeated or not.
-            agent.bill_text(self.past.written(machine.current_step()));
+            agent.bill_text(self.past.server_text_usage(machine.current_step()));
         }
         input
     }
 
-    async fn call(
+    async fn execute_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         match &self.policy {
-            ReplayPolicy::Resume { .. } => self.resumed(agent, call, decision, machine).await,
+            ReplayPolicy::Resume { .. } => self.resume_call(agent, call, decision, machine).await,
             ReplayPolicy::Compare(rerun) => {
-                CallComparison { rerun, past: &self.past }
-                    .call(agent, call, decision, machine)
+                CallComparer { rerun, past: &self.past }
+                    .answer_call(agent, call, decision, machine)
                     .await
             }
         }
     }
 
-    async fn finish(
+    async fn finish_answer(
         &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
+        agent: &RunningAgent<'_>,
+        machine: &mut AgentLoop,
         notes: &mut Notes,
-        ending: Ending,
+        ending: AgentEnding,
         again: &mut bool,
         timer: &mut Timer,
-    ) -> Result<Input, Ending> {
-        if self.said(machine.current_step() + 1).is_some() {
+    ) -> Result<LoopInput, AgentEnding> {
+        if self.stored_reply(machine.current_step() + 1).is_some() {
             *again = true;
             return Ok(machine.reopen());
         }
-        if self.resumes() || self.asks_model() {
-            return Live.finish(agent, machine, notes, ending, again, timer).await;
+        if self.is_resume() || self.asks_model() {
+            return LiveEffects.finish_answer(agent, machine, notes, ending, again, timer).await;
         }
-        // They have stored answers too.
+        // Waits for the background subagents, which are replayed from stored answers too.
         tokio::select! {
             biased;
             () = agent.stop.cancelled() => {}
             () = agent.time_up(timer) => {}
-            () = agent.background.all() => {}
+            () = agent.background.wait_for_all() => {}
         }
         Err(ending)
     }
@@ -337,134 +350,152 @@ impl Effects for Replaying {
     fn spawn_index(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         place: usize,
         slug: &str,
     ) -> Option<u32> {
-        let past = self.numbered(call);
+        let past = self.numbered_past(call);
         past.and_then(|past| past.spawn_index(call.step, call.position, place, slug))
-            .or_else(|| Live.spawn_index(agent, call, place, slug))
+            .or_else(|| LiveEffects.spawn_index(agent, call, place, slug))
     }
 
     async fn permit_spawn(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CallRefusal> {
         match self.policy {
             ReplayPolicy::Resume { .. } if self.had_begun(call) => Ok(()),
-            ReplayPolicy::Resume { .. } => Live.permit_spawn(agent, call, permit).await,
+            ReplayPolicy::Resume { .. } => LiveEffects.permit_spawn(agent, call, permit).await,
             ReplayPolicy::Compare(_) => {
-                Live.permit_spawn(agent, call, permit_unasked(permit)).await
+                LiveEffects.permit_spawn(agent, call, permit_unasked(permit)).await
             }
         }
     }
 
-    async fn announce(
+    async fn announce_children(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        children: &[&Planned],
-        heading: Heading<'_>,
-    ) -> Arc<Batch> {
+        call: PlacedCall<'_>,
+        children: &[&PlannedSpawn],
+        heading: BatchHeading<'_>,
+    ) -> Arc<ChildBatch> {
         if !self.had_begun(call) {
-            return Live.announce(agent, call, children, heading).await;
+            return LiveEffects.announce_children(agent, call, children, heading).await;
         }
         agent.persist_queued(call, children, false).await;
-        Batch::unannounced(&agent.job.shared, &agent.job.path, &call.call.id, children.len())
+        ChildBatch::without_announcement(
+            &agent.job.shared,
+            &agent.job.path,
+            &call.call.id,
+            children.len(),
+        )
     }
 
-    fn background_id(&self, agent: &CallExecutor<'_>, call: Call<'_>) -> String {
-        let before = self.numbered(call).and_then(|past| past.result(call.step, call.position));
+    fn background_id(&self, agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> String {
+        let before =
+            self.numbered_past(call).and_then(|past| past.call_result(call.step, call.position));
         let before = before.and_then(|persisted| persisted.background.clone());
-        before.unwrap_or_else(|| Live.background_id(agent, call))
+        before.unwrap_or_else(|| LiveEffects.background_id(agent, call))
     }
 
-    fn was_left(&self, call: Call<'_>) -> Option<bool> {
+    fn was_left(&self, call: PlacedCall<'_>) -> Option<bool> {
         let past = self.past_of(call).filter(|_| !self.asks_model())?;
-        past.result(call.step, call.position).map(|persisted| persisted.background.is_some())
+        past.call_result(call.step, call.position).map(|persisted| persisted.background.is_some())
     }
 
-    fn had_begun(&self, call: Call<'_>) -> bool {
-        self.begun(call).is_some()
+    fn had_begun(&self, call: PlacedCall<'_>) -> bool {
+        self.planned_children(call).is_some()
     }
 
-    fn was_asked(&self, call: Call<'_>) -> bool {
-        let past = self.past_of(call).filter(|_| self.resumes());
+    fn was_asked(&self, call: PlacedCall<'_>) -> bool {
+        let past = self.past_of(call).filter(|_| self.is_resume());
         past.is_some_and(|past| past.was_asked(call.step, call.position))
     }
 
     async fn left_over(
         &self,
         agent: &CallExecutor<'_>,
-        outer: &Outer,
-        machine: &Loop,
+        outer: &OuterCall,
+        machine: &AgentLoop,
     ) -> Option<String> {
-        let past = outer.past().filter(|_| self.resumes())?;
-        let left = recall(agent, past, outer.address(), &|position| !outer.has_made(position));
-        resume(agent, left, machine).await;
-        outer.ends(past)
+        let past = outer.nested_journal().filter(|_| self.is_resume())?;
+        let left = restore_records(agent, past, outer.address(), &|position| {
+            !outer.has_matched_call(position)
+        });
+        resume_children(agent, left, machine).await;
+        outer.end_call(past)
     }
 
-    fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {
-        self.past_of(call)?.course(call.step, call.position)
+    fn logged_course(&self, call: PlacedCall<'_>) -> Option<LoggedCourse> {
+        self.past_of(call)?.call_course(call.step, call.position)
     }
 
     fn past_within(&self, agent: &CallExecutor<'_>, address: &str) -> Option<Arc<AgentPast>> {
         match &self.policy {
-            ReplayPolicy::Resume { .. } => agent.job.shared.replay.take(address),
-            ReplayPolicy::Compare(rerun) => rerun.past().take(address),
+            ReplayPolicy::Resume { .. } => agent.job.shared.replay.take_agent(address),
+            ReplayPolicy::Compare(rerun) => rerun.replay_log().take_agent(address),
         }
     }
 
-    fn run_child(&self, agent: &CallExecutor<'_>, child: Starting) -> BoxFuture<'static, Ended> {
+    fn run_child(
+        &self,
+        agent: &CallExecutor<'_>,
+        child: StartingChild,
+    ) -> BoxFuture<'static, EndedChild> {
         let past = if child.nested { child.past.as_deref() } else { Some(&*self.past) };
-        let past = past.filter(|_| self.resumes());
-        let place = child.place();
-        let Some(summary) = past.and_then(|past| past.child(child.step, place)).cloned() else {
-            return Live.run_child(agent, child);
+        let past = past.filter(|_| self.is_resume());
+        let place = child.child_place();
+        let Some(summary) = past.and_then(|past| past.ended_child(child.step, place)).cloned()
+        else {
+            return LiveEffects.run_child(agent, child);
         };
         bill_child(agent, &summary);
-        Box::pin(async move { child.ended(summary) })
+        Box::pin(async move { child.into_ended(summary) })
     }
 }
 
 /// Takes the step of a repeated answer: counted, never refused.
-fn step_again(agent: &Agent<'_>) -> NextStep {
+fn step_again(agent: &RunningAgent<'_>) -> NextStep {
     let budget = &agent.job.budget;
-    let before = budget.exhausted(Meter::Steps);
+    let before = budget.exhausted_limit(Meter::Steps);
     let _ = budget.bill(Meter::Steps, 1);
     before.map_or(NextStep::Whole, NextStep::Last)
 }
 
 /// Returns a stored answer, with its earlier notes.
-fn reply_again(agent: &Agent<'_>, machine: &mut Loop, notes: &[String], reply: &Reply) -> Input {
+fn reply_again(
+    agent: &RunningAgent<'_>,
+    machine: &mut AgentLoop,
+    notes: &[String],
+    reply: &ModelReply,
+) -> LoopInput {
     for text in notes {
-        agent.background.announced(text);
+        agent.background.mark_announced(text);
         machine.add_note(text.clone());
     }
-    agent.ledger.entries().usage.steps += 1;
+    agent.ledger.lock_entries().usage.steps += 1;
     agent.bill_tokens(machine, reply);
-    Input::Replied(reply.clone())
+    LoopInput::Replied(reply.clone())
 }
 
 /// The address of the calls that a call makes.
-fn calls_of(agent: &CallExecutor<'_>, call: Call<'_>) -> Arc<str> {
+fn calls_of(agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
 /// Restores the nested calls of a call that is not repeated. Their usage counts again, and their background
 /// subagents resume.
-async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &Loop) {
-    if let Some(past) = agent.job.shared.replay.take(address) {
-        let left = recall(agent, &past, address, &|_| true);
-        resume(agent, left, machine).await;
+async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &AgentLoop) {
+    if let Some(past) = agent.job.shared.replay.take_agent(address) {
+        let left = restore_records(agent, &past, address, &|_| true);
+        resume_children(agent, left, machine).await;
     }
 }
 
 /// A recorded nested call whose background subagent has not ended.
-struct Started {
+struct UnendedCall {
     /// The journal that contains the call, and its address.
     past: Arc<AgentPast>,
     address: Arc<str>,
@@ -474,39 +505,39 @@ struct Started {
 
 /// INV-252: the records of nested calls that are not repeated stay: receipts, subagents, costs. `is_left`
 /// selects the calls. Returns the calls with unended subagents.
-fn recall(
+fn restore_records(
     agent: &CallExecutor<'_>,
     past: &Arc<AgentPast>,
     address: &Arc<str>,
     is_left: &dyn Fn(usize) -> bool,
-) -> Vec<Started> {
+) -> Vec<UnendedCall> {
     let mut started = Vec::new();
-    for (step, position) in past.places() {
+    for (step, position) in past.call_places() {
         if !is_left(position) {
             continue;
         }
-        let result = past.result(step, position);
+        let result = past.call_result(step, position);
         if let Some(receipt) = result.and_then(|result| result.receipt.as_ref()) {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
             let files = result.map(|result| result.attachments.clone()).unwrap_or_default();
-            agent.ledger.executed(position, receipt.clone(), files);
+            agent.ledger.record_call(position, receipt.clone(), files);
         }
-        for (place, summary) in past.children(step, position) {
+        for (place, summary) in past.ended_children(step, position) {
             bill_child(agent, summary);
-            agent.ledger.child(place, summary.clone());
+            agent.ledger.record_child(place, summary.clone());
         }
         let id = result.and_then(|result| result.background.as_deref());
-        match (past.child(step, (position, 0)), id) {
+        match (past.ended_child(step, (position, 0)), id) {
             (Some(child), Some(id)) => recall_background(agent, id, child),
             (None, Some(_)) => {
                 let (past, address) = (Arc::clone(past), Arc::clone(address));
-                started.push(Started { past, address, step, position });
+                started.push(UnendedCall { past, address, step, position });
             }
             (_, None) => {}
         }
         let within = address_within(address, step, position);
-        if let Some(past) = agent.job.shared.replay.take(&within) {
-            started.extend(recall(agent, &past, &within, &|_| true));
+        if let Some(past) = agent.job.shared.replay.take_agent(&within) {
+            started.extend(restore_records(agent, &past, &within, &|_| true));
         }
     }
     started
@@ -515,39 +546,41 @@ fn recall(
 /// Reports the end of a background subagent that code had started.
 fn recall_background(agent: &CallExecutor<'_>, id: &str, child: &ChildSummary) {
     let ChildSummary { task, outcome, .. } = child;
-    let conclusion = frame::conclusion(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
-    agent.background.add(id, ("", &outcome.agent, task), CancellationToken::new());
-    agent.background.ended(id, Ended { status: outcome.status, conclusion });
+    let conclusion = frame::conclusion_message(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
+    agent.background.add_child(id, ("", &outcome.agent, task), CancellationToken::new());
+    agent.background.record_end(id, EndedChild { status: outcome.status, conclusion });
 }
 
 /// A subagent that ended with the program: its end is told, without a conclusion.
 fn recall_lost(agent: &CallExecutor<'_>, id: &str) {
     let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
-    agent.background.add(id, ("", "", ""), CancellationToken::new());
-    agent.background.ended(id, Ended { status: RunStatus::Cancelled, conclusion });
+    agent.background.add_child(id, ("", "", ""), CancellationToken::new());
+    agent.background.record_end(id, EndedChild { status: RunStatus::Cancelled, conclusion });
 }
 
 /// INV-252: resumes the subagents of such calls, with the present rights. If one cannot resume, its end has
 /// the reason.
-async fn resume(agent: &CallExecutor<'_>, started: Vec<Started>, machine: &Loop) {
-    for Started { past, address, step, position } in started {
-        let made = past.begun(step, position).and_then(<[_]>::first);
+async fn resume_children(agent: &CallExecutor<'_>, started: Vec<UnendedCall>, machine: &AgentLoop) {
+    for UnendedCall { past, address, step, position } in started {
+        let made = past.planned_children(step, position).and_then(<[_]>::first);
         let made = made.and_then(|child| child.call.as_ref());
         if let Some(made) = made
-            && let Decision::Builtin(permit, BuiltinCall::Spawn(asked)) =
-                machine.dispatcher().decide(made, 0)
+            && let CallDecision::Builtin(permit, BuiltinCall::Spawn(asked)) =
+                machine.dispatcher().decide_call(made, 0)
         {
             let caller = made.id.rsplit_once('.').map_or("", |(caller, _)| caller);
-            let outer = Outer::new(caller, address, Some(Arc::clone(&past)), None);
-            let called = called(made);
-            let nested = Nested { outer: &outer, within: None, asked: &made.name, called: &called };
-            let call = Call { step, position, call: made, nested: Some(nested), fresh: false };
-            agent.spawn(call, permit, asked, machine.request()).await;
-            if agent.background.of_call(&made.id).is_some() {
+            let outer = OuterCall::new(caller, address, Some(Arc::clone(&past)), None);
+            let called = call_digest(made);
+            let nested =
+                NestedPlace { outer: &outer, within: None, asked: &made.name, called: &called };
+            let call =
+                PlacedCall { step, position, call: made, nested: Some(nested), fresh: false };
+            agent.spawn_child(call, permit, asked, machine.request()).await;
+            if agent.background.find_by_call(&made.id).is_some() {
                 continue;
             }
         }
-        let id = past.result(step, position).and_then(|result| result.background.as_deref());
+        let id = past.call_result(step, position).and_then(|result| result.background.as_deref());
         if let Some(id) = id {
             recall_lost(agent, id);
         }

@@ -2,7 +2,7 @@
 //! compared with the stored ones.
 //!
 //! ```text
-//! StepEntry (stored) ──> Rerun ──Rerunning──> the same agent, with overlays ──> ReplayedCall
+//! StepEntry (stored) ──> ReplayedRun ──ReplayingEffects──> the same agent, with overlays ──> ReplayedCall
 //! ```
 //!
 //! A replay has no effect outside its own overlays (INV-200): every writable mount is an overlay, no host is
@@ -20,8 +20,8 @@ use crate::agent_loop::job::SpawnCount;
 use crate::host::Host;
 use crate::outcome::CallReceipt;
 use crate::replay::journal::NoJournal;
-use crate::replay::log::{Replay, StepEntry};
-use crate::tools::answer::Answer;
+use crate::replay::log::{ReplayLog, StepEntry};
+use crate::tools::answer::CallAnswer;
 use crate::tools::approval::asker::NoAsker;
 use crate::tools::hooks::Hooks;
 use crate::tools::nested::outer::is_within;
@@ -29,8 +29,8 @@ use crate::tools::result::ending_word;
 
 /// A replayed run, with the comparison of calls.
 #[derive(Debug)]
-pub struct Rerun {
-    past: Replay,
+pub struct ReplayedRun {
+    past: ReplayLog,
     asks_model: bool,
     network: bool,
     recording: Option<Recording>,
@@ -66,7 +66,7 @@ pub struct ReplayedCall {
     /// The name that the model called, for example `file_read`. Foreign text.
     pub tool: String,
     /// The comparison with the stored result.
-    pub result: Comparison,
+    pub result: CallComparison,
     /// The reason, if the result alone does not show it. Foreign text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -81,7 +81,7 @@ pub struct ReplayedCall {
 /// The comparison of a call in a replay with the stored call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Comparison {
+pub enum CallComparison {
     /// The call was made again, and its result for the model is the same.
     Same,
     /// The call was made again, and its result differs from the recorded one.
@@ -108,20 +108,20 @@ pub struct CallText {
     pub ending: Option<String>,
 }
 
-impl Rerun {
+impl ReplayedRun {
     /// Replays the run of these steps, in the order of storing.
-    pub fn of(steps: Vec<StepEntry>) -> Self {
-        let past = Replay::of(steps);
+    pub fn from_steps(steps: Vec<StepEntry>) -> Self {
+        let past = ReplayLog::from_entries(steps);
         // Nested calls are compared through the results of their outer calls.
-        let results = past.results().into_iter().filter(|(address, ..)| !is_within(address));
+        let results = past.logged_results().into_iter().filter(|(address, ..)| !is_within(address));
         let left = results.map(|(agent, step, position, result)| {
             let receipt = result.receipt.as_ref();
-            let named = past.called(&agent, step, position);
+            let named = past.call_name(&agent, step, position);
             let left = LeftCall {
                 agent: receipt.map_or_else(|| agent.to_string(), |receipt| receipt.agent.clone()),
                 call_id: receipt.map(|receipt| receipt.call_id.clone()).unwrap_or_default(),
                 tool: named.unwrap_or_default(),
-                then: CallText::of(&result.answer(), receipt),
+                then: CallText::from_answer(&result.answer(), receipt),
             };
             ((agent, step, position), left)
         });
@@ -152,19 +152,19 @@ impl Rerun {
 
     /// Records the returned answers in a transcript.
     #[must_use]
-    pub fn recorded(self, recording: Recording) -> Self {
+    pub fn with_recording(self, recording: Recording) -> Self {
         Self { recording: Some(recording), ..self }
     }
 
     /// The calls, in the order of their results; then the stored calls that the replay did not reach.
     pub fn calls(&self) -> Vec<ReplayedCall> {
-        let mut calls = self.made().clone();
+        let mut calls = self.lock_calls().clone();
         let why = match self.asks_model {
             true => "the model did not ask for it this time",
             false => "the replay ended before it",
         };
         let left = self
-            .left()
+            .lock_left_calls()
             .iter()
             .map(|((_, step, position), left)| ReplayedCall {
                 agent: left.agent.clone(),
@@ -172,7 +172,7 @@ impl Rerun {
                 position: *position,
                 call_id: left.call_id.clone(),
                 tool: left.tool.clone(),
-                result: Comparison::Missing,
+                result: CallComparison::Missing,
                 reason: Some(why.to_owned()),
                 then: Some(left.then.clone()),
                 now: None,
@@ -188,7 +188,7 @@ impl Rerun {
     }
 
     /// INV-202: the host of a replay asks no person, runs no hook and stores nothing.
-    pub(crate) fn host(&self, mut host: Host) -> Host {
+    pub(crate) fn restrict_host(&self, mut host: Host) -> Host {
         host.hooks = Arc::new(Hooks::default());
         host.asker = Arc::new(NoAsker);
         host.journal = Arc::new(NoJournal);
@@ -196,19 +196,19 @@ impl Rerun {
     }
 
     /// INV-200, INV-201: the rights of an agent in a replay.
-    pub(crate) fn rights(&self, rights: Rights) -> Rights {
-        rights.rehearsed(self.network)
+    pub(crate) fn restrict_rights(&self, rights: Rights) -> Rights {
+        rights.for_rehearsal(self.network)
     }
 
     /// Counts the agents of the run.
-    pub(crate) fn spawned(&self, top: &str) -> SpawnCount {
+    pub(crate) fn spawn_count(&self, top: &str) -> SpawnCount {
         match self.asks_model {
-            true => SpawnCount::after(&Replay::default(), top),
-            false => SpawnCount::after(&self.past, top),
+            true => SpawnCount::from_replay(&ReplayLog::default(), top),
+            false => SpawnCount::from_replay(&self.past, top),
         }
     }
 
-    pub(crate) fn past(&self) -> &Replay {
+    pub(crate) fn replay_log(&self) -> &ReplayLog {
         &self.past
     }
 
@@ -225,12 +225,12 @@ impl Rerun {
     }
 
     /// Notes a call of the agent with this address.
-    pub(crate) fn note(&self, address: &Arc<str>, call: ReplayedCall) {
+    pub(crate) fn record_call(&self, address: &Arc<str>, call: ReplayedCall) {
         // Another call in the same place leaves the stored one without a counterpart.
-        if call.result != Comparison::Added {
-            self.left().remove(&(Arc::clone(address), call.step, call.position));
+        if call.result != CallComparison::Added {
+            self.lock_left_calls().remove(&(Arc::clone(address), call.step, call.position));
         }
-        self.made().push(call);
+        self.lock_calls().push(call);
     }
 
     /// Notes that an agent has no further stored answer.
@@ -238,16 +238,16 @@ impl Rerun {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(agent.to_owned());
     }
 
-    fn made(&self) -> MutexGuard<'_, Vec<ReplayedCall>> {
+    fn lock_calls(&self) -> MutexGuard<'_, Vec<ReplayedCall>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left(&self) -> MutexGuard<'_, BTreeMap<CallPlace, LeftCall>> {
+    fn lock_left_calls(&self) -> MutexGuard<'_, BTreeMap<CallPlace, LeftCall>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Comparison {
+impl CallComparison {
     /// Returns whether this comparison is a difference between the replay and the run.
     pub fn is_difference(self) -> bool {
         match self {
@@ -270,7 +270,7 @@ impl Comparison {
 }
 
 impl CallText {
-    pub(crate) fn of(answer: &Answer, receipt: Option<&CallReceipt>) -> Self {
+    pub(crate) fn from_answer(answer: &CallAnswer, receipt: Option<&CallReceipt>) -> Self {
         Self {
             content: answer.content.clone(),
             is_error: answer.is_error,

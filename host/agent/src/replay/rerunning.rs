@@ -3,22 +3,22 @@
 use belljar_policy::{DenyCode, ToolName, ToolPermit};
 use belljar_sandbox::Receipt;
 
-use crate::agent_loop::agent::Effects as _;
-use crate::agent_loop::live::Live;
-use crate::agent_loop::machine::Loop;
+use crate::agent_loop::agent::AgentEffects as _;
+use crate::agent_loop::live::LiveEffects;
+use crate::agent_loop::machine::AgentLoop;
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::INTERRUPTED;
 use crate::replay::log::{AgentPast, LoggedResult};
-use crate::replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
+use crate::replay::rerun::{CallComparison, CallText, ReplayedCall, ReplayedRun};
 use crate::replay::times::without_times;
-use crate::tools::answer::Answer;
-use crate::tools::approval::consent::{Instead, without_asking};
+use crate::tools::answer::CallAnswer;
+use crate::tools::approval::consent::{ConsentBasis, without_asking};
 use crate::tools::approval::questions::SAID_NO;
 use crate::tools::builtin::arguments::BuiltinCall;
-use crate::tools::call::{Call, arguments};
-use crate::tools::dispatch::Decision;
+use crate::tools::call::{PlacedCall, arguments};
+use crate::tools::dispatch::CallDecision;
 use crate::tools::executor::CallExecutor;
-use crate::tools::result::Executed;
+use crate::tools::result::ExecutedCall;
 
 const NETWORK: &str =
     "its tool asks for hosts, and a replay makes no requests; `--network` has it make them";
@@ -37,13 +37,13 @@ const BUT_TIMES: &str = "but for times and dates";
 const SHELL: &str = "shell";
 
 /// Makes the calls of one replayed agent, and compares them with its stored ones.
-pub(crate) struct CallComparison<'a> {
-    pub(crate) rerun: &'a Rerun,
+pub(crate) struct CallComparer<'a> {
+    pub(crate) rerun: &'a ReplayedRun,
     pub(crate) past: &'a AgentPast,
 }
 
 /// The way in which a replay answers a call of the stored model.
-enum Way {
+enum AnswerSource {
     /// The call is made again.
     Anew,
     /// The stored result, for this reason.
@@ -52,132 +52,142 @@ enum Way {
     CutShort,
 }
 
-impl CallComparison<'_> {
+impl CallComparer<'_> {
     /// Answers a call.
-    pub(crate) async fn call(
+    pub(crate) async fn answer_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         if let Some(nested) = call.nested {
             // The result of the outer call is compared.
-            let past = nested.outer.past();
-            let past = past.filter(|it| it.called(call.step, call.position) == Some(nested.called));
-            let way = past.map(|past| (past, self.way(past, agent, call, &decision)));
+            let past = nested.outer.nested_journal();
+            let past =
+                past.filter(|it| it.call_digest(call.step, call.position) == Some(nested.called));
+            let way = past.map(|past| (past, self.choose_source(past, agent, call, &decision)));
             return match way {
-                Some((past, Way::Record(_))) => {
-                    stand_in(agent, call, past.result(call.step, call.position))
+                Some((past, AnswerSource::Record(_))) => {
+                    stand_in(agent, call, past.call_result(call.step, call.position))
                 }
-                Some((_, Way::Anew | Way::CutShort)) | None => {
-                    self.make(agent, call, decision, machine).await
+                Some((_, AnswerSource::Anew | AnswerSource::CutShort)) | None => {
+                    self.make_call(agent, call, decision, machine).await
                 }
             };
         }
         if !self.is_stored(call, machine) {
-            let answer = self.make(agent, call, decision, machine).await;
+            let answer = self.make_call(agent, call, decision, machine).await;
             let reason = "the model asked for something else then".to_owned();
-            self.note(agent, call, machine, &answer, (Comparison::Added, Some(reason)));
+            self.record_comparison(
+                agent,
+                call,
+                machine,
+                &answer,
+                (CallComparison::Added, Some(reason)),
+            );
             return answer;
         }
-        let then = self.past.result(call.step, call.position);
-        let (answer, compared) = match self.way(self.past, agent, call, &decision) {
-            Way::Anew => {
+        let then = self.past.call_result(call.step, call.position);
+        let (answer, compared) = match self.choose_source(self.past, agent, call, &decision) {
+            AnswerSource::Anew => {
                 let timed = is_timed(&decision);
-                let answer = self.make(agent, call, decision, machine).await;
-                let compared = self.compare(agent, call, &answer, timed);
+                let answer = self.make_call(agent, call, decision, machine).await;
+                let compared = self.compare_call(agent, call, &answer, timed);
                 (answer, compared)
             }
-            Way::Record(why) => {
-                (stand_in(agent, call, then), (Comparison::FromRecord, Some(why.to_owned())))
+            AnswerSource::Record(why) => {
+                (stand_in(agent, call, then), (CallComparison::FromRecord, Some(why.to_owned())))
             }
-            Way::CutShort => {
-                (stand_in(agent, call, None), (Comparison::NotCompared, Some(CUT_SHORT.to_owned())))
-            }
+            AnswerSource::CutShort => (
+                stand_in(agent, call, None),
+                (CallComparison::NotCompared, Some(CUT_SHORT.to_owned())),
+            ),
         };
-        self.note(agent, call, machine, &answer, compared);
+        self.record_comparison(agent, call, machine, &answer, compared);
         answer
     }
 
     /// Returns whether the stored model asked for this very call.
-    fn is_stored(&self, call: Call<'_>, machine: &Loop) -> bool {
-        let asked = machine.asked().get(call.position).unwrap_or(call.call);
-        let stored = self.past.said(call.step);
+    fn is_stored(&self, call: PlacedCall<'_>, machine: &AgentLoop) -> bool {
+        let asked = machine.asked_calls().get(call.position).unwrap_or(call.call);
+        let stored = self.past.step_reply(call.step);
         let stored = stored.and_then(|(_, reply)| reply.calls.get(call.position));
         stored.is_some_and(|it| it.name == asked.name && it.arguments == asked.arguments)
     }
 
     /// `past`: the journal that the call stands in.
-    fn way(
+    fn choose_source(
         &self,
         past: &AgentPast,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: &Decision,
-    ) -> Way {
-        let begun = past.begun(call.step, call.position);
-        let Some(then) = past.result(call.step, call.position) else {
+        call: PlacedCall<'_>,
+        decision: &CallDecision,
+    ) -> AnswerSource {
+        let begun = past.planned_children(call.step, call.position);
+        let Some(then) = past.call_result(call.step, call.position) else {
             // Without a result, only a call with subagents is made again, because the subagents' answers are
             // stored.
             let spawned = begun.is_some_and(|children| !children.is_empty());
-            return if spawned { Way::Anew } else { Way::CutShort };
+            return if spawned { AnswerSource::Anew } else { AnswerSource::CutShort };
         };
         if let Some(why) = refused_by(then) {
-            return Way::Record(why);
+            return AnswerSource::Record(why);
         }
         match decision {
-            Decision::Builtin(_, BuiltinCall::Clarify(_)) => Way::Record(PERSON),
-            Decision::Builtin(_, builtin)
-                if builtin.spawns()
+            CallDecision::Builtin(_, BuiltinCall::Clarify(_)) => AnswerSource::Record(PERSON),
+            CallDecision::Builtin(_, builtin)
+                if builtin.spawns_children()
                     && !then.is_error
                     && !self.rerun.asks_model()
                     && begun.is_none() =>
             {
-                Way::Record(NO_SUBAGENTS)
+                AnswerSource::Record(NO_SUBAGENTS)
             }
-            Decision::Builtin(..) | Decision::Refuse(_) | Decision::HandOver => Way::Anew,
-            Decision::Tool(permit) => {
+            CallDecision::Builtin(..) | CallDecision::Refuse(_) | CallDecision::HandOver => {
+                AnswerSource::Anew
+            }
+            CallDecision::Tool(permit) => {
                 let reached = then.receipt.as_ref().is_some_and(|it| !it.receipt.hosts.is_empty());
                 match reached || asks_for_hosts(agent, permit.tool()) {
-                    false => Way::Anew,
-                    true if !self.rerun.has_network() => Way::Record(NETWORK),
-                    true if permit.needs_answer() => Way::Record(ASKED),
-                    true => Way::Anew,
+                    false => AnswerSource::Anew,
+                    true if !self.rerun.has_network() => AnswerSource::Record(NETWORK),
+                    true if permit.needs_answer() => AnswerSource::Record(ASKED),
+                    true => AnswerSource::Anew,
                 }
             }
         }
     }
 
     /// Makes a call. A call without an effect needs no permission of a person.
-    async fn make(
+    async fn make_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
-        let has_effect = matches!(&decision, Decision::Tool(permit)
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
+        let has_effect = matches!(&decision, CallDecision::Tool(permit)
             if self.rerun.has_network() && asks_for_hosts(agent, permit.tool()));
         let decision = match has_effect {
             true => decision,
             false => decision.with_permit(permit_unasked),
         };
-        Live.call(agent, call, decision, machine).await
+        LiveEffects.execute_call(agent, call, decision, machine).await
     }
 
     /// Compares a repeated call with the stored one.
-    fn compare(
+    fn compare_call(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        answer: &Answer,
+        call: PlacedCall<'_>,
+        answer: &CallAnswer,
         timed: bool,
-    ) -> (Comparison, Option<String>) {
-        let Some(then) = self.past.result(call.step, call.position) else {
-            return (Comparison::NotCompared, Some(CUT_SHORT.to_owned()));
+    ) -> (CallComparison, Option<String>) {
+        let Some(then) = self.past.call_result(call.step, call.position) else {
+            return (CallComparison::NotCompared, Some(CUT_SHORT.to_owned()));
         };
-        let (now, files) = agent.ledger.of_call(call.step, &call.call.id);
+        let (now, files) = agent.ledger.call_record(call.step, &call.call.id);
         if then.answer() == *answer {
             let digest = |call: Option<&CallReceipt>| {
                 call.map(|call| call.receipt.output_digest.clone()).unwrap_or_default()
@@ -186,10 +196,10 @@ impl CallComparison<'_> {
                 !files.is_empty() && digest(then.receipt.as_ref()) != digest(now.as_ref());
             return match other_file {
                 true => (
-                    Comparison::Differs,
+                    CallComparison::Differs,
                     Some("it handed over a file with another content".to_owned()),
                 ),
-                false => (Comparison::Same, None),
+                false => (CallComparison::Same, None),
             };
         }
         let is_shell = then.receipt.as_ref().is_some_and(|call| call.receipt.tool == SHELL);
@@ -197,28 +207,28 @@ impl CallComparison<'_> {
             && then.is_error == answer.is_error
             && without_times(&then.content) == without_times(&answer.content)
         {
-            return (Comparison::Same, Some(BUT_TIMES.to_owned()));
+            return (CallComparison::Same, Some(BUT_TIMES.to_owned()));
         }
         if timed {
-            return (Comparison::NotCompared, Some(TIMING.to_owned()));
+            return (CallComparison::NotCompared, Some(TIMING.to_owned()));
         }
-        (Comparison::Differs, by_rights(then.receipt.as_ref(), now.as_ref()))
+        (CallComparison::Differs, by_rights(then.receipt.as_ref(), now.as_ref()))
     }
 
-    fn note(
+    fn record_comparison(
         &self,
         agent: &CallExecutor<'_>,
-        call: Call<'_>,
-        machine: &Loop,
-        answer: &Answer,
-        (result, reason): (Comparison, Option<String>),
+        call: PlacedCall<'_>,
+        machine: &AgentLoop,
+        answer: &CallAnswer,
+        (result, reason): (CallComparison, Option<String>),
     ) {
-        let asked = machine.asked().get(call.position).unwrap_or(call.call);
-        let then = self.past.result(call.step, call.position);
-        let (receipt, _) = agent.ledger.of_call(call.step, &call.call.id);
-        let same = matches!(result, Comparison::Same | Comparison::FromRecord);
-        let then = then.filter(|_| !same && result != Comparison::Added);
-        self.rerun.note(
+        let asked = machine.asked_calls().get(call.position).unwrap_or(call.call);
+        let then = self.past.call_result(call.step, call.position);
+        let (receipt, _) = agent.ledger.call_record(call.step, &call.call.id);
+        let same = matches!(result, CallComparison::Same | CallComparison::FromRecord);
+        let then = then.filter(|_| !same && result != CallComparison::Added);
+        self.rerun.record_call(
             &agent.job.address,
             ReplayedCall {
                 agent: agent.job.path.to_string(),
@@ -228,8 +238,8 @@ impl CallComparison<'_> {
                 tool: asked.name.clone(),
                 result,
                 reason,
-                then: then.map(|then| CallText::of(&then.answer(), then.receipt.as_ref())),
-                now: (!same).then(|| CallText::of(answer, receipt.as_ref())),
+                then: then.map(|then| CallText::from_answer(&then.answer(), then.receipt.as_ref())),
+                now: (!same).then(|| CallText::from_answer(answer, receipt.as_ref())),
             },
         );
     }
@@ -237,22 +247,26 @@ impl CallComparison<'_> {
 
 /// The permit of what has no effect in a replay: a person does not have to allow it.
 pub(crate) fn permit_unasked(permit: ToolPermit) -> ToolPermit {
-    without_asking(permit, Instead::NoEffect)
+    without_asking(permit, ConsentBasis::NoEffect)
 }
 
 /// Answers a call without making it.
-fn stand_in(agent: &CallExecutor<'_>, call: Call<'_>, then: Option<&LoggedResult>) -> Answer {
-    agent.started(call);
+fn stand_in(
+    agent: &CallExecutor<'_>,
+    call: PlacedCall<'_>,
+    then: Option<&LoggedResult>,
+) -> CallAnswer {
+    agent.emit_call_started(call);
     let receipt = then.and_then(|then| then.receipt.as_ref()).map(|call| call.receipt.clone());
-    let empty = || Receipt::empty(&call.call.name, "", arguments(call.call));
+    let empty = || Receipt::for_call(&call.call.name, "", arguments(call.call));
     let answer = then.map_or_else(
-        || Answer { content: INTERRUPTED.to_owned(), is_error: true },
+        || CallAnswer { content: INTERRUPTED.to_owned(), is_error: true },
         LoggedResult::answer,
     );
     let receipt = receipt.unwrap_or_else(empty);
     let form = then.and_then(|then| then.nested.as_ref());
     let form = form.map(|nested| nested.form.clone()).unwrap_or_default();
-    agent.note(call, Executed { answer, attachments: Vec::new(), receipt, form })
+    agent.record_executed(call, ExecutedCall { answer, attachments: Vec::new(), receipt, form })
 }
 
 /// The reason if a person or a hook refused the stored call.
@@ -291,17 +305,17 @@ fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<St
 
 /// Whether the component of a tool asks for the network at all; a tool of a server is there.
 fn asks_for_hosts(agent: &CallExecutor<'_>, tool: &ToolName) -> bool {
-    if agent.remote.has(tool) {
+    if agent.remote.has_tool(tool) {
         return true;
     }
-    let owner = agent.job.shared.host.tools.owner(tool.as_str());
+    let owner = agent.job.shared.host.tools.find_component(tool.as_str());
     owner.is_some_and(|component| !component.manifest.ask.hosts.is_empty())
 }
 
 /// Whether the result of a call depends on how far a subagent in the background is.
-fn is_timed(decision: &Decision) -> bool {
+fn is_timed(decision: &CallDecision) -> bool {
     match decision {
-        Decision::Builtin(_, builtin) => match builtin {
+        CallDecision::Builtin(_, builtin) => match builtin {
             BuiltinCall::Status { .. }
             | BuiltinCall::Result { .. }
             | BuiltinCall::Cancel { .. } => true,
@@ -312,6 +326,6 @@ fn is_timed(decision: &Decision) -> bool {
             | BuiltinCall::Clarify(_)
             | BuiltinCall::Worktree(_) => false,
         },
-        Decision::Tool(_) | Decision::Refuse(_) | Decision::HandOver => false,
+        CallDecision::Tool(_) | CallDecision::Refuse(_) | CallDecision::HandOver => false,
     }
 }

@@ -14,8 +14,8 @@ pub(crate) fn without_times(text: &str) -> String {
         let (mut after_month, mut after_month_day) = (false, false);
         for word in line.split([' ', '\t']).filter(|word| !word.is_empty()) {
             let month = MONTHS.contains(&word);
-            let day = after_month && word.len() <= 2 && digits(word);
-            let year = after_month_day && word.len() == 4 && digits(word);
+            let day = after_month && word.len() <= 2 && is_digits(word);
+            let year = after_month_day && word.len() == 4 && is_digits(word);
             let time = month
                 || day
                 || year
@@ -33,20 +33,20 @@ pub(crate) fn without_times(text: &str) -> String {
     plain
 }
 
-fn digits(word: &str) -> bool {
+fn is_digits(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_time(word: &str) -> bool {
-    let whole = word.split_once('.').filter(|(_, rest)| digits(rest)).map_or(word, |(it, _)| it);
+    let whole = word.split_once('.').filter(|(_, rest)| is_digits(rest)).map_or(word, |(it, _)| it);
     let parts: Vec<&str> = whole.split(':').collect();
-    (2..=3).contains(&parts.len()) && parts.iter().all(|part| part.len() == 2 && digits(part))
+    (2..=3).contains(&parts.len()) && parts.iter().all(|part| part.len() == 2 && is_digits(part))
 }
 
 /// Returns whether a word is a number of seconds since 1970, perhaps with a fraction.
 fn is_epoch(word: &str) -> bool {
-    let whole = word.split_once('.').filter(|(_, rest)| digits(rest)).map_or(word, |(it, _)| it);
-    whole.len() == 10 && digits(whole) && whole.starts_with('1')
+    let whole = word.split_once('.').filter(|(_, rest)| is_digits(rest)).map_or(word, |(it, _)| it);
+    whole.len() == 10 && is_digits(whole) && whole.starts_with('1')
 }
 
 /// The temporary file of `sed -i`.
@@ -56,7 +56,7 @@ fn is_temporary(word: &str) -> bool {
 
 fn is_date(word: &str) -> bool {
     let parts: Vec<&str> = word.split('-').collect();
-    parts.iter().map(|part| part.len()).eq([4, 2, 2]) && parts.iter().all(|part| digits(part))
+    parts.iter().map(|part| part.len()).eq([4, 2, 2]) && parts.iter().all(|part| is_digits(part))
 }
 
 #[cfg(test)]

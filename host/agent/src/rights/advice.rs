@@ -7,8 +7,8 @@ use belljar_definition::{
     BUILTIN_TOOLS, GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines,
 };
 use belljar_policy::{
-    Access, Explanation, GuestPath, HostRule, Permission, RightsQuestion, Shown, Source, Target,
-    ToolAsk, ToolName, WORKSPACE,
+    CallPermission, DecisionExplanation, DecisionSource, GuestPath, HostRule, MountAccess,
+    RequestTarget, RightsQuestion, ShownText, ToolAsk, ToolName, WORKSPACE,
 };
 
 use crate::host::Host;
@@ -20,9 +20,9 @@ const MAX_SHOWN: usize = 200;
 
 /// An explanation with the remedy, if any.
 #[derive(Debug, Clone)]
-pub struct Advice {
+pub struct RightsAdvice {
     /// The decision, with the source of each part.
-    pub answer: Explanation,
+    pub answer: DecisionExplanation,
     /// The lines of `belljar.toml` that would allow the call, if the grants are at fault.
     pub grant: Option<String>,
     /// The command that would write these lines, for example `belljar grant ...`.
@@ -33,7 +33,7 @@ pub struct Advice {
 
 /// A question that has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unasked {
+pub enum UnanswerableQuestion {
     /// The tool is unknown.
     #[error("there is no such tool")]
     NoTool,
@@ -57,35 +57,36 @@ impl ResolvedAgent {
     /// # Errors
     ///
     /// When the tool is unknown, or the target is invalid.
-    pub fn advice(
+    pub fn rights_advice(
         &self,
         host: &Host,
         workspace: &Path,
         tool: &str,
         target: Option<&str>,
         write: bool,
-    ) -> Result<Advice, Unasked> {
-        let manifest = match host.tools.withholds(tool) {
+    ) -> Result<RightsAdvice, UnanswerableQuestion> {
+        let manifest = match host.tools.withheld_reason(tool) {
             Some(_) => ToolAsk::default(),
             None => manifest_of(host, tool)?,
         };
-        if let Some(name) = target.filter(|_| BuiltinTool::of(tool).is_some_and(hands_work)) {
+        if let Some(name) = target.filter(|_| BuiltinTool::from_name(tool).is_some_and(hands_work))
+        {
             let mut answer = self.may_hand_to(host, workspace, tool, name);
             self.say_how_long_it_waits(tool, &mut answer);
-            return Ok(Advice {
+            return Ok(RightsAdvice {
                 answer,
                 grant: None,
                 command: None,
                 section: host.settings.library_section(&self.id),
             });
         }
-        let write = write || manifest.mounts == Some(Access::ReadWrite);
-        let question = question(target, write)?;
-        let mut answer = self.decision(host, workspace, tool, &question, &manifest);
+        let write = write || manifest.mounts == Some(MountAccess::ReadWrite);
+        let question = parse_question(target, write)?;
+        let mut answer = self.explain_tool(host, workspace, tool, &question, &manifest);
         self.say_how_long_it_waits(tool, &mut answer);
         let change = match answer.decided_by {
-            Some(Source::Grants) if answer.permission == Permission::Deny => {
-                missing(self, tool, &question)
+            Some(DecisionSource::Grants) if answer.permission == CallPermission::Deny => {
+                missing_grant(self, tool, &question)
             }
             _ => None,
         };
@@ -93,7 +94,7 @@ impl ResolvedAgent {
         let lines = change.as_ref().map(|change| {
             grant_lines(&host.settings, &self.id, self.definition.visibility, change)
         });
-        Ok(Advice {
+        Ok(RightsAdvice {
             answer,
             grant: lines,
             command: command.map(|command| host.for_its_tenant(&command)),
@@ -104,14 +105,14 @@ impl ResolvedAgent {
 
 impl ResolvedAgent {
     /// Adds the longest wait for a subagent to the grants' vote, for a tool that starts subagents.
-    fn say_how_long_it_waits(&self, tool: &str, answer: &mut Explanation) {
+    fn say_how_long_it_waits(&self, tool: &str, answer: &mut DecisionExplanation) {
         let Some(wait) = self.auto_background else { return };
-        if BuiltinTool::of(tool) != Some(BuiltinTool::Spawn)
-            || answer.permission == Permission::Deny
+        if BuiltinTool::from_name(tool) != Some(BuiltinTool::Spawn)
+            || answer.permission == CallPermission::Deny
         {
             return;
         }
-        for vote in answer.votes.iter_mut().filter(|vote| vote.source == Source::Grants) {
+        for vote in answer.votes.iter_mut().filter(|vote| vote.source == DecisionSource::Grants) {
             let seconds = wait.as_secs();
             vote.why
                 .push_str(&format!("; what takes longer than {seconds} s goes to the background"));
@@ -121,13 +122,13 @@ impl ResolvedAgent {
 
 /// The manifest requests of the component that has this tool. Built-in tools and tools of MCP servers request
 /// nothing.
-fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
-    match host.tools.owner(tool) {
+fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, UnanswerableQuestion> {
+    match host.tools.find_component(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
-        None if BUILTIN_TOOLS.contains(&tool) || host.tools.remote(tool).is_some() => {
+        None if BUILTIN_TOOLS.contains(&tool) || host.tools.find_remote(tool).is_some() => {
             Ok(ToolAsk::default())
         }
-        None => Err(Unasked::NoTool),
+        None => Err(UnanswerableQuestion::NoTool),
     }
 }
 
@@ -138,12 +139,16 @@ fn hands_work(tool: BuiltinTool) -> bool {
 
 /// Parses a target, which is a URL or a path as the agent sees it; `None` = the question is about the call
 /// itself.
-fn question(target: Option<&str>, write: bool) -> Result<RightsQuestion, Unasked> {
+fn parse_question(
+    target: Option<&str>,
+    write: bool,
+) -> Result<RightsQuestion, UnanswerableQuestion> {
     let Some(target) = target else { return Ok(RightsQuestion::Call) };
-    let shown = || Shown::clipped(target, MAX_SHOWN).to_string();
+    let shown = || ShownText::clip_line(target, MAX_SHOWN).to_string();
     if target.contains("://") {
-        let parsed = Target::parse(target)
-            .map_err(|error| Unasked::Target { target: shown(), why: error.to_string() })?;
+        let parsed = RequestTarget::parse(target).map_err(|error| {
+            UnanswerableQuestion::Target { target: shown(), why: error.to_string() }
+        })?;
         return Ok(RightsQuestion::Url(parsed));
     }
     let path = match target.starts_with('/') {
@@ -151,42 +156,42 @@ fn question(target: Option<&str>, write: bool) -> Result<RightsQuestion, Unasked
         false => format!("{WORKSPACE}/{target}"),
     };
     if path.split('/').any(|part| part == "..") {
-        return Err(Unasked::Leaves(shown()));
+        return Err(UnanswerableQuestion::Leaves(shown()));
     }
     // Who writes to an overlay is allowed to write.
-    let access = if write { Access::Overlay } else { Access::Read };
+    let access = if write { MountAccess::Overlay } else { MountAccess::Read };
     Ok(RightsQuestion::Path(path, access))
 }
 
 /// The remedy, if the grants are at fault.
-pub fn missing(
+pub fn missing_grant(
     agent: &ResolvedAgent,
     tool: &str,
     question: &RightsQuestion,
 ) -> Option<GrantChange> {
     let asked_tools = agent.definition.asked.tools.clone();
     let mut change = GrantChange { asked_tools, ..GrantChange::default() };
-    if agent.grants.permission(tool) == Permission::Deny {
-        change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
+    if agent.grants.tool_permission(tool) == CallPermission::Deny {
+        change.tools.push((ToolName::new(tool).ok()?, CallPermission::Allow));
     }
     match question {
         RightsQuestion::Call => {}
-        RightsQuestion::Path(path, access) => change.mounts.extend(mount(path, *access)),
-        RightsQuestion::Url(target) => change.hosts.push(rule(target)?),
+        RightsQuestion::Path(path, access) => change.mounts.extend(mount_for_path(path, *access)),
+        RightsQuestion::Url(target) => change.hosts.push(exact_rule(target)?),
     }
     (!change.is_empty()).then_some(change)
 }
 
 /// The rule for exactly this scheme, host and port.
-pub fn rule(target: &Target) -> Option<HostRule> {
+pub fn exact_rule(target: &RequestTarget) -> Option<HostRule> {
     target.to_string().parse().ok()
 }
 
 /// The mount that would contain the path: the workspace, or the first directory of the path. A request to
 /// write is answered by a grant to write in the directory itself, not in an overlay.
-fn mount(path: &str, access: Access) -> Option<MountSpec> {
-    let access = if access == Access::Read { access } else { Access::ReadWrite };
-    if GuestPath::workspace().covers(path) {
+fn mount_for_path(path: &str, access: MountAccess) -> Option<MountSpec> {
+    let access = if access == MountAccess::Read { access } else { MountAccess::ReadWrite };
+    if GuestPath::workspace().covers_path(path) {
         return Some(MountSpec { guest: GuestPath::workspace(), host: None, access });
     }
     let first = path.split('/').find(|part| !part.is_empty())?;

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use belljar_catalogue::{SkillLibrary, ToolCatalogue};
 use belljar_definition::AgentDefinition;
 use belljar_policy::{
-    Access, Explanation, Mount, Narrowing, Rights, Shown, Source, Stance, ToolName, Vote,
+    DecisionExplanation, DecisionSource, Mount, MountAccess, NarrowingNote, Rights, ShownText,
+    SourceStance, SourceVote, ToolName,
 };
 
-use crate::prompt::skills::{Caller, offered};
-use crate::tools::builtin::tool::{BuiltinTool, Depth};
+use crate::prompt::skills::{SkillCaller, offered_skills};
+use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 
 /// The sources of a decision's reason, beside the rights.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reasons {
+pub(crate) struct DecisionReasons {
     /// The definition whose lines a refusal names.
     pub(crate) definition: Option<Arc<AgentDefinition>>,
     /// The known tools; `None` = every name counts as known.
@@ -34,26 +35,27 @@ under `[agents]` leaves none";
 pub(crate) const NO_OVERLAY_HERE: &str = "by default it is there for overlays, and `mounts` makes a \
 directory itself writable: name it under `add_tools`";
 
-impl Reasons {
+impl DecisionReasons {
     /// Decides about a tool named by a model.
-    pub(crate) fn decide(&self, rights: &Rights, tool: &str) -> Explanation {
-        if self.tools.as_ref().is_some_and(|tools| !tools.knows(tool)) {
-            return Explanation::of_no_tool();
+    pub(crate) fn decide_tool(&self, rights: &Rights, tool: &str) -> DecisionExplanation {
+        if self.tools.as_ref().is_some_and(|tools| !tools.knows_tool(tool)) {
+            return DecisionExplanation::for_unknown_tool();
         }
-        let mut decision = rights.decision(tool);
+        let mut decision = rights.explain_decision(tool);
         if let Some(definition) = &self.definition {
             name_the_field(&mut decision, definition, tool);
         }
         if let Some(no_overlay) = self.for_overlays.get(tool) {
-            let grants =
-                |vote: &&mut Vote| vote.source == Source::Grants && vote.stance == Stance::Refuses;
+            let grants = |vote: &&mut SourceVote| {
+                vote.source == DecisionSource::Grants && vote.stance == SourceStance::Refuses
+            };
             for vote in decision.votes.iter_mut().filter(grants) {
                 vote.why = format!("{}: {no_overlay}", vote.why);
             }
         }
-        let lacks = self.tools.as_ref().and_then(|tools| tools.withholds(tool));
+        let lacks = self.tools.as_ref().and_then(|tools| tools.withheld_reason(tool));
         match lacks.or_else(|| self.left_out.get(tool).cloned()) {
-            Some(why) => decision.withheld(why),
+            Some(why) => decision.with_refusal(why),
             None => decision,
         }
     }
@@ -61,14 +63,14 @@ impl Reasons {
 
 /// Returns whether there is a skill that a model may load.
 pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
-    offered(skills.catalog().entries(), Caller::Model).next().is_some()
+    offered_skills(skills.catalog().entries(), SkillCaller::Model).next().is_some()
 }
 
 /// The circumstances that decide the offered built-in tools.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Means {
+pub(crate) struct OfferConditions {
     /// The agent's depth in the run.
-    pub(crate) depth: Depth,
+    pub(crate) depth: AgentDepth,
     /// True if the agent has an agent to delegate to.
     pub(crate) delegates: bool,
     /// True if the agent has a skill to load.
@@ -79,10 +81,14 @@ pub(crate) struct Means {
     pub(crate) names_worktree: bool,
 }
 
-impl Means {
-    pub(crate) fn of(definition: &AgentDefinition, rights: &Rights, depth: Depth) -> Self {
+impl OfferConditions {
+    pub(crate) fn for_agent(
+        definition: &AgentDefinition,
+        rights: &Rights,
+        depth: AgentDepth,
+    ) -> Self {
         let asked = definition.asked.tools.as_ref();
-        let overlay = |mount: &Mount| mount.access == Access::Overlay;
+        let overlay = |mount: &Mount| mount.access == MountAccess::Overlay;
         Self {
             depth,
             delegates: false,
@@ -96,8 +102,8 @@ impl Means {
 }
 
 /// The reason why a built-in tool is not offered to an agent; `None` = offered, if granted.
-pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> {
-    if !means.depth.offers(tool) {
+pub(crate) fn left_out(tool: BuiltinTool, means: OfferConditions) -> Option<&'static str> {
+    if !means.depth.offers_tool(tool) {
         return Some("it is not offered at this depth of a run");
     }
     match tool {
@@ -106,37 +112,48 @@ pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> 
             Some("it is offered to agents whose file asks for it by name")
         }
         BuiltinTool::Worktree if !means.overlays => Some("the agent has no overlay"),
-        tool if tool.delegates() && !means.delegates => Some("there is no agent to hand work to"),
+        tool if tool.is_delegation() && !means.delegates => {
+            Some("there is no agent to hand work to")
+        }
         _ => None,
     }
 }
 
 /// Names the line of the agent's own file that withholds a tool, or demands a question.
-pub(crate) fn name_the_field(decision: &mut Explanation, definition: &AgentDefinition, tool: &str) {
+pub(crate) fn name_the_field(
+    decision: &mut DecisionExplanation,
+    definition: &AgentDefinition,
+    tool: &str,
+) {
     let by = definition.decided_by(tool);
-    let withheld = |vote: &&mut Vote| {
-        let (Stance::Refuses | Stance::Asks) = vote.stance else { return false };
-        vote.source == Source::Definition
+    let withheld = |vote: &&mut SourceVote| {
+        let (SourceStance::Refuses | SourceStance::Asks) = vote.stance else { return false };
+        vote.source == DecisionSource::Definition
     };
     for vote in decision.votes.iter_mut().filter(withheld) {
         if let Some(it) = definition.not_kept.first() {
             vote.why = format!("line {}, `{}`, is not understood", it.line, it.text);
         } else if let Some(by) = by {
-            let field = Shown::clipped(&by.field, 64);
+            let field = ShownText::clip_line(&by.field, 64);
             vote.why = format!("{}: `{field}` on line {}", vote.why, by.line);
         }
     }
 }
 
 /// The tools that an agent asks for by name and is granted, but that are withheld from all agents.
-pub(crate) fn withheld(
+pub(crate) fn find_withheld(
     tools: &ToolCatalogue,
     definition: &AgentDefinition,
     rights: &Rights,
-) -> Vec<Narrowing> {
+) -> Vec<NarrowingNote> {
     let asked = definition.asked.tools.iter().flatten();
-    let granted = asked.filter(|tool| rights.has(tool.as_str()));
+    let granted = asked.filter(|tool| rights.has_tool(tool.as_str()));
     granted
-        .filter_map(|tool| Some(Narrowing::withheld(tool.clone(), tools.withholds(tool.as_str())?)))
+        .filter_map(|tool| {
+            Some(NarrowingNote::for_withheld_tool(
+                tool.clone(),
+                tools.withheld_reason(tool.as_str())?,
+            ))
+        })
         .collect()
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_definition::Catalog;
-use belljar_definition::{AgentDefinition, AgentId, Scope, Slug, SubagentsAsk, Visibility};
-use belljar_policy::{Source, ToolName};
+use belljar_definition::{AgentDefinition, AgentId, AgentScope, Slug, SubagentsAsk, Visibility};
+use belljar_policy::{DecisionSource, ToolName};
 
 use crate::host::Host;
 use crate::limits::{MAX_LISTED_AGENTS, PARALLEL_CHILDREN};
@@ -17,10 +17,10 @@ use crate::tools::builtin::tool::BuiltinTool;
 
 /// The agents of a library that are open to delegation, by the name for calls.
 #[derive(Debug, Default)]
-pub(crate) struct Listing(BTreeMap<String, Listed>);
+pub(crate) struct DelegateListing(BTreeMap<String, ListedDelegate>);
 
 #[derive(Debug, Clone)]
-struct Listed {
+struct ListedDelegate {
     id: AgentId,
     description: String,
     tools: Vec<String>,
@@ -29,8 +29,8 @@ struct Listed {
 
 /// The possible delegations of one parent.
 #[derive(Debug, Default)]
-pub(crate) struct Delegates {
-    listing: Arc<Listing>,
+pub(crate) struct DelegateSet {
+    listing: Arc<DelegateListing>,
     /// `None` = all of the listing.
     only: Option<BTreeSet<String>>,
     /// The part that the operator allows.
@@ -39,9 +39,9 @@ pub(crate) struct Delegates {
     allowed_tools: Option<Vec<ToolName>>,
 }
 
-impl Listing {
+impl DelegateListing {
     /// Asks each agent's definition and grants.
-    pub(crate) fn of(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
+    pub(crate) fn from_catalog(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
         let mut listed = BTreeMap::new();
         for agent in catalog.agents() {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
@@ -49,18 +49,22 @@ impl Listing {
             }
             // A slug alone means the same agent everywhere, runnable or not. Another agent with the same slug
             // needs its whole id.
-            let meant = catalog.bare(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
+            let meant =
+                catalog.find_unscoped(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
             let name = match meant {
                 true => resolved.id.slug.as_str().to_owned(),
                 false => resolved.id.to_string(),
             };
-            let tools = resolved.rights.tools().map(|(name, _)| name);
-            let tools = tools.filter(|name| BuiltinTool::of(name.as_str()).is_none());
+            let tools = resolved.rights.offered_tools().map(|(name, _)| name);
+            let tools = tools.filter(|name| BuiltinTool::from_name(name.as_str()).is_none());
             let tools = tools.map(|name| name.as_str().to_owned()).collect();
             let timeout_seconds = resolved.rights.limits().timeout_seconds;
             let description = resolved.definition.description.clone();
-            listed.insert(name, Listed { id: resolved.id, description, tools, timeout_seconds });
+            listed.insert(
+                name,
+                ListedDelegate { id: resolved.id, description, tools, timeout_seconds },
+            );
         }
         Self(listed)
     }
@@ -79,7 +83,7 @@ pub fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize
     asked.map_or(granted, |asked| granted.min(asked as usize)).max(1)
 }
 
-impl Delegates {
+impl DelegateSet {
     /// Delegates of an agent that may start no other agent.
     pub(crate) fn none() -> Self {
         Self { max_concurrent: 1, ..Self::default() }
@@ -87,27 +91,27 @@ impl Delegates {
 
     /// The agents that neither the operator nor `parent`'s definition excludes. `granted` = the rule of each
     /// of the operator's files.
-    pub(crate) fn of(
-        listing: Arc<Listing>,
+    pub(crate) fn from_listing(
+        listing: Arc<DelegateListing>,
         granted: &[SubagentsAsk],
         parent: &AgentDefinition,
     ) -> Self {
         let mut it = Self { listing, ..Self::default() };
         it.max_concurrent = granted_side_by_side(granted);
         for said in granted {
-            it.narrow(said, identified);
+            it.narrow_by(said, resolve_operator_names);
         }
         it.granted.clone_from(&it.only);
         if let Some(said) = &parent.subagents {
-            it.narrow(said, named);
+            it.narrow_by(said, resolve_definition_names);
         }
         it
     }
 
-    fn narrow(
+    fn narrow_by(
         &mut self,
         said: &SubagentsAsk,
-        meant: impl Fn(&Listing, &[String]) -> BTreeSet<String>,
+        meant: impl Fn(&DelegateListing, &[String]) -> BTreeSet<String>,
     ) {
         let SubagentsAsk { enabled, max_depth: _, max_concurrent, allowed_agents, allowed_tools } =
             said;
@@ -143,8 +147,8 @@ impl Delegates {
     }
 
     /// The list for the parent's model, by name.
-    pub(crate) fn listed(&self) -> Vec<ListedAgent> {
-        let all = self.entries();
+    pub(crate) fn listed_agents(&self) -> Vec<ListedAgent> {
+        let all = self.ordered_entries();
         all.map(|(name, agent)| ListedAgent {
             name: name.clone(),
             description: agent.description.clone(),
@@ -157,52 +161,55 @@ impl Delegates {
     /// Returns whether the agent has no delegates. Copies nothing, because this check runs for every listed
     /// agent.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries().next().is_none()
+        self.ordered_entries().next().is_none()
     }
 
     /// The agent with this name.
-    pub(crate) fn find(&self, name: &str) -> Option<&AgentId> {
+    pub(crate) fn find_agent(&self, name: &str) -> Option<&AgentId> {
         let name = name.trim();
         let by_slug = || {
-            let slug = Slug::of(name)?;
-            self.entries().find(|(listed, _)| listed.as_str() == slug.as_str())
+            let slug = Slug::from_name(name)?;
+            self.ordered_entries().find(|(listed, _)| listed.as_str() == slug.as_str())
         };
-        let exact = self.entries().find(|(listed, _)| listed.as_str() == name);
+        let exact = self.ordered_entries().find(|(listed, _)| listed.as_str() == name);
         // The name in grants, for example `library/NAME/agent`.
-        let by_id = || self.entries().find(|(_, agent)| is_identity(name, &agent.id));
+        let by_id = || self.ordered_entries().find(|(_, agent)| is_identity(name, &agent.id));
         exact.or_else(by_slug).or_else(by_id).map(|(_, agent)| &agent.id)
     }
 
     /// The source that denies this parent an agent, if the name is unknown to the parent.
-    pub(crate) fn refused_by(&self, host: &Host, name: &str) -> Source {
+    pub(crate) fn refused_by(&self, host: &Host, name: &str) -> DecisionSource {
         let name = name.trim();
-        let slug = Slug::of(name);
+        let slug = Slug::from_name(name);
         let blocked = host.settings.subagents.blocked_agents.iter();
-        let mut blocked = blocked.filter_map(|blocked| Slug::of(blocked));
+        let mut blocked = blocked.filter_map(|blocked| Slug::from_name(blocked));
         let is_listed = |listed: &&String| {
             listed.as_str() == name || slug.as_ref().is_some_and(|slug| slug.as_str() == *listed)
         };
         match self.listing.0.keys().find(is_listed) {
             Some(listed) if self.granted.as_ref().is_none_or(|only| only.contains(listed)) => {
-                Source::Definition
+                DecisionSource::Definition
             }
-            Some(_) => Source::Grants,
+            Some(_) => DecisionSource::Grants,
             None if slug.is_some() && blocked.any(|blocked| Some(blocked) == slug) => {
-                Source::Grants
+                DecisionSource::Grants
             }
-            None => Source::Host,
+            None => DecisionSource::Host,
         }
     }
 
     /// The names, for an error.
-    pub(crate) fn names(&self) -> String {
-        let names: Vec<String> =
-            self.entries().take(MAX_LISTED_AGENTS).map(|(name, _)| format!("`{name}`")).collect();
+    pub(crate) fn format_names(&self) -> String {
+        let names: Vec<String> = self
+            .ordered_entries()
+            .take(MAX_LISTED_AGENTS)
+            .map(|(name, _)| format!("`{name}`"))
+            .collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
     /// Agents of libraries come last: in a cut list, a large library must not displace others.
-    fn entries(&self) -> impl Iterator<Item = (&String, &Listed)> {
+    fn ordered_entries(&self) -> impl Iterator<Item = (&String, &ListedDelegate)> {
         let keep = |name: &String| self.only.as_ref().is_none_or(|only| only.contains(name));
         let of = move |libraries: bool| {
             let found = self.listing.0.iter().filter(move |(name, _)| keep(name));
@@ -220,30 +227,30 @@ fn is_identity(name: &str, id: &AgentId) -> bool {
 /// Returns whether the operator forbids all delegation to the agent.
 fn is_blocked(host: &Host, id: &AgentId) -> bool {
     let blocked = &host.settings.subagents.blocked_agents;
-    blocked
-        .iter()
-        .any(|name| is_identity(name, id) || Slug::of(name).is_some_and(|slug| slug == id.slug))
+    blocked.iter().any(|name| {
+        is_identity(name, id) || Slug::from_name(name).is_some_and(|slug| slug == id.slug)
+    })
 }
 
 /// The listed names of the operator's agents: a bare name in a list means the home's agent, as in grants,
 /// never a namesake from elsewhere.
-fn identified(listing: &Listing, names: &[String]) -> BTreeSet<String> {
+fn resolve_operator_names(listing: &DelegateListing, names: &[String]) -> BTreeSet<String> {
     let ids: Vec<AgentId> = names.iter().filter_map(|name| name.parse().ok()).collect();
     let found = listing.0.iter().filter(|(_, agent)| ids.contains(&agent.id));
     found.map(|(name, _)| name.clone()).collect()
 }
 
-impl Listed {
+impl ListedDelegate {
     fn is_of_library(&self) -> bool {
-        matches!(self.id.scope, Scope::Library(_))
+        matches!(self.id.scope, AgentScope::Library(_))
     }
 }
 
 /// The listed names for a definition's own spellings. A bare name means a library's agent only if unique in
 /// the list.
-fn named(listing: &Listing, names: &[String]) -> BTreeSet<String> {
-    let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::of(name)).collect();
-    let chosen = |name: &String, agent: &Listed| {
+fn resolve_definition_names(listing: &DelegateListing, names: &[String]) -> BTreeSet<String> {
+    let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::from_name(name)).collect();
+    let chosen = |name: &String, agent: &ListedDelegate| {
         let bare = !agent.is_of_library() || name.as_str() == agent.id.slug.as_str();
         bare && slugs.contains(&agent.id.slug) || names.contains(name)
     };
@@ -255,13 +262,13 @@ fn named(listing: &Listing, names: &[String]) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn listing(names: &[(&str, &str)]) -> Arc<Listing> {
+    fn listing(names: &[(&str, &str)]) -> Arc<DelegateListing> {
         let listed = names.iter().map(|(name, id)| {
             let id = id.parse().unwrap();
             let (description, tools) = (String::new(), Vec::new());
-            ((*name).to_owned(), Listed { id, description, tools, timeout_seconds: 1 })
+            ((*name).to_owned(), ListedDelegate { id, description, tools, timeout_seconds: 1 })
         });
-        Arc::new(Listing(listed.collect()))
+        Arc::new(DelegateListing(listed.collect()))
     }
 
     #[test]
@@ -272,10 +279,10 @@ mod tests {
             ("scout", "home/scout"),
             ("zoo", "workspace:/w/zoo"),
         ]);
-        let all = Delegates { listing: Arc::clone(&listing), ..Delegates::none() };
-        let names: Vec<_> = all.listed().into_iter().map(|agent| agent.name).collect();
+        let all = DelegateSet { listing: Arc::clone(&listing), ..DelegateSet::none() };
+        let names: Vec<_> = all.listed_agents().into_iter().map(|agent| agent.name).collect();
         assert_eq!(names, ["scout", "zoo", "adder", "library/x/scout"]);
-        assert_eq!(all.find("scout").unwrap().to_string(), "home/scout");
+        assert_eq!(all.find_agent("scout").unwrap().to_string(), "home/scout");
 
         // By its identity too, whatever it is listed as; nobody else is found by one.
         for (name, id) in [
@@ -284,14 +291,19 @@ mod tests {
             ("home/scout", "home/scout"),
             ("Scout", "home/scout"),
         ] {
-            assert_eq!(all.find(name).map(ToString::to_string).as_deref(), Some(id), "{name}");
+            assert_eq!(
+                all.find_agent(name).map(ToString::to_string).as_deref(),
+                Some(id),
+                "{name}"
+            );
         }
         for name in ["library/y/adder", "library/x/zoo", "library/x", "x/adder", "home/adder"] {
-            assert!(all.find(name).is_none(), "{name}");
+            assert!(all.find_agent(name).is_none(), "{name}");
         }
 
-        let meant =
-            |name: &str| named(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>();
+        let meant = |name: &str| {
+            resolve_definition_names(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>()
+        };
         assert_eq!(meant("scout"), ["scout"]);
         assert_eq!(meant("Adder"), ["adder"]);
         assert_eq!(meant("library/x/scout"), ["library/x/scout"]);

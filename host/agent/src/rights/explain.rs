@@ -4,15 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_policy::{
-    Explanation, Permission, RightsQuestion, Shown, Source, Stance, ToolAsk, ToolName, Vote,
-    explain,
+    CallPermission, DecisionExplanation, DecisionSource, RightsQuestion, ShownText, SourceStance,
+    SourceVote, ToolAsk, ToolName, explain_tool,
 };
 
 use crate::host::Host;
-use crate::rights::decide::{Means, Reasons, has_skills, left_out, name_the_field};
-use crate::rights::delegates::Delegates;
+use crate::rights::decide::{
+    DecisionReasons, OfferConditions, has_skills, left_out, name_the_field,
+};
+use crate::rights::delegates::DelegateSet;
 use crate::rights::resolve::ResolvedAgent;
-use crate::tools::builtin::tool::{BuiltinTool, Depth};
+use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 
 /// Characters of an agent's name that is repeated.
 const MAX_NAME: usize = 80;
@@ -21,49 +23,54 @@ impl ResolvedAgent {
     /// Explains whether the agent may use a tool on a target when a person starts the agent in this
     /// workspace, with the source that decided. If the call itself is refused, the target does not matter.
     /// `manifest` = the tool's requests.
-    pub fn decision(
+    pub fn explain_tool(
         &self,
         host: &Host,
         workspace: &Path,
         tool: &str,
         question: &RightsQuestion,
         manifest: &ToolAsk,
-    ) -> Explanation {
+    ) -> DecisionExplanation {
         let called = self.may_call(host, workspace, tool);
-        if called.permission == Permission::Deny || *question == RightsQuestion::Call {
+        if called.permission == CallPermission::Deny || *question == RightsQuestion::Call {
             return called;
         }
         let asked = &self.definition.asked;
-        let mut reached = explain(tool, question, asked, manifest, &self.grants, None);
+        let mut reached = explain_tool(tool, question, asked, manifest, &self.grants, None);
         name_the_field(&mut reached, &self.definition, tool);
         reached
     }
 
-    /// Like [`Self::decision`] for each of these tools, in order: common parts are computed once.
-    pub fn decisions(&self, host: &Host, workspace: &Path, tools: &[String]) -> Vec<Explanation> {
+    /// Like [`Self::explain_tool`] for each of these tools, in order: common parts are computed once.
+    pub fn explain_tools(
+        &self,
+        host: &Host,
+        workspace: &Path,
+        tools: &[String],
+    ) -> Vec<DecisionExplanation> {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let reasons = self.reasons_for(host, workspace, &tools);
-        tools.into_iter().map(|tool| reasons.decide(&self.rights, tool)).collect()
+        tools.into_iter().map(|tool| reasons.decide_tool(&self.rights, tool)).collect()
     }
 
-    fn may_call(&self, host: &Host, workspace: &Path, tool: &str) -> Explanation {
-        self.reasons_for(host, workspace, &[tool]).decide(&self.rights, tool)
+    fn may_call(&self, host: &Host, workspace: &Path, tool: &str) -> DecisionExplanation {
+        self.reasons_for(host, workspace, &[tool]).decide_tool(&self.rights, tool)
     }
 
     /// The reasons of decisions about these tools.
-    fn reasons_for(&self, host: &Host, workspace: &Path, tools: &[&str]) -> Reasons {
-        let depth = Depth::top(host.settings.subagents.max_depth)
-            .bounded(self.definition.subagents.as_ref());
-        let means = Means {
-            delegates: !self.delegates(host, workspace).is_empty(),
+    fn reasons_for(&self, host: &Host, workspace: &Path, tools: &[&str]) -> DecisionReasons {
+        let depth = AgentDepth::for_root(host.settings.subagents.max_depth)
+            .with_bound(self.definition.subagents.as_ref());
+        let means = OfferConditions {
+            delegates: !self.possible_delegates(host, workspace).is_empty(),
             skills: has_skills(&host.skills),
-            ..Means::of(&self.definition, &self.rights, depth)
+            ..OfferConditions::for_agent(&self.definition, &self.rights, depth)
         };
         let left_out = tools.iter().filter_map(|tool| {
-            let why = left_out(BuiltinTool::of(tool)?, means)?;
+            let why = left_out(BuiltinTool::from_name(tool)?, means)?;
             Some((ToolName::new(tool).ok()?, why.to_owned()))
         });
-        Reasons {
+        DecisionReasons {
             definition: Some(Arc::clone(&self.definition)),
             tools: Some(Arc::clone(&host.tools)),
             left_out: left_out.collect(),
@@ -71,47 +78,54 @@ impl ResolvedAgent {
         }
     }
 
-    /// As [`Self::decision`], for handing work to the agent `name`.
+    /// As [`Self::explain_tool`], for handing work to the agent `name`.
     pub fn may_hand_to(
         &self,
         host: &Host,
         workspace: &Path,
         tool: &str,
         name: &str,
-    ) -> Explanation {
+    ) -> DecisionExplanation {
         let mut called = self.may_call(host, workspace, tool);
-        if called.permission == Permission::Deny {
+        if called.permission == CallPermission::Deny {
             return called;
         }
-        let delegates = self.delegates(host, workspace);
-        if delegates.find(name).is_some() {
+        let delegates = self.possible_delegates(host, workspace);
+        if delegates.find_agent(name).is_some() {
             return called;
         }
         let source = delegates.refused_by(host, name);
-        let name = Shown::clipped(name, MAX_NAME);
+        let name = ShownText::clip_line(name, MAX_NAME);
         let why = match source {
-            Source::Definition => format!("its file does not let it call `{name}`"),
-            Source::Grants => format!("the operator does not let it call `{name}`"),
-            Source::Host | Source::Manifest | Source::Parent | Source::Hook => {
+            DecisionSource::Definition => format!("its file does not let it call `{name}`"),
+            DecisionSource::Grants => format!("the operator does not let it call `{name}`"),
+            DecisionSource::Host
+            | DecisionSource::Manifest
+            | DecisionSource::Parent
+            | DecisionSource::Hook => {
                 format!("there is no agent `{name}` that could be called")
             }
         };
         called.votes.retain(|vote| vote.source != source);
-        called.votes.push(Vote { source, stance: Stance::Refuses, why });
-        Explanation { permission: Permission::Deny, decided_by: Some(source), ..called }
+        called.votes.push(SourceVote { source, stance: SourceStance::Refuses, why });
+        DecisionExplanation { permission: CallPermission::Deny, decided_by: Some(source), ..called }
     }
 
     /// The names of the agents for delegation; empty without a delegating tool.
     pub fn hands_to(&self, host: &Host, workspace: &Path) -> Vec<String> {
         let spawns = self.may_call(host, workspace, BuiltinTool::Spawn.name());
-        if spawns.permission == Permission::Deny {
+        if spawns.permission == CallPermission::Deny {
             return Vec::new();
         }
-        self.delegates(host, workspace).listed().into_iter().map(|agent| agent.name).collect()
+        self.possible_delegates(host, workspace)
+            .listed_agents()
+            .into_iter()
+            .map(|agent| agent.name)
+            .collect()
     }
 
-    fn delegates(&self, host: &Host, workspace: &Path) -> Delegates {
+    fn possible_delegates(&self, host: &Host, workspace: &Path) -> DelegateSet {
         let said = host.settings.delegation(&self.id, self.definition.visibility);
-        Delegates::of(host.listing(workspace), &said, &self.definition)
+        DelegateSet::from_listing(host.delegate_listing(workspace), &said, &self.definition)
     }
 }

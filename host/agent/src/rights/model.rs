@@ -1,6 +1,6 @@
 //! The choice of an agent's model.
 
-use belljar_model::{ModelResolveError, Resolved};
+use belljar_model::{ModelResolveError, ResolvedModel};
 
 use crate::host::Host;
 use crate::outcome::RunError;
@@ -18,18 +18,18 @@ pub fn model_of(
     asked: Option<&str>,
     agent: &ResolvedAgent,
     parent: Option<&str>,
-) -> Result<Resolved, RunError> {
+) -> Result<ResolvedModel, RunError> {
     let default = if parent.is_some() { PARENTS_MODEL } else { DEFAULT_MODEL };
     let request = asked.or(agent.definition.model.as_deref()).unwrap_or(default);
-    host.models.resolve(request, parent).map_err(|error| RunError::Setup {
-        message: error.public(),
+    host.models.resolve_model(request, parent).map_err(|error| RunError::Setup {
+        message: error.public_message(),
         hint: Some(match (&error, asked) {
             (ModelResolveError::Config { source, .. }, _) => source.to_string(),
             (_, Some(_)) => "`belljar doctor` lists the models; `[models]` and `[roles]` in `belljar.toml` hold them".to_owned(),
             (_, None) => format!(
                 "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",
                 agent.id,
-                belljar_policy::Shown::clipped(request, 100)
+                belljar_policy::ShownText::clip_line(request, 100)
             ),
         }),
     })

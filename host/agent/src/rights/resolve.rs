@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, Parsed,
-    Settings, grant_command, parse_agent, readiness,
+    AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, ParsedAgentFile,
+    Settings, assess_readiness, grant_command, parse_agent,
 };
 use belljar_policy::{
-    Access, Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName,
+    CallPermission, Grants, MountAccess, NarrowingNote, Rights, ShownPath as _, ShownText, ToolName,
 };
 
 use belljar_work::{StopSignal, WorkStopped};
 
 use crate::host::Host;
 use crate::outcome::RunError;
-use crate::rights::decide::{NO_OVERLAY_HERE, NO_OVERLAYS, withheld};
+use crate::rights::decide::{NO_OVERLAY_HERE, NO_OVERLAYS, find_withheld};
 
 /// An agent together with the operator's grants.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct ResolvedAgent {
     /// The intersection of definition and grants; a subagent's rights are also within its parent's.
     pub rights: Rights,
     /// The denied requests.
-    pub narrowed: Vec<Narrowing>,
+    pub narrowed: Vec<NarrowingNote>,
     /// The readiness of the agent at present.
     pub status: AgentReadiness,
     /// The operator's command that unblocks the agent; empty if no grant would.
@@ -53,7 +53,7 @@ pub enum ResolveError {
     #[error(transparent)]
     NotFound(#[from] NotFound),
     /// The workspace is no directory that can be used.
-    #[error("the workspace `{}` cannot be used: {why}", path.shown())]
+    #[error("the workspace `{}` cannot be used: {why}", path.to_shown())]
     Workspace {
         /// The path as given.
         path: PathBuf,
@@ -90,38 +90,42 @@ pub(crate) const MAKE_IT: &str = "make the directory, or take the mount out of `
 
 /// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
 /// once.
-pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, ResolveError> {
-    resolve_until(host, name, workspace, &StopSignal::never())
+pub fn resolve_agent(
+    host: &Host,
+    name: &str,
+    workspace: &Path,
+) -> Result<ResolvedAgent, ResolveError> {
+    resolve_until(host, name, workspace, &StopSignal::never_raised())
 }
 
-/// As [`resolve`], but a raised signal ends the search with [`ResolveError::Stopped`].
+/// As [`resolve_agent`], but a raised signal ends the search with [`ResolveError::Stopped`].
 pub fn resolve_until(
     host: &Host,
     name: &str,
     workspace: &Path,
     stop: &StopSignal,
 ) -> Result<ResolvedAgent, ResolveError> {
-    let workspace = canonical(workspace)?;
+    let workspace = canonicalize_workspace(workspace)?;
     host.library.refresh_until(stop)?;
     let catalog = host.library.catalog();
-    let agent = catalog.find(name)?;
+    let agent = catalog.find_by_name(name)?;
     Ok(at_the_top(host, agent, &workspace))
 }
 
 /// Resolves an agent by name in a canonical workspace, without looking for changed files first. See
-/// [`resolve`].
+/// [`resolve_agent`].
 pub fn resolve_known(
     host: &Host,
     name: &str,
     workspace: &Path,
 ) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
-    Ok(at_the_top(host, catalog.find(name)?, workspace))
+    Ok(at_the_top(host, catalog.find_by_name(name)?, workspace))
 }
 
 /// Resolves all agents of the library, in the catalogue's order.
 pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, ResolveError> {
-    resolve_all_until(host, workspace, &StopSignal::never())
+    resolve_all_until(host, workspace, &StopSignal::never_raised())
 }
 
 /// As [`resolve_all`], but a raised signal ends the search with [`ResolveError::Stopped`].
@@ -130,11 +134,11 @@ pub fn resolve_all_until(
     workspace: &Path,
     stop: &StopSignal,
 ) -> Result<Vec<ResolvedAgent>, ResolveError> {
-    let workspace = canonical(workspace)?;
+    let workspace = canonicalize_workspace(workspace)?;
     host.library.refresh_until(stop)?;
     let catalog = host.library.catalog();
     let resolved = |agent| {
-        stop.check()?;
+        stop.check_raised()?;
         Ok::<_, ResolveError>(at_the_top(host, agent, &workspace))
     };
     catalog.agents().iter().map(resolved).collect()
@@ -149,7 +153,7 @@ pub fn resolve_behind<'a>(
     last: Option<&dyn Fn(&AgentId) -> bool>,
     stop: &StopSignal,
 ) -> Result<impl Iterator<Item = ResolvedAgent> + use<'a>, ResolveError> {
-    let workspace = canonical(workspace)?;
+    let workspace = canonicalize_workspace(workspace)?;
     host.library.refresh_until(stop)?;
     let catalog = host.library.catalog();
     let all = catalog.agents();
@@ -179,7 +183,7 @@ pub fn resolve_direct(
     workspace: &Path,
 ) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
-    match catalog.of_home(slug)? {
+    match catalog.home_entry(slug)? {
         (_, Some(agent)) => Ok(at_the_top(host, agent, workspace)),
         (id, None) => Ok(at_the_top(host, &without_file(host, id)?, workspace)),
     }
@@ -191,11 +195,13 @@ fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> 
     let text =
         format!("---\nname: {slug}\ndescription: tools for clients\n---\nTools for clients.\n");
     let path = PathBuf::from(format!("{slug}.md"));
-    match parse_agent(&path, text.as_bytes(), &host.tools.known()) {
-        Parsed::Agent { definition, diagnostics } => {
+    match parse_agent(&path, text.as_bytes(), &host.tools.known_tools()) {
+        ParsedAgentFile::Agent { definition, diagnostics } => {
             Ok(CatalogEntry { id, definition: *definition, diagnostics })
         }
-        Parsed::Invalid { .. } | Parsed::NotAnAgent { .. } => Err(ResolveError::Gone(id)),
+        ParsedAgentFile::Invalid { .. } | ParsedAgentFile::NotAnAgent { .. } => {
+            Err(ResolveError::Gone(id))
+        }
     }
 }
 
@@ -205,14 +211,14 @@ pub fn absent_directories(rights: &Rights) -> Vec<String> {
     let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
     absent
         .map(|mount| {
-            let host = Shown::new(&mount.host.to_string_lossy()).to_string();
+            let host = ShownText::new(&mount.host.to_string_lossy()).to_string();
             format!("there is no directory `{host}`, which is mounted at `{}`", mount.guest)
         })
         .collect()
 }
 
 /// The workspace as an absolute path without links, which is the form in grants and mounts.
-pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
+pub fn canonicalize_workspace(workspace: &Path) -> Result<PathBuf, ResolveError> {
     let error = |why: String| ResolveError::Workspace { path: workspace.to_owned(), why };
     let path = workspace.canonicalize().map_err(|found| error(found.to_string()))?;
     if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
@@ -227,13 +233,13 @@ pub(crate) fn resolve_child(
 ) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
     let agent = catalog.get(id).ok_or_else(|| ResolveError::Gone(id.clone()))?;
-    let resolved = resolved(host, agent, workspace);
+    let resolved = build_resolved(host, agent, workspace);
     if resolved.status.is_ready() { Ok(resolved) } else { Err(ResolveError::Blocked(resolved.id)) }
 }
 
 impl ResolvedAgent {
     /// Warnings for a person before the run, for example missing tools or misread fields.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn run_warnings(&self) -> Vec<String> {
         match &self.status {
             AgentReadiness::Ready => Vec::new(),
             AgentReadiness::ReadyWithWarnings { warnings } => warnings.clone(),
@@ -247,7 +253,7 @@ impl ResolvedAgent {
     }
 
     /// Checks that the agent may run. `partial` allows a blocked agent to run with its remaining tools.
-    pub fn runnable(&self, partial: bool) -> Result<(), BlockedAgent> {
+    pub fn check_runnable(&self, partial: bool) -> Result<(), BlockedAgent> {
         let AgentReadiness::Blocked { reasons } = &self.status else { return Ok(()) };
         if partial && self.may_be_partial() {
             return Ok(());
@@ -273,9 +279,9 @@ impl From<BlockedAgent> for RunError {
     }
 }
 
-/// As [`resolved`], and checks that the mounts' directories exist.
+/// As [`build_resolved`], and checks that the mounts' directories exist.
 fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
-    let mut agent = resolved(host, agent, workspace);
+    let mut agent = build_resolved(host, agent, workspace);
     let absent = absent_directories(&agent.rights);
     if !absent.is_empty() {
         agent.lacks_directory = true;
@@ -288,14 +294,15 @@ fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAg
     agent
 }
 
-fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
+fn build_resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let definition = &agent.definition;
-    let grants = host.settings.grants(&agent.id, definition.visibility, workspace);
-    let (rights, mut narrowed) = Rights::effective(&definition.asked, &grants, None);
-    narrowed.extend(withheld(&host.tools, definition, &rights));
+    let grants = host.settings.agent_grants(&agent.id, definition.visibility, workspace);
+    let (rights, mut narrowed) = Rights::intersect_rights(&definition.asked, &grants, None);
+    narrowed.extend(find_withheld(&host.tools, definition, &rights));
     let missing = host.settings.missing_tools;
-    let status = readiness(definition, &grants, &narrowed, &agent.diagnostics, missing);
-    let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
+    let status = assess_readiness(definition, &grants, &narrowed, &agent.diagnostics, missing);
+    let hint =
+        if status.is_ready() { String::new() } else { suggest_grant(host, agent, &narrowed) };
     let for_overlays = Arc::new(for_overlays(&host.settings, agent, &grants, workspace));
     ResolvedAgent {
         id: agent.id.clone(),
@@ -322,19 +329,20 @@ fn for_overlays(
         let mut with = settings.clone();
         with.overlays.by_default = true;
         (with, NO_OVERLAYS)
-    } else if grants.mounts.iter().any(|mount| mount.access == Access::ReadWrite) {
+    } else if grants.mounts.iter().any(|mount| mount.access == MountAccess::ReadWrite) {
         (settings.without_mounts(), NO_OVERLAY_HERE)
     } else {
         return BTreeMap::new();
     };
-    let with = with.grants(&agent.id, agent.definition.visibility, workspace);
-    let lacks = |tool: &ToolName| grants.permission(tool.as_str()) == Permission::Deny;
-    let given = with.tools.into_iter().filter(|(_, permission)| *permission != Permission::Deny);
+    let with = with.agent_grants(&agent.id, agent.definition.visibility, workspace);
+    let lacks = |tool: &ToolName| grants.tool_permission(tool.as_str()) == CallPermission::Deny;
+    let given =
+        with.tools.into_iter().filter(|(_, permission)| *permission != CallPermission::Deny);
     given.map(|(tool, _)| (tool, why)).filter(|(tool, _)| lacks(tool)).collect()
 }
 
 /// The command that would grant the agent's requests; empty if no grant would help.
-fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
+fn suggest_grant(host: &Host, agent: &CatalogEntry, narrowed: &[NarrowingNote]) -> String {
     let change = GrantChange::for_missing(narrowed);
     if change.is_empty() {
         return String::new();

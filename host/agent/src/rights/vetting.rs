@@ -4,16 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_catalogue::{API_LIBRARY, Pin, Root, ToolComponent, read_bounded};
-use belljar_definition::suspicion::{Suspicion, suspicions};
-use belljar_definition::{AgentReadiness, MAX_DEFINITION, Scope, SkipReason};
-use belljar_policy::{Permission, Shown};
+use belljar_catalogue::{API_LIBRARY, LibraryRoot, PinState, ToolComponent, read_bounded};
+use belljar_definition::suspicion::{Suspicion, find_suspicions};
+use belljar_definition::{AgentReadiness, AgentScope, MAX_DEFINITION, SkipReason};
+use belljar_policy::{CallPermission, ShownText};
 use belljar_work::StopSignal;
 
 use crate::host::Host;
-use crate::rights::decide::{Means, left_out};
+use crate::rights::decide::{OfferConditions, left_out};
 use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_all_until};
-use crate::tools::builtin::tool::{BuiltinTool, Depth};
+use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 
 /// Characters of a name that is shown.
 const MAX_NAME: usize = 60;
@@ -23,18 +23,18 @@ const MAX_RULE: usize = 100;
 
 /// The present state of an installed library.
 #[derive(Debug, Clone)]
-pub struct Vetted {
+pub struct VettedLibrary {
     /// The name, for example `reviewers`.
     pub name: String,
     /// The origin, for example a directory or a repository.
     pub source: String,
-    /// The commit.
+    /// The commit of the installed files; `None` = the source is no repository.
     pub revision: Option<String>,
     /// The state of the files since the person agreed.
-    pub state: Pin,
+    pub state: PinState,
     /// The agents, by file.
     pub agents: Vec<VettedAgent>,
-    /// Files that are no agents now, each with the reason. Foreign text, escaped.
+    /// Files that are not agents at present, each with the reason. Foreign text, escaped.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ pub struct VettedAgent {
     pub agent: ResolvedAgent,
     /// The file below the library's directory, for example `agents/scout.md`.
     pub file: String,
-    /// The digest of the file that was agreed to: SHA-256, in hex.
+    /// The digest of the file to which the person agreed: SHA-256, in hex.
     pub digest: String,
     /// The signs that a person should look at.
     pub suspicions: Vec<Suspicion>,
@@ -53,14 +53,14 @@ pub struct VettedAgent {
 
 impl ResolvedAgent {
     /// The requests of the file, one item each. A file without a list of tools asks for all its grants.
-    pub fn asks(&self) -> Vec<String> {
+    pub fn list_requests(&self) -> Vec<String> {
         let definition = &self.definition;
         let mut asks = Vec::new();
         match &definition.asked.tools {
             None => asks.push("whatever is granted".to_owned()),
             Some(tools) => asks.extend(tools.iter().map(ToString::to_string)),
         }
-        let shown = |name: &str| Shown::clipped(name, MAX_NAME).to_string();
+        let shown = |name: &str| ShownText::clip_line(name, MAX_NAME).to_string();
         asks.extend(definition.unknown_tools.iter().map(|name| shown(name)));
         asks.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
         asks.extend(definition.unclear.iter().map(|it| shown(&it.name)));
@@ -68,7 +68,7 @@ impl ResolvedAgent {
             asks.push(format!("mount {} ({})", mount.guest, mount.access));
         }
         for host in definition.asked.hosts.iter().flatten() {
-            asks.push(format!("host {}", Shown::clipped(&host.to_string(), MAX_RULE)));
+            asks.push(format!("host {}", ShownText::clip_line(&host.to_string(), MAX_RULE)));
         }
         if asks.is_empty() {
             asks.push("nothing".to_owned());
@@ -77,12 +77,12 @@ impl ResolvedAgent {
     }
 
     /// The rights that the agent would get, one item each.
-    pub fn gets(&self) -> Vec<String> {
+    pub fn list_rights(&self) -> Vec<String> {
         let rights = &self.rights;
-        let offered = rights.tools().filter(|(tool, _)| self.is_offered(tool.as_str()));
+        let offered = rights.offered_tools().filter(|(tool, _)| self.is_offered(tool.as_str()));
         let tools = offered.map(|(tool, permission)| match permission {
-            Permission::Allow | Permission::Deny => tool.to_string(),
-            Permission::Ask => format!("{tool} (ask)"),
+            CallPermission::Allow | CallPermission::Deny => tool.to_string(),
+            CallPermission::Ask => format!("{tool} (ask)"),
         });
         let mut gets: Vec<String> = tools.collect();
         if gets.is_empty() {
@@ -108,8 +108,9 @@ impl ResolvedAgent {
     /// Returns whether a granted tool is shown to the model. Only the worktree tool can be hidden: it needs
     /// an overlay and a file that names the tool.
     pub fn is_offered(&self, tool: &str) -> bool {
-        let means = Means::of(&self.definition, &self.rights, Depth::top(0));
-        match BuiltinTool::of(tool) {
+        let means =
+            OfferConditions::for_agent(&self.definition, &self.rights, AgentDepth::for_root(0));
+        match BuiltinTool::from_name(tool) {
             Some(tool @ BuiltinTool::Worktree) => left_out(tool, means).is_none(),
             Some(_) | None => true,
         }
@@ -119,13 +120,13 @@ impl ResolvedAgent {
     /// its calls is refused (INV-513).
     pub fn reaches_no_host(&self, host: &Host, tool: &str) -> bool {
         let asks = |owner: &Arc<ToolComponent>| !owner.manifest.ask.hosts.is_empty();
-        self.rights.hosts().is_none() && host.tools.owner(tool).is_some_and(asks)
+        self.rights.hosts().is_none() && host.tools.find_component(tool).is_some_and(asks)
     }
 
     /// The denied requests, in a few words each.
-    pub fn lacks(&self) -> Vec<String> {
+    pub fn list_denials(&self) -> Vec<String> {
         let definition = &self.definition;
-        let shown = |name: &str| Shown::clipped(name, MAX_NAME).to_string();
+        let shown = |name: &str| ShownText::clip_line(name, MAX_NAME).to_string();
         let mut lacks: Vec<String> =
             self.narrowed.iter().map(|note| note.what.replace('`', "")).collect();
         lacks.iter_mut().for_each(|what| {
@@ -143,7 +144,7 @@ impl ResolvedAgent {
     }
 
     /// The reasons of the agent's status, in full.
-    pub fn reasons(&self) -> &[String] {
+    pub fn status_reasons(&self) -> &[String] {
         match &self.status {
             AgentReadiness::Ready => &[],
             AgentReadiness::ReadyWithWarnings { warnings } => warnings,
@@ -161,36 +162,41 @@ pub fn vetted_libraries(
     host: &Host,
     workspace: &Path,
     stop: &StopSignal,
-) -> Result<Vec<Vetted>, ResolveError> {
+) -> Result<Vec<VettedLibrary>, ResolveError> {
     let agents = resolve_all_until(host, workspace, stop)?;
     let installed = host.library.roots().iter().filter_map(|root| match &root.scope {
-        Scope::Library(name) if name != API_LIBRARY => Some((name, root)),
-        Scope::Library(_) | Scope::Home | Scope::Workspace(_) => None,
+        AgentScope::Library(name) if name != API_LIBRARY => Some((name, root)),
+        AgentScope::Library(_) | AgentScope::Home | AgentScope::Workspace(_) => None,
     });
     let mut libraries = Vec::new();
     for (name, root) in installed {
-        stop.check()?;
-        libraries.push(vetted(host, name, root, &agents));
+        stop.check_raised()?;
+        libraries.push(vet_library(host, name, root, &agents));
     }
     Ok(libraries)
 }
 
-fn vetted(host: &Host, name: &str, root: &Root, agents: &[ResolvedAgent]) -> Vetted {
+fn vet_library(
+    host: &Host,
+    name: &str,
+    root: &LibraryRoot,
+    agents: &[ResolvedAgent],
+) -> VettedLibrary {
     let catalog = host.library.catalog();
     let (source, revision) = root.source.clone().unwrap_or_default();
-    let mut vetted = Vetted {
+    let mut vetted = VettedLibrary {
         name: name.to_owned(),
         source,
         revision,
-        state: root.state(),
+        state: root.pin_state(),
         agents: Vec::new(),
         left_out: Vec::new(),
     };
     for (below, digest) in root.pinned.iter().flat_map(|pinned| pinned.iter()) {
         let path = root.dir.join(below);
-        let file = Shown::new(&below.to_string_lossy()).to_string();
+        let file = ShownText::new(&below.to_string_lossy()).to_string();
         let own = |agent: &&ResolvedAgent| {
-            matches!(&agent.id.scope, Scope::Library(of) if of == name)
+            matches!(&agent.id.scope, AgentScope::Library(of) if of == name)
                 && agent.definition.path == path
         };
         if let Some(agent) = agents.iter().find(own) {
@@ -200,11 +206,11 @@ fn vetted(host: &Host, name: &str, root: &Root, agents: &[ResolvedAgent]) -> Vet
                 agent: agent.clone(),
                 file,
                 digest: digest.to_string(),
-                suspicions: suspicions(&text, &agent.definition),
+                suspicions: find_suspicions(&text, &agent.definition),
             });
             continue;
         }
-        let skipped = catalog.skipped().iter().find(|skipped| skipped.path == path);
+        let skipped = catalog.skipped_files().iter().find(|skipped| skipped.path == path);
         vetted.left_out.push((file, why_left_out(skipped.map(|skipped| &skipped.reason))));
     }
     vetted
@@ -214,7 +220,7 @@ fn vetted(host: &Host, name: &str, root: &Root, agents: &[ResolvedAgent]) -> Vet
 fn why_left_out(reason: Option<&SkipReason>) -> String {
     let name = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Shown::new(&name).to_string()
+        ShownText::new(&name).to_string()
     };
     match reason {
         None => "it is not the file that was agreed to, or not there".to_owned(),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_work::StopSignal;
 use jsonschema_regex::to_rust_regex;
 use regex_automata::nfa::thompson::{Config, NFA, WhichCaptures};
@@ -39,7 +39,7 @@ const BRANCHES: [&str; 3] = ["anyOf", "oneOf", "propertyNames"];
 
 /// The cost of a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Cost {
+pub(crate) struct SchemaCost {
     /// Nodes; the target of a `$ref` counts at each use.
     nodes: u64,
     /// Steps of a check for each node of the value.
@@ -58,7 +58,7 @@ pub(crate) struct Cost {
 
 /// The size of a value that is to be checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct ValueSize {
     nodes: u64,
     /// Bytes of the texts and names.
     bytes: u64,
@@ -68,27 +68,27 @@ pub(crate) struct Size {
 
 /// The size of a compiled pattern.
 #[derive(Debug, Clone, Copy, Default)]
-struct Pattern {
+struct CompiledPattern {
     states: u64,
     memory: u64,
 }
 
-impl Cost {
+impl SchemaCost {
     /// Weighs a schema, or names the part that is beyond a bound.
     ///
     /// # Errors
     ///
     /// A clause for a person, for example "is deeper than 64", with the place in the schema.
-    pub(crate) fn of(schema: &Value, stop: &StopSignal) -> Result<Self, String> {
-        let mut scales = Scales {
+    pub(crate) fn from_schema(schema: &Value, stop: &StopSignal) -> Result<Self, String> {
+        let mut scales = SchemaWeigher {
             root: schema,
             known: BTreeMap::new(),
             patterns: BTreeMap::new(),
             path: Vec::new(),
             stop,
         };
-        let mut cost = scales.weigh(schema)?;
-        cost.within()?;
+        let mut cost = scales.weigh_part(schema)?;
+        cost.check_bounds()?;
         let patterns = scales.patterns.values().map(|pattern| pattern.memory);
         let nodes = cost.steps.saturating_mul(NODE_BYTES);
         cost.memory = patterns.fold(nodes, u64::saturating_add);
@@ -96,7 +96,7 @@ impl Cost {
     }
 
     /// Steps of a check of a value of this size, at worst.
-    pub(crate) fn steps(&self, size: Size) -> u64 {
+    pub(crate) fn check_steps(&self, size: ValueSize) -> u64 {
         let visits = self.steps.saturating_mul(size.nodes);
         let matched = self.states.saturating_mul(size.bytes);
         let compared = self.steps.saturating_mul(size.bytes) / BYTES_PER_STEP;
@@ -104,16 +104,16 @@ impl Cost {
     }
 
     /// Steps of the longest match in a value of this size, at worst.
-    pub(crate) fn longest_match(&self, size: Size) -> u64 {
+    pub(crate) fn longest_match(&self, size: ValueSize) -> u64 {
         self.largest.saturating_mul(size.longest)
     }
 
     /// The most errors that a check holds at once for an invalid value of this size.
-    pub(crate) fn errors(&self, size: Size) -> u64 {
+    pub(crate) fn max_errors(&self, size: ValueSize) -> u64 {
         self.branches.saturating_mul(size.nodes)
     }
 
-    fn within(&self) -> Result<(), String> {
+    fn check_bounds(&self) -> Result<(), String> {
         if self.nodes > MAX_SCHEMA_WEIGHT {
             return Err(format!(
                 "is too large where it refers to parts of itself: it has more than \
@@ -136,7 +136,7 @@ impl Cost {
         Ok(())
     }
 
-    fn add(&mut self, part: Self) {
+    fn add_part(&mut self, part: Self) {
         let sum = u64::saturating_add;
         self.nodes = sum(self.nodes, part.nodes);
         self.steps = sum(self.steps, part.steps);
@@ -154,30 +154,30 @@ impl Cost {
     }
 
     /// Adds the marking steps to the steps, for a value that is also marked.
-    fn marked(mut self) -> Self {
+    fn with_marking(mut self) -> Self {
         self.steps = self.steps.saturating_add(self.marking.0);
         self.states = self.states.saturating_add(self.marking.1);
         self
     }
 }
 
-impl Size {
+impl ValueSize {
     /// The size of a value.
-    pub(crate) fn of(value: &Value) -> Self {
+    pub(crate) fn from_value(value: &Value) -> Self {
         let mut size = Self::default();
-        size.add(value);
+        size.add_value(value);
         size
     }
 
-    fn add(&mut self, value: &Value) {
+    fn add_value(&mut self, value: &Value) {
         self.nodes = self.nodes.saturating_add(1);
         match value {
             Value::String(text) => self.add_text(text),
-            Value::Array(list) => list.iter().for_each(|one| self.add(one)),
+            Value::Array(list) => list.iter().for_each(|one| self.add_value(one)),
             Value::Object(map) => {
                 for (name, one) in map {
                     self.add_text(name);
-                    self.add(one);
+                    self.add_value(one);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -185,33 +185,33 @@ impl Size {
     }
 
     fn add_text(&mut self, text: &str) {
-        self.bytes = self.bytes.saturating_add(len(text.len()));
-        self.longest = self.longest.max(len(text.len()));
+        self.bytes = self.bytes.saturating_add(len_as_u64(text.len()));
+        self.longest = self.longest.max(len_as_u64(text.len()));
     }
 }
 
 /// The weighing of one schema.
-struct Scales<'a> {
+struct SchemaWeigher<'a> {
     root: &'a Value,
     /// Weighed referenced parts; `None` = being weighed.
-    known: BTreeMap<&'a str, Option<Cost>>,
-    patterns: BTreeMap<&'a str, Pattern>,
+    known: BTreeMap<&'a str, Option<SchemaCost>>,
+    patterns: BTreeMap<&'a str, CompiledPattern>,
     /// The path of the present node in the schema.
     path: Vec<String>,
     stop: &'a StopSignal,
 }
 
-impl<'a> Scales<'a> {
-    fn weigh(&mut self, part: &'a Value) -> Result<Cost, String> {
+impl<'a> SchemaWeigher<'a> {
+    fn weigh_part(&mut self, part: &'a Value) -> Result<SchemaCost, String> {
         if self.path.len() > MAX_SCHEMA_DEPTH {
             return Err(format!("is deeper than {MAX_SCHEMA_DEPTH}"));
         }
-        let mut cost = Cost { nodes: 1, steps: 1, marking: (1, 0), ..Cost::default() };
+        let mut cost = SchemaCost { nodes: 1, steps: 1, marking: (1, 0), ..SchemaCost::default() };
         match part {
             Value::Object(map) => return self.weigh_object(map, cost),
             Value::Array(list) => {
                 for (at, value) in list.iter().enumerate() {
-                    cost.add(self.weigh_at(&at.to_string(), value)?);
+                    cost.add_part(self.weigh_at(&at.to_string(), value)?);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -222,25 +222,29 @@ impl<'a> Scales<'a> {
     fn weigh_object(
         &mut self,
         map: &'a Map<String, Value>,
-        mut cost: Cost,
-    ) -> Result<Cost, String> {
+        mut cost: SchemaCost,
+    ) -> Result<SchemaCost, String> {
         for (key, value) in map {
             match (key.as_str(), value) {
-                ("$ref", Value::String(reference)) => cost.add(self.referred(reference)?),
+                ("$ref", Value::String(reference)) => {
+                    cost.add_part(self.weigh_reference(reference)?)
+                }
                 ("$dynamicRef" | "$recursiveRef" | "$id" | "$anchor", Value::String(_)) => {
                     return Err(format!("has `{key}`, which is not supported"));
                 }
                 ("pattern", Value::String(pattern)) => {
-                    let states = self.at(key, |it| it.pattern(pattern))?;
+                    let states = self.weigh_at_key(key, |it| it.weigh_pattern(pattern))?;
                     cost.add_states(states);
-                    cost.add(self.weigh_at(key, value)?);
+                    cost.add_part(self.weigh_at(key, value)?);
                 }
                 ("patternProperties", Value::Object(patterns)) => {
                     for pattern in patterns.keys() {
-                        let states = self.at(key, |it| it.at(pattern, |it| it.pattern(pattern)))?;
+                        let states = self.weigh_at_key(key, |it| {
+                            it.weigh_at_key(pattern, |it| it.weigh_pattern(pattern))
+                        })?;
                         cost.add_states(states);
                     }
-                    cost.add(self.weigh_at(key, value)?);
+                    cost.add_part(self.weigh_at(key, value)?);
                 }
                 _ => {
                     if key == "format" && value.is_string() {
@@ -250,20 +254,20 @@ impl<'a> Scales<'a> {
                     if BRANCHES.contains(&key.as_str()) {
                         part.branches = part.branches.saturating_add(part.steps);
                     }
-                    cost.add(part);
+                    cost.add_part(part);
                 }
             }
         }
         let marks = ["unevaluatedProperties", "unevaluatedItems"];
         let marks = marks.iter().any(|key| map.contains_key(*key));
-        Ok(if marks { cost.marked() } else { cost })
+        Ok(if marks { cost.with_marking() } else { cost })
     }
 
-    fn weigh_at(&mut self, key: &str, part: &'a Value) -> Result<Cost, String> {
-        self.at(key, |it| it.weigh(part))
+    fn weigh_at(&mut self, key: &str, part: &'a Value) -> Result<SchemaCost, String> {
+        self.weigh_at_key(key, |it| it.weigh_part(part))
     }
 
-    fn at<T>(
+    fn weigh_at_key<T>(
         &mut self,
         key: &str,
         weigh: impl FnOnce(&mut Self) -> Result<T, String>,
@@ -274,7 +278,7 @@ impl<'a> Scales<'a> {
         Ok(weighed)
     }
 
-    fn referred(&mut self, reference: &'a str) -> Result<Cost, String> {
+    fn weigh_reference(&mut self, reference: &'a str) -> Result<SchemaCost, String> {
         match self.known.get(reference) {
             Some(Some(cost)) => return Ok(*cost),
             Some(None) => return Err("refers to itself in a circle".to_owned()),
@@ -282,7 +286,7 @@ impl<'a> Scales<'a> {
         }
         let part = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
         let part = part.ok_or_else(|| {
-            let reference = Shown::clipped(reference, 60);
+            let reference = ShownText::clip_line(reference, 60);
             format!("refers to `{reference}`, which is no part of it")
         })?;
         self.known.insert(reference, None);
@@ -292,19 +296,19 @@ impl<'a> Scales<'a> {
     }
 
     /// The states of a pattern. An invalid pattern is left to the schema compiler.
-    fn pattern(&mut self, pattern: &'a str) -> Result<u64, String> {
+    fn weigh_pattern(&mut self, pattern: &'a str) -> Result<u64, String> {
         if let Some(known) = self.patterns.get(pattern) {
             return Ok(known.states);
         }
-        self.stop.check().map_err(|stopped| format!("was not compiled: {stopped}"))?;
-        let measured = measure(pattern).map_err(|TooLarge| {
+        self.stop.check_raised().map_err(|stopped| format!("was not compiled: {stopped}"))?;
+        let measured = measure_pattern(pattern).map_err(|TooLarge| {
             let at = self.path.iter().fold(String::new(), |at, key| {
                 at + "/" + &key.replace('~', "~0").replace('/', "~1")
             });
             format!(
                 "has at `{}` a pattern that takes more than {MAX_PATTERN_MEMORY} bytes when it is \
                  compiled: use smaller counts in `{{n}}` and fewer classes such as `\\p{{L}}`",
-                Shown::clipped(&at, 120)
+                ShownText::clip_line(&at, 120)
             )
         })?;
         self.patterns.insert(pattern, measured);
@@ -316,8 +320,8 @@ impl<'a> Scales<'a> {
 struct TooLarge;
 
 /// Compiles a pattern in both directions, as the matcher will, and returns only its size.
-fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
-    let Ok(translated) = to_rust_regex(pattern) else { return Ok(Pattern::default()) };
+fn measure_pattern(pattern: &str) -> Result<CompiledPattern, TooLarge> {
+    let Ok(translated) = to_rust_regex(pattern) else { return Ok(CompiledPattern::default()) };
     let config = Config::new().nfa_size_limit(Some(MAX_PATTERN_MEMORY)).shrink(false);
     let build = |config| {
         let built = NFA::compiler().configure(config).build(&translated);
@@ -328,18 +332,19 @@ fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
     let (forward, backward) = match (build(config), build(reverse)) {
         (Ok(forward), Ok(backward)) => (forward, backward),
         (Err(true), _) | (_, Err(true)) => return Err(TooLarge),
-        (Err(false), _) | (_, Err(false)) => return Ok(Pattern::default()),
+        (Err(false), _) | (_, Err(false)) => return Ok(CompiledPattern::default()),
     };
     // Only a cached automaton searches backwards, and fails if its cache is too small.
-    let states = len(forward.states().len());
+    let states = len_as_u64(forward.states().len());
     let groups = forward.group_info().explicit_slot_len() > 0;
     let one_pass = if groups { states.saturating_mul(ONE_PASS_STATE).min(ONE_PASS) } else { 0 };
-    let automata = len(forward.memory_usage()).saturating_add(len(backward.memory_usage()));
-    let caches = len(2 * PATTERN_CACHE).saturating_add(states.saturating_mul(STATE_BYTES));
+    let automata =
+        len_as_u64(forward.memory_usage()).saturating_add(len_as_u64(backward.memory_usage()));
+    let caches = len_as_u64(2 * PATTERN_CACHE).saturating_add(states.saturating_mul(STATE_BYTES));
     let memory = automata.saturating_add(caches).saturating_add(one_pass);
-    Ok(Pattern { states, memory })
+    Ok(CompiledPattern { states, memory })
 }
 
-fn len(bytes: usize) -> u64 {
+fn len_as_u64(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
 //! JSON Schemas of callers: weighed, then compiled once, with bounds that hold for any schema of a stranger.
 //!
 //! ```text
-//! Brought ── weigh ──> bytes (an entrance holds them) ── compile, on a thread of its own ──> Schemas
-//! machine ── Effect::Check ──> driver ── check, on a thread of its own ──> Input::Checked
+//! CallerInput ── weigh ──> bytes (an entrance holds them) ── compile, on a thread of its own ──> CallerSchemas
+//! machine ── LoopEffect::Check ──> driver ── check, on a thread of its own ──> LoopInput::Checked
 //! ```
 
 mod cost;
@@ -13,20 +13,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_work::{StopSignal, WorkError, WorkKind};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use self::cost::{Cost, Size};
-use self::watched::{Watch, Watched};
+use self::cost::{SchemaCost, ValueSize};
+use self::watched::{CheckWatch, WatchedJson};
 use crate::limits::{
     MAX_CALLER_TOOL_BYTES, MAX_CHECK_STEPS, MAX_EXPLAINED_STEPS, MAX_FORMED_BYTES, MAX_MATCH_STEPS,
     MAX_PATTERN_MEMORY, PATTERN_CACHE,
 };
 
-pub use self::set::Schemas;
-pub(crate) use self::set::{At, Compiled, memory_of};
+pub use self::set::CallerSchemas;
+pub(crate) use self::set::{At, SchemaSet, memory_of};
 
 /// Characters of a message about a value that does not fit.
 const MAX_WHY: usize = 300;
@@ -40,65 +40,65 @@ pub(crate) const CHECKING: WorkKind =
     WorkKind { name: "checking an answer against a JSON Schema", time: Duration::from_secs(30) };
 
 /// The error of work whose deadline has passed.
-pub(crate) fn late(kind: &WorkKind) -> WorkError {
+pub(crate) fn deadline_error(kind: &WorkKind) -> WorkError {
     WorkError::TimedOut { kind: kind.name, limit: kind.time }
 }
 
 /// A compiled schema. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Schema(Arc<(Validator<Watched>, Cost)>);
+pub(crate) struct CompiledSchema(Arc<(Validator<WatchedJson>, SchemaCost)>);
 
 /// A text that has to fit a schema: an answer, or the arguments of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Check {
-    pub(crate) schema: Schema,
+pub(crate) struct SchemaCheck {
+    pub(crate) schema: CompiledSchema,
     pub(crate) text: String,
 }
 
 /// The result of a check; the error is the escaped reason.
 pub(crate) type Verdict = Result<(), String>;
 
-impl Schema {
+impl CompiledSchema {
     /// Weighs a schema. INV-283, INV-400: a schema is small, refers only to itself and not in a circle, and
     /// its patterns are small when compiled and matched in linear time.
     ///
     /// # Errors
     ///
     /// The reason against the schema, as a clause; for example, "is deeper than 64".
-    pub(crate) fn weigh(schema: &Value, stop: &StopSignal) -> Result<Cost, String> {
+    pub(crate) fn weigh_schema(schema: &Value, stop: &StopSignal) -> Result<SchemaCost, String> {
         if schema.to_string().len() > MAX_CALLER_TOOL_BYTES {
             return Err(format!("has more than {MAX_CALLER_TOOL_BYTES} bytes"));
         }
-        Cost::of(schema, stop)
+        SchemaCost::from_schema(schema, stop)
     }
 
     /// Compiles a schema that was weighed.
     ///
     /// # Errors
     ///
-    /// As [`Schema::weigh`].
-    pub(crate) fn compile(schema: &Value, cost: Cost) -> Result<Self, String> {
+    /// As [`CompiledSchema::weigh_schema`].
+    pub(crate) fn compile(schema: &Value, cost: SchemaCost) -> Result<Self, String> {
         let patterns = PatternOptions::regex();
         let patterns = patterns.size_limit(MAX_PATTERN_MEMORY).dfa_size_limit(PATTERN_CACHE);
-        let options = jsonschema::options_for::<Watched>();
+        let options = jsonschema::options_for::<WatchedJson>();
         match options.with_pattern_options(patterns).build(schema) {
             Ok(validator) => Ok(Self(Arc::new((validator, cost)))),
-            Err(error) => Err(format!("is no JSON Schema: {}", shown(&error.to_string()))),
+            Err(error) => Err(format!("is no JSON Schema: {}", format_reason(&error.to_string()))),
         }
     }
 
     /// Checks that a text is JSON of this schema; the error names the reason. INV-401: subtracts the check's
     /// steps from `left` before beginning; with too few left, the text is refused. INV-481: once `stop` is
     /// raised the check ends, and its verdict is void.
-    fn check(&self, text: &str, left: &mut u64, stop: &StopSignal) -> Verdict {
+    fn check_text(&self, text: &str, left: &mut u64, stop: &StopSignal) -> Verdict {
         if text.len() > MAX_FORMED_BYTES {
             return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));
         }
         let value: Value = belljar_received::json::from_str(text.trim())
             .map_err(|error| format!("it is not one JSON value: {error}"))?;
         let (validator, cost) = &*self.0;
-        let size = Size::of(&value);
-        let steps = cost.steps(size);
+        let size = ValueSize::from_value(&value);
+        let steps = cost.check_steps(size);
         *left = left.checked_sub(steps).ok_or_else(|| {
             format!(
                 "it is too long for the patterns and parts of its schema: checking it takes up to \
@@ -113,46 +113,46 @@ impl Schema {
                  {steps} steps, and at most {MAX_MATCH_STEPS} are made for one text; a shorter one takes fewer"
             ));
         }
-        let watch = Watch::new(stop);
-        if validator.is_valid(watch.over(&value)) {
+        let watch = CheckWatch::new(stop);
+        if validator.is_valid(watch.watch_value(&value)) {
             return Ok(());
         }
-        if cost.errors(size) > MAX_EXPLAINED_STEPS {
+        if cost.max_errors(size) > MAX_EXPLAINED_STEPS {
             return Err("it does not fit, and is too large to say where".to_owned());
         }
-        match validator.validate(watch.over(&value)) {
+        match validator.validate(watch.watch_value(&value)) {
             Ok(()) => Ok(()),
             Err(error) => {
                 let at = error.instance_path().to_string();
                 let at = if at.is_empty() { String::new() } else { format!("at `{at}`: ") };
-                Err(shown(&format!("{at}{error}")))
+                Err(format_reason(&format!("{at}{error}")))
             }
         }
     }
 }
 
-impl Check {
+impl SchemaCheck {
     /// Makes the checks of one model step, with a shared bound. `None` = stopped.
-    pub(crate) fn all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
+    pub(crate) fn run_all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
         let mut left = MAX_CHECK_STEPS;
         let check = |one: &Self| {
-            stop.check().ok()?;
-            let verdict = one.schema.check(&one.text, &mut left, stop);
+            stop.check_raised().ok()?;
+            let verdict = one.schema.check_text(&one.text, &mut left, stop);
             // A stopped check has not seen the whole value.
-            stop.check().ok().map(|()| verdict)
+            stop.check_raised().ok().map(|()| verdict)
         };
         checks.iter().map(check).collect()
     }
 }
 
-impl fmt::Debug for Schema {
+impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Schema").finish_non_exhaustive()
+        f.debug_struct("CompiledSchema").finish_non_exhaustive()
     }
 }
 
-fn shown(text: &str) -> String {
-    Shown::clipped(text, MAX_WHY).to_string()
+fn format_reason(text: &str) -> String {
+    ShownText::clip_line(text, MAX_WHY).to_string()
 }
 
 #[cfg(test)]

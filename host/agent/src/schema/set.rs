@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use belljar_work::{StopSignal, WorkStopped};
 use serde_json::Value;
 
-use crate::brought::{BroughtError, Unfit};
+use crate::brought::{BroughtError, UnfitInput};
 use crate::limits::MAX_SCHEMAS_MEMORY;
-use crate::schema::cost::Cost;
-use crate::schema::{COMPILING, Schema, late};
+use crate::schema::cost::SchemaCost;
+use crate::schema::{COMPILING, CompiledSchema, deadline_error};
 
 /// The schemas of a caller, compiled on first use, shared by clones.
 #[derive(Clone, Default)]
-pub struct Schemas(Arc<Shared>);
+pub struct CallerSchemas(Arc<SchemasState>);
 
 #[derive(Default)]
-struct Shared {
-    compiled: OnceLock<Arc<Compiled>>,
+struct SchemasState {
+    compiled: OnceLock<Arc<SchemaSet>>,
     /// The reserved bytes of the schemas, freed with the schemas.
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -28,27 +28,29 @@ pub(crate) type At = (String, Value);
 
 /// Compiled schemas.
 #[derive(Debug, Default)]
-pub(crate) struct Compiled(Vec<(Value, Schema)>);
+pub(crate) struct SchemaSet(Vec<(Value, CompiledSchema)>);
 
-impl Schemas {
+impl CallerSchemas {
     /// Keeps `held`, the claim on the schemas' bytes, until the last clone is dropped.
-    pub fn keep(&self, held: Box<dyn Any + Send>) {
+    pub fn keep_claim(&self, held: Box<dyn Any + Send>) {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
     /// The compiled schemas of a request.
-    pub(crate) async fn compiled(
+    pub(crate) async fn get_or_compile(
         &self,
         schemas: Vec<At>,
         owner: &str,
-    ) -> Result<Arc<Compiled>, BroughtError> {
+    ) -> Result<Arc<SchemaSet>, BroughtError> {
         if let Some(compiled) = self.0.compiled.get().filter(|it| it.is_of(&schemas)) {
             return Ok(Arc::clone(compiled));
         }
         if schemas.is_empty() {
             return Ok(Arc::default());
         }
-        let made = belljar_work::run(&COMPILING, owner, move |stop| Compiled::of(schemas, stop));
+        let made = belljar_work::run_job(&COMPILING, owner, move |stop| {
+            SchemaSet::compile_all(schemas, stop)
+        });
         let made = Arc::new(made.await??);
         // Two simultaneous callers compile twice; the first result is kept.
         let _ = self.0.compiled.set(Arc::clone(&made));
@@ -56,9 +58,9 @@ impl Schemas {
     }
 }
 
-impl Compiled {
+impl SchemaSet {
     /// The compiled schema; `None` = the request has no such schema.
-    pub(crate) fn get(&self, schema: &Value) -> Option<Schema> {
+    pub(crate) fn get(&self, schema: &Value) -> Option<CompiledSchema> {
         self.0.iter().find(|(known, _)| known == schema).map(|(_, compiled)| compiled.clone())
     }
 
@@ -66,17 +68,17 @@ impl Compiled {
         schemas.iter().all(|(_, schema)| self.0.iter().any(|(known, _)| known == schema))
     }
 
-    pub(crate) fn of(schemas: Vec<At>, stop: &StopSignal) -> Result<Self, BroughtError> {
-        let costs = weigh(&schemas, stop)?;
-        let mut compiled: Vec<(Value, Schema)> = Vec::with_capacity(schemas.len());
+    pub(crate) fn compile_all(schemas: Vec<At>, stop: &StopSignal) -> Result<Self, BroughtError> {
+        let costs = weigh_all(&schemas, stop)?;
+        let mut compiled: Vec<(Value, CompiledSchema)> = Vec::with_capacity(schemas.len());
         for ((at, schema), cost) in schemas.into_iter().zip(costs) {
             if compiled.iter().any(|(known, _)| *known == schema) {
                 continue;
             }
-            stop.check().map_err(|WorkStopped| late(&COMPILING))?;
-            match Schema::compile(&schema, cost) {
+            stop.check_raised().map_err(|WorkStopped| deadline_error(&COMPILING))?;
+            match CompiledSchema::compile(&schema, cost) {
                 Ok(one) => compiled.push((schema, one)),
-                Err(why) => return Err(Unfit { at, why }.into()),
+                Err(why) => return Err(UnfitInput { at, why }.into()),
             }
         }
         Ok(Self(compiled))
@@ -88,41 +90,41 @@ pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, Brou
     if schemas.is_empty() {
         return Ok(0);
     }
-    let weighed = belljar_work::run(&COMPILING, owner, move |stop| weigh(&schemas, stop));
+    let weighed = belljar_work::run_job(&COMPILING, owner, move |stop| weigh_all(&schemas, stop));
     Ok(weighed.await??.iter().map(|cost| cost.memory).sum())
 }
 
 /// INV-400: weighs each schema, and all schemas together.
-fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, BroughtError> {
+fn weigh_all(schemas: &[At], stop: &StopSignal) -> Result<Vec<SchemaCost>, BroughtError> {
     let mut sum = 0_u64;
-    let mut costs: Vec<Cost> = Vec::with_capacity(schemas.len());
+    let mut costs: Vec<SchemaCost> = Vec::with_capacity(schemas.len());
     for (at, schema) in schemas {
-        let cost = Schema::weigh(schema, stop);
+        let cost = CompiledSchema::weigh_schema(schema, stop);
         // A schema whose weighing was stopped is late, not invalid: only the deadline stops the work.
-        stop.check().map_err(|WorkStopped| late(&COMPILING))?;
-        let cost = cost.map_err(|why| Unfit { at: at.clone(), why })?;
+        stop.check_raised().map_err(|WorkStopped| deadline_error(&COMPILING))?;
+        let cost = cost.map_err(|why| UnfitInput { at: at.clone(), why })?;
         sum = sum.saturating_add(cost.memory);
         if sum > MAX_SCHEMAS_MEMORY {
             let why = format!(
                 "brings the schemas of this request to more than {MAX_SCHEMAS_MEMORY} bytes when they \
                  are compiled, mostly for their patterns: use fewer or shorter ones"
             );
-            return Err(Unfit { at: at.clone(), why }.into());
+            return Err(UnfitInput { at: at.clone(), why }.into());
         }
         costs.push(cost);
     }
     Ok(costs)
 }
 
-impl PartialEq for Schemas {
+impl PartialEq for CallerSchemas {
     /// Compiled from fields that are compared already.
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Schemas {
+impl fmt::Debug for CallerSchemas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Schemas").finish_non_exhaustive()
+        f.debug_struct("CallerSchemas").finish_non_exhaustive()
     }
 }

@@ -5,18 +5,18 @@ use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::brought::{Brought, BroughtError};
+use crate::brought::{BroughtError, CallerInput};
 use crate::limits::{MAX_SCHEMA_STATES, MAX_SCHEMAS_MEMORY};
 
 /// Compiles one schema, as a request does.
-pub(crate) fn compiled(schema: &Value) -> Result<Schema, String> {
-    let cost = Schema::weigh(schema, &StopSignal::never())?;
-    Schema::compile(schema, cost)
+pub(crate) fn compiled(schema: &Value) -> Result<CompiledSchema, String> {
+    let cost = CompiledSchema::weigh_schema(schema, &StopSignal::never_raised())?;
+    CompiledSchema::compile(schema, cost)
 }
 
 /// Whether a text fits, with all steps of an answer.
-fn check(schema: &Schema, text: &str) -> Verdict {
-    schema.check(text, &mut { MAX_CHECK_STEPS }, &StopSignal::never())
+fn check(schema: &CompiledSchema, text: &str) -> Verdict {
+    schema.check_text(text, &mut { MAX_CHECK_STEPS }, &StopSignal::never_raised())
 }
 
 fn why(schema: &Value) -> String {
@@ -123,9 +123,9 @@ fn the_schemas_of_a_request_have_a_bound_together() {
         (format!("tools[{n}].parameters"), json!({"type": "object", "allOf": patterns}))
     };
     let few: Vec<_> = (0..2).map(tool).collect();
-    assert!(Compiled::of(few, &StopSignal::never()).is_ok());
+    assert!(SchemaSet::compile_all(few, &StopSignal::never_raised()).is_ok());
     let many: Vec<_> = (0..64).map(tool).collect();
-    let error = Compiled::of(many, &StopSignal::never()).unwrap_err();
+    let error = SchemaSet::compile_all(many, &StopSignal::never_raised()).unwrap_err();
     let BroughtError::Unfit(unfit) = error else { panic!("{error}") };
     assert!(unfit.at.starts_with("tools["), "{unfit}");
     assert!(unfit.why.contains(&MAX_SCHEMAS_MEMORY.to_string()), "{unfit}");
@@ -170,13 +170,14 @@ fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
 fn the_checks_of_one_step_have_a_bound_together() {
     let schema = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();
     let text = format!("\"{}\"", "ab".repeat(15_000));
-    let check = Check { schema, text };
-    let verdicts = Check::all(&vec![check.clone(); 32], &StopSignal::never()).unwrap();
+    let check = SchemaCheck { schema, text };
+    let verdicts =
+        SchemaCheck::run_all(&vec![check.clone(); 32], &StopSignal::never_raised()).unwrap();
     let long = verdicts.iter().filter(|it| it.as_ref().unwrap_err().contains("too long"));
     assert!((29..32).contains(&long.count()), "{:?}", verdicts.first());
-    let stop = StopSignal::never();
+    let stop = StopSignal::never_raised();
     stop.raise();
-    assert_eq!(Check::all(&[check], &stop), None);
+    assert_eq!(SchemaCheck::run_all(&[check], &stop), None);
 }
 
 /// An error for each alternative of each item would take gigabytes.
@@ -215,19 +216,19 @@ fn what_people_write_in_schemas_is_accepted() {
 /// INV-480: neither says that the schema is at fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
-    let stop = StopSignal::never();
+    let stop = StopSignal::never_raised();
     stop.raise();
     for schema in [json!({"type": "object"}), json!({"pattern": "a{2}"}), json!({"type": "no"})] {
-        let error = Compiled::of(vec![("form".to_owned(), schema)], &stop).unwrap_err();
+        let error = SchemaSet::compile_all(vec![("form".to_owned(), schema)], &stop).unwrap_err();
         assert!(matches!(error, BroughtError::Work(WorkError::TimedOut { .. })), "{error}");
     }
     // As many jobs as one owner may have, until the last of them has come.
     let owner = "an owner whose queue is full";
     let all = MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER;
-    let brought = Brought { form: Some(json!({"type": "object"})), ..Brought::default() };
+    let brought = CallerInput { form: Some(json!({"type": "object"})), ..CallerInput::default() };
     let jobs: Vec<_> = (0..all)
         .map(|_| {
-            Box::pin(belljar_work::run(&COMPILING, owner, |stop| {
+            Box::pin(belljar_work::run_job(&COMPILING, owner, |stop| {
                 while !stop.is_raised() {
                     std::thread::yield_now();
                 }
@@ -241,11 +242,13 @@ async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
         _ = &mut jobs => panic!("they run until they are dropped"),
         () = std::future::ready(()) => {}
     }
-    for refused in [brought.check(owner).await.err(), brought.memory(owner).await.err()] {
+    for refused in
+        [brought.check_inputs(owner).await.err(), brought.schema_memory(owner).await.err()]
+    {
         let busy = WorkError::Busy { kind: COMPILING.name };
         assert_eq!(refused, Some(BroughtError::Work(busy)));
     }
-    assert_eq!(brought.check("a neighbour").await, Ok(()));
+    assert_eq!(brought.check_inputs("a neighbour").await, Ok(()));
     drop(jobs);
 }
 
@@ -259,20 +262,20 @@ fn a_check_that_has_begun_ends_with_its_turn() {
     let object: Map<String, Value> = (0..5_000).map(|n| (format!("n{n}"), json!(-1))).collect();
     for (schema, value) in [(wide, list), (named, Value::from(object))] {
         let (validator, _) = &*schema.0;
-        let stop = StopSignal::never();
-        let whole = Watch::new(&stop);
-        assert!(validator.is_valid(whole.over(&value)));
-        let asked = whole.asked();
+        let stop = StopSignal::never_raised();
+        let whole = CheckWatch::new(&stop);
+        assert!(validator.is_valid(whole.watch_value(&value)));
+        let asked = whole.question_count();
         assert!(asked > 4_000_000, "{asked}");
         stop.raise();
-        let ended = Watch::new(&stop);
-        let _ = validator.is_valid(ended.over(&value));
-        assert!(ended.asked() < 10_000, "{}", ended.asked());
-        let ended = Watch::new(&stop);
-        let _ = validator.validate(ended.over(&value));
-        assert!(ended.asked() < 10_000, "{}", ended.asked());
-        let check = Check { schema: schema.clone(), text: value.to_string() };
-        assert_eq!(Check::all(&[check], &stop), None);
+        let ended = CheckWatch::new(&stop);
+        let _ = validator.is_valid(ended.watch_value(&value));
+        assert!(ended.question_count() < 10_000, "{}", ended.question_count());
+        let ended = CheckWatch::new(&stop);
+        let _ = validator.validate(ended.watch_value(&value));
+        assert!(ended.question_count() < 10_000, "{}", ended.question_count());
+        let check = SchemaCheck { schema: schema.clone(), text: value.to_string() };
+        assert_eq!(SchemaCheck::run_all(&[check], &stop), None);
     }
 }
 
@@ -298,12 +301,13 @@ fn a_watched_value_has_the_verdicts_of_a_plain_one() {
         let plain = jsonschema::options().build(&schema).unwrap();
         let watched = compiled(&schema).unwrap();
         for value in values.as_array().unwrap() {
-            let stop = StopSignal::never();
-            let watch = Watch::new(&stop);
-            let verdict = watched.0.0.validate(watch.over(value)).map_err(|it| it.to_string());
+            let stop = StopSignal::never_raised();
+            let watch = CheckWatch::new(&stop);
+            let verdict =
+                watched.0.0.validate(watch.watch_value(value)).map_err(|it| it.to_string());
             let expected = plain.validate(value).map_err(|it| it.to_string());
             assert_eq!(verdict, expected, "{schema} {value}");
-            assert_eq!(watched.0.0.is_valid(watch.over(value)), expected.is_ok());
+            assert_eq!(watched.0.0.is_valid(watch.watch_value(value)), expected.is_ok());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A value for the schema checker that ends the check when the verdict is no longer needed.
 //!
-//! jsonschema cannot be interrupted, but accepts any representation of JSON. `Part` counts the checker's
+//! jsonschema cannot be interrupted, but accepts any representation of JSON. `WatchedValue` counts the checker's
 //! reads of its value. Once the signal is raised, lists and objects have no further members and no part is a
 //! text, so that a check of millions of parts ends after the present ones. The verdict is void then, and the
 //! owner of the signal ignores it.
@@ -18,11 +18,11 @@ use serde_json::{Map, Number, Value, map};
 const LOOK_EVERY: usize = 1 << 12;
 
 /// The representation.
-pub(crate) enum Watched {}
+pub(crate) enum WatchedJson {}
 
 /// The signal of one check, with the count of questions since the last look.
 #[derive(Debug)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct CheckWatch<'a> {
     stop: &'a StopSignal,
     asked: Cell<usize>,
     is_over: Cell<bool>,
@@ -33,12 +33,12 @@ pub(crate) struct Watch<'a> {
 
 /// A part of a value. A property's name that is checked as a text has no watch: its object has.
 #[derive(Clone, Copy)]
-pub(crate) struct Part<'a> {
+pub(crate) struct WatchedValue<'a> {
     value: &'a Value,
-    watch: Option<&'a Watch<'a>>,
+    watch: Option<&'a CheckWatch<'a>>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> CheckWatch<'a> {
     pub(crate) fn new(stop: &'a StopSignal) -> Self {
         Self {
             stop,
@@ -51,13 +51,13 @@ impl<'a> Watch<'a> {
 
     /// The number of all questions.
     #[cfg(test)]
-    pub(crate) fn asked(&self) -> usize {
+    pub(crate) fn question_count(&self) -> usize {
         self.all.get()
     }
 
     /// A value that is watched as a whole.
-    pub(crate) fn over(&'a self, value: &'a Value) -> Part<'a> {
-        Part { value, watch: Some(self) }
+    pub(crate) fn watch_value(&'a self, value: &'a Value) -> WatchedValue<'a> {
+        WatchedValue { value, watch: Some(self) }
     }
 
     fn is_over(&self, asked: usize) -> bool {
@@ -72,24 +72,24 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl<'a> Part<'a> {
-    /// The value; null once the check is over.
-    fn asked(&self) -> &'a Value {
+impl<'a> WatchedValue<'a> {
+    /// The value; null once the stop signal is raised.
+    fn ask_value(&self) -> &'a Value {
         if is_over(self.watch, 1) { &Value::Null } else { self.value }
     }
 
-    fn text(&self) -> Option<&'a str> {
+    fn bounded_text(&self) -> Option<&'a str> {
         let text = self.value.as_str()?;
         (!is_over(self.watch, text.len().saturating_add(1))).then_some(text)
     }
 }
 
-fn is_over(watch: Option<&Watch<'_>>, asked: usize) -> bool {
+fn is_over(watch: Option<&CheckWatch<'_>>, asked: usize) -> bool {
     watch.is_some_and(|watch| watch.is_over(asked))
 }
 
-impl Json for Watched {
-    type Node<'a> = Part<'a>;
+impl Json for WatchedJson {
+    type Node<'a> = WatchedValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
@@ -97,45 +97,49 @@ impl Json for Watched {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Part<'_>) -> T) -> T {
+    fn with_string_node<T>(
+        buffer: &mut Value,
+        string: &str,
+        f: impl FnOnce(WatchedValue<'_>) -> T,
+    ) -> T {
         *buffer = Value::String(string.to_owned());
-        f(Part { value: buffer, watch: None })
+        f(WatchedValue { value: buffer, watch: None })
     }
 }
 
-impl<'a> Node<'a, Watched> for Part<'a> {
-    type Object = Fields<'a>;
-    type Array = Items<'a>;
+impl<'a> Node<'a, WatchedJson> for WatchedValue<'a> {
+    type Object = ObjectFields<'a>;
+    type Array = ListItems<'a>;
     type Number = &'a Number;
 
-    fn as_object(&self) -> Option<Fields<'a>> {
-        let map = self.asked().as_object()?;
-        Some(Fields { map, watch: self.watch })
+    fn as_object(&self) -> Option<ObjectFields<'a>> {
+        let map = self.ask_value().as_object()?;
+        Some(ObjectFields { map, watch: self.watch })
     }
 
-    fn as_array(&self) -> Option<Items<'a>> {
-        let list = self.asked().as_array()?;
-        Some(Items { list, watch: self.watch })
+    fn as_array(&self) -> Option<ListItems<'a>> {
+        let list = self.ask_value().as_array()?;
+        Some(ListItems { list, watch: self.watch })
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
-        self.text().map(Cow::Borrowed)
+        self.bounded_text().map(Cow::Borrowed)
     }
 
     fn as_number(&self) -> Option<&'a Number> {
-        self.asked().as_number()
+        self.ask_value().as_number()
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        self.asked().as_bool()
+        self.ask_value().as_bool()
     }
 
     fn is_null(&self) -> bool {
-        self.asked().is_null()
+        self.ask_value().is_null()
     }
 
     fn json_type(&self) -> JsonType {
-        match self.asked() {
+        match self.ask_value() {
             Value::Null => JsonType::Null,
             Value::Bool(_) => JsonType::Boolean,
             Value::Number(_) => JsonType::Number,
@@ -146,12 +150,12 @@ impl<'a> Node<'a, Watched> for Part<'a> {
     }
 
     fn string_length(&self) -> Option<u64> {
-        let text = self.text()?;
+        let text = self.bounded_text()?;
         u64::try_from(text.chars().count()).ok()
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
-        cmp::equal(self.asked(), expected)
+        cmp::equal(self.ask_value(), expected)
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
@@ -164,19 +168,19 @@ impl<'a> Node<'a, Watched> for Part<'a> {
 }
 
 /// The members of an object.
-pub(crate) struct Fields<'a> {
+pub(crate) struct ObjectFields<'a> {
     map: &'a Map<String, Value>,
-    watch: Option<&'a Watch<'a>>,
+    watch: Option<&'a CheckWatch<'a>>,
 }
 
 /// Iterates over an object's members, until the check is over.
 pub(crate) struct FieldsIter<'a> {
     left: map::Iter<'a>,
-    watch: Option<&'a Watch<'a>>,
+    watch: Option<&'a CheckWatch<'a>>,
 }
 
-impl<'a> Object<'a, Watched> for Fields<'a> {
-    type Node = Part<'a>;
+impl<'a> Object<'a, WatchedJson> for ObjectFields<'a> {
+    type Node = WatchedValue<'a>;
     type MemberName = &'a str;
     type MembersIter = FieldsIter<'a>;
 
@@ -184,9 +188,9 @@ impl<'a> Object<'a, Watched> for Fields<'a> {
         self.map.len()
     }
 
-    fn get(&self, key: &String) -> Option<Part<'a>> {
+    fn get(&self, key: &String) -> Option<WatchedValue<'a>> {
         let value = self.map.get(key).filter(|_| !is_over(self.watch, 1))?;
-        Some(Part { value, watch: self.watch })
+        Some(WatchedValue { value, watch: self.watch })
     }
 
     fn members(&self) -> FieldsIter<'a> {
@@ -195,29 +199,29 @@ impl<'a> Object<'a, Watched> for Fields<'a> {
 }
 
 impl<'a> Iterator for FieldsIter<'a> {
-    type Item = (&'a str, Part<'a>);
+    type Item = (&'a str, WatchedValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.left.next()?;
         let over = is_over(self.watch, name.len().saturating_add(1));
-        (!over).then_some((name.as_str(), Part { value, watch: self.watch }))
+        (!over).then_some((name.as_str(), WatchedValue { value, watch: self.watch }))
     }
 }
 
 /// The items of a list.
-pub(crate) struct Items<'a> {
+pub(crate) struct ListItems<'a> {
     list: &'a [Value],
-    watch: Option<&'a Watch<'a>>,
+    watch: Option<&'a CheckWatch<'a>>,
 }
 
-/// Iterates over a list's items, until the check is over.
+/// Iterates over a list's items; ends early once the stop signal is raised.
 pub(crate) struct ItemsIter<'a> {
     left: slice::Iter<'a, Value>,
-    watch: Option<&'a Watch<'a>>,
+    watch: Option<&'a CheckWatch<'a>>,
 }
 
-impl<'a> Array<'a, Watched> for Items<'a> {
-    type Node = Part<'a>;
+impl<'a> Array<'a, WatchedJson> for ListItems<'a> {
+    type Node = WatchedValue<'a>;
     type ElementsIter = ItemsIter<'a>;
 
     fn len(&self) -> usize {
@@ -234,10 +238,10 @@ impl<'a> Array<'a, Watched> for Items<'a> {
 }
 
 impl<'a> Iterator for ItemsIter<'a> {
-    type Item = Part<'a>;
+    type Item = WatchedValue<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<WatchedValue<'a>> {
         let value = self.left.next()?;
-        (!is_over(self.watch, 1)).then_some(Part { value, watch: self.watch })
+        (!is_over(self.watch, 1)).then_some(WatchedValue { value, watch: self.watch })
     }
 }

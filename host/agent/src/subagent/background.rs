@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,14 +19,14 @@ const MAX_TASK: usize = 80;
 
 /// The subagents in the background of one agent.
 #[derive(Default)]
-pub(crate) struct Background {
-    entries: Mutex<Vec<Entry>>,
+pub(crate) struct BackgroundChildren {
+    entries: Mutex<Vec<BackgroundEntry>>,
     /// The last number in use. The subagent with this number may not be in `entries` yet.
     given: AtomicUsize,
     changed: Notify,
 }
 
-struct Entry {
+struct BackgroundEntry {
     id: String,
     /// The starting call.
     call: String,
@@ -35,30 +35,30 @@ struct Entry {
     cancel: CancellationToken,
     /// Ends the task when this list is dropped, whatever happens to the owner.
     handle: Option<AbortOnDropHandle<()>>,
-    done: Option<Ended>,
+    done: Option<EndedChild>,
     /// True if the parent's model knows of the end.
     announced: bool,
 }
 
 /// The note to the parent's model about an ended subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedChild {
     pub(crate) status: crate::outcome::RunStatus,
     pub(crate) conclusion: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ChildStanding {
     Unknown,
     Running,
-    Ended(Ended),
+    Ended(EndedChild),
 }
 
-impl Background {
+impl BackgroundChildren {
     /// Reserves an id that is higher than all ids in use. A resumed run may have added ids in another order.
     pub(crate) fn next_id(&self) -> String {
-        let number = |entry: &Entry| entry.id.strip_prefix(ID)?.parse::<usize>().ok();
-        let entries = self.entries();
+        let number = |entry: &BackgroundEntry| entry.id.strip_prefix(ID)?.parse::<usize>().ok();
+        let entries = self.lock_entries();
         let last = entries.iter().filter_map(number).max().unwrap_or(0);
         let next = last.max(self.given.load(Ordering::Relaxed)).saturating_add(1);
         // Under the lock of the entries.
@@ -67,17 +67,17 @@ impl Background {
     }
 
     /// Makes room for one more.
-    pub(crate) fn add(
+    pub(crate) fn add_child(
         &self,
         id: &str,
         (call, agent, task): (&str, &str, &str),
         cancel: CancellationToken,
     ) {
-        self.entries().push(Entry {
+        self.lock_entries().push(BackgroundEntry {
             id: id.to_owned(),
             call: call.to_owned(),
             agent: agent.to_owned(),
-            task: Shown::clipped(task, MAX_TASK).to_string(),
+            task: ShownText::clip_line(task, MAX_TASK).to_string(),
             cancel,
             handle: None,
             done: None,
@@ -86,134 +86,139 @@ impl Background {
     }
 
     /// The subagent started by a call.
-    pub(crate) fn of_call(&self, call: &str) -> Option<String> {
-        self.entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
+    pub(crate) fn find_by_call(&self, call: &str) -> Option<String> {
+        self.lock_entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
     }
 
     /// Sets the running task.
-    pub(crate) fn runs(&self, id: &str, handle: AbortOnDropHandle<()>) {
-        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+    pub(crate) fn attach_task(&self, id: &str, handle: AbortOnDropHandle<()>) {
+        if let Some(entry) = self.lock_entries().iter_mut().find(|entry| entry.id == id) {
             entry.handle = Some(handle);
         }
     }
 
     /// Notes that the subagent has ended, with the outcome stored.
-    pub(crate) fn ended(&self, id: &str, ended: Ended) {
-        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+    pub(crate) fn record_end(&self, id: &str, ended: EndedChild) {
+        if let Some(entry) = self.lock_entries().iter_mut().find(|entry| entry.id == id) {
             entry.done = Some(ended);
         }
         self.changed.notify_waiters();
     }
 
     /// The notes that the parent has not got yet, marked as announced.
-    pub(crate) fn news(&self) -> Vec<String> {
+    pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut news = Vec::new();
-        for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
+        for entry in self.lock_entries().iter_mut().filter(|entry| !entry.announced) {
             if let Some(done) = &entry.done {
                 entry.announced = true;
-                news.push(frame::announcement(&entry.id, &done.conclusion));
+                news.push(frame::end_announcement(&entry.id, &done.conclusion));
             }
         }
         news
     }
 
     /// Notes the subagents whose end this text announces, so that the parent gets no further note about them.
-    pub(crate) fn announced(&self, text: &str) {
-        for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
-            entry.announced = frame::announces(text, &entry.id);
+    pub(crate) fn mark_announced(&self, text: &str) {
+        for entry in self.lock_entries().iter_mut().filter(|entry| !entry.announced) {
+            entry.announced = frame::is_announcement(text, &entry.id);
         }
     }
 
     /// Notes that the parent got the end as the result of a call.
-    pub(crate) fn known(&self, id: &str) {
-        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+    pub(crate) fn mark_known(&self, id: &str) {
+        if let Some(entry) = self.lock_entries().iter_mut().find(|entry| entry.id == id) {
             entry.announced = true;
         }
     }
 
     /// Returns whether one has ended.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
-        self.entries().iter().any(|entry| entry.id == id && entry.done.is_some())
+        self.lock_entries().iter().any(|entry| entry.id == id && entry.done.is_some())
     }
 
     /// Returns the state of a subagent. An end counts as announced from now on.
-    pub(crate) fn look(&self, id: &str) -> Standing {
-        let mut entries = self.entries();
+    pub(crate) fn look(&self, id: &str) -> ChildStanding {
+        let mut entries = self.lock_entries();
         let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) else {
-            return Standing::Unknown;
+            return ChildStanding::Unknown;
         };
         match &entry.done {
             Some(done) => {
                 entry.announced = true;
-                Standing::Ended(done.clone())
+                ChildStanding::Ended(done.clone())
             }
-            None => Standing::Running,
+            None => ChildStanding::Running,
         }
     }
 
     /// Waits until the subagent has ended; unknown ids return at once.
-    pub(crate) async fn wait(&self, id: &str) -> Standing {
+    pub(crate) async fn wait_for_child(&self, id: &str) -> ChildStanding {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             match self.look(id) {
-                Standing::Running => changed.await,
+                ChildStanding::Running => changed.await,
                 standing => return standing,
             }
         }
     }
 
     /// Waits until no subagent runs.
-    pub(crate) async fn all(&self) {
+    pub(crate) async fn wait_for_all(&self) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.running().is_empty() {
+            if self.running_children().is_empty() {
                 return;
             }
             changed.await;
         }
     }
 
-    pub(crate) fn cancel(&self, id: &str) {
-        if let Some(entry) = self.entries().iter().find(|entry| entry.id == id) {
+    pub(crate) fn cancel_child(&self, id: &str) {
+        if let Some(entry) = self.lock_entries().iter().find(|entry| entry.id == id) {
             entry.cancel.cancel();
         }
     }
 
     /// Ids and agents of the running subagents.
-    pub(crate) fn running(&self) -> Vec<(String, String)> {
-        let entries = self.entries();
+    pub(crate) fn running_children(&self) -> Vec<(String, String)> {
+        let entries = self.lock_entries();
         let running = entries.iter().filter(|entry| entry.done.is_none());
         running.map(|entry| (entry.id.clone(), entry.agent.clone())).collect()
     }
 
     /// The number of background subagents so far.
-    pub(crate) fn count(&self) -> usize {
-        self.entries().len()
+    pub(crate) fn started_count(&self) -> usize {
+        self.lock_entries().len()
     }
 
     /// Ids of the running subagents, without the `first` ones started.
     pub(crate) fn running_since(&self, first: usize) -> Vec<String> {
-        let entries = self.entries();
+        let entries = self.lock_entries();
         let running = entries.iter().skip(first).filter(|entry| entry.done.is_none());
         running.map(|entry| entry.id.clone()).collect()
     }
 
     /// Returns whether the parent's model has something to wait for, or a note to get.
     pub(crate) fn is_open(&self) -> bool {
-        self.entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
+        self.lock_entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
     }
 
     /// A line for each subagent, or for one; `None` = an unknown id.
-    pub(crate) fn list(&self, id: Option<&str>) -> Option<String> {
-        let entries = self.entries();
+    pub(crate) fn format_list(&self, id: Option<&str>) -> Option<String> {
+        let entries = self.lock_entries();
         let chosen = entries.iter().filter(|entry| id.is_none_or(|id| entry.id == id));
-        let line = |entry: &Entry| {
+        let line = |entry: &BackgroundEntry| {
             let status = entry.done.as_ref().map_or("running".to_owned(), |d| d.status.to_string());
-            format!("{} `{}` {status}: {}", entry.id, Shown::clipped(&entry.agent, 64), entry.task)
+            format!(
+                "{} `{}` {status}: {}",
+                entry.id,
+                ShownText::clip_line(&entry.agent, 64),
+                entry.task
+            )
         };
         let lines: Vec<String> = chosen.map(line).collect();
         match (lines.is_empty(), id) {
@@ -224,20 +229,20 @@ impl Background {
     }
 
     /// The ids, for an error.
-    pub(crate) fn ids(&self) -> String {
+    pub(crate) fn format_ids(&self) -> String {
         let ids: Vec<String> =
-            self.entries().iter().map(|entry| format!("`{}`", entry.id)).collect();
+            self.lock_entries().iter().map(|entry| format!("`{}`", entry.id)).collect();
         if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     }
 
     /// Drops every remaining task. The runs have ended, or are not waited for.
-    pub(crate) fn abandon(&self) {
+    pub(crate) fn abort_tasks(&self) {
         let handles: Vec<_> =
-            self.entries().iter_mut().filter_map(|entry| entry.handle.take()).collect();
+            self.lock_entries().iter_mut().filter_map(|entry| entry.handle.take()).collect();
         drop(handles);
     }
 
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn lock_entries(&self) -> MutexGuard<'_, Vec<BackgroundEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -253,56 +258,56 @@ mod tests {
     use crate::outcome::RunStatus;
     use std::sync::Arc;
 
-    fn ended(text: &str) -> Ended {
-        Ended { status: RunStatus::Completed, conclusion: text.to_owned() }
+    fn ended(text: &str) -> EndedChild {
+        EndedChild { status: RunStatus::Completed, conclusion: text.to_owned() }
     }
 
     #[test]
     fn an_end_is_announced_once() {
-        let it = Background::default();
+        let it = BackgroundChildren::default();
         let id = &it.next_id();
-        it.add(id, ("c", "scout", "look"), CancellationToken::new());
-        assert!(it.is_open() && it.news().is_empty());
-        it.ended(id, ended("found"));
-        let news = it.news();
+        it.add_child(id, ("c", "scout", "look"), CancellationToken::new());
+        assert!(it.is_open() && it.take_notes().is_empty());
+        it.record_end(id, ended("found"));
+        let news = it.take_notes();
         assert!(news[0].contains("found") && news[0].contains(id), "{news:?}");
-        assert!(it.news().is_empty() && !it.is_open());
-        assert_eq!(it.look(id), Standing::Ended(ended("found")));
+        assert!(it.take_notes().is_empty() && !it.is_open());
+        assert_eq!(it.look(id), ChildStanding::Ended(ended("found")));
     }
 
     #[test]
     fn an_end_that_was_looked_at_is_no_news() {
-        let it = Background::default();
+        let it = BackgroundChildren::default();
         let id = &it.next_id();
-        it.add(id, ("c", "scout", "look"), CancellationToken::new());
-        it.ended(id, ended("found"));
-        assert_ne!(it.look(id), Standing::Running);
-        assert!(it.news().is_empty());
-        assert_eq!(it.look("bg-9"), Standing::Unknown);
+        it.add_child(id, ("c", "scout", "look"), CancellationToken::new());
+        it.record_end(id, ended("found"));
+        assert_ne!(it.look(id), ChildStanding::Running);
+        assert!(it.take_notes().is_empty());
+        assert_eq!(it.look("bg-9"), ChildStanding::Unknown);
     }
 
     #[test]
     fn an_id_is_given_once_in_whatever_order_a_resumed_run_brings_the_earlier_ones() {
-        let it = Background::default();
-        it.add("bg-2", ("a", "scout", "left"), CancellationToken::new());
+        let it = BackgroundChildren::default();
+        it.add_child("bg-2", ("a", "scout", "left"), CancellationToken::new());
         assert_eq!(it.next_id(), "bg-3");
         assert_eq!(it.next_id(), "bg-4", "the one before is being started");
     }
 
     #[tokio::test]
     async fn waiting_ends_with_the_one_waited_for() {
-        let it = Arc::new(Background::default());
+        let it = Arc::new(BackgroundChildren::default());
         let id = &it.next_id();
-        it.add(id, ("c", "scout", "look"), CancellationToken::new());
+        it.add_child(id, ("c", "scout", "look"), CancellationToken::new());
         let other = &it.next_id();
-        it.add(other, ("c", "scout", "look"), CancellationToken::new());
+        it.add_child(other, ("c", "scout", "look"), CancellationToken::new());
         let waiting = tokio::spawn({
             let (it, id) = (Arc::clone(&it), id.clone());
-            async move { it.wait(&id).await }
+            async move { it.wait_for_child(&id).await }
         });
         tokio::task::yield_now().await;
-        it.ended(id, ended("x"));
-        assert_eq!(waiting.await.unwrap(), Standing::Ended(ended("x")));
-        assert_eq!(it.running(), [(other.clone(), "scout".to_owned())]);
+        it.record_end(id, ended("x"));
+        assert_eq!(waiting.await.unwrap(), ChildStanding::Ended(ended("x")));
+        assert_eq!(it.running_children(), [(other.clone(), "scout".to_owned())]);
     }
 }

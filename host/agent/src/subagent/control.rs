@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The unended subagents of one run, and the canceller of each cancelled one.
 #[derive(Debug, Default)]
-pub struct Control(Mutex<State>);
+pub struct SubagentControl(Mutex<ControlState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ControlState {
     subagents: HashMap<Arc<str>, CancellationToken>,
     /// The canceller of the whole run.
     run_ended_by: Option<String>,
@@ -18,11 +18,11 @@ struct State {
     ended_by: HashMap<Arc<str>, String>,
 }
 
-impl Control {
+impl SubagentControl {
     /// Cancels the subagent with this path, and its descendants. `by` = the caller; of several callers, the
     /// first is noted. `false` = no such subagent runs or waits.
-    pub fn cancel(&self, path: &str, by: &str) -> bool {
-        let mut state = self.state();
+    pub fn cancel_subagent(&self, path: &str, by: &str) -> bool {
+        let mut state = self.lock_state();
         let found = state.subagents.get_key_value(path);
         let Some((path, token)) = found.map(|(path, token)| (Arc::clone(path), token.clone()))
         else {
@@ -36,33 +36,33 @@ impl Control {
 
     /// Notes the canceller of the whole run; the first stays noted. The run ends by its own token.
     pub fn run_cancelled(&self, by: &str) {
-        self.state().run_ended_by.get_or_insert_with(|| by.to_owned());
+        self.lock_state().run_ended_by.get_or_insert_with(|| by.to_owned());
     }
 
     /// The canceller of the whole run, if any.
     pub fn run_cancelled_by(&self) -> Option<String> {
-        self.state().run_ended_by.clone()
+        self.lock_state().run_ended_by.clone()
     }
 
     /// The canceller of the subagent at this path: of the subagent, of an ancestor, or of the whole run.
     /// `None` = not cancelled from outside.
     pub fn cancelled_by(&self, path: &str) -> Option<String> {
-        let state = self.state();
+        let state = self.lock_state();
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let mut lines = ends.filter_map(|end| path.get(..end));
         let found = lines.find_map(|line| state.ended_by.get(line));
         found.or(state.run_ended_by.as_ref()).cloned()
     }
 
-    pub(crate) fn add(&self, path: &Arc<str>, cancel: &CancellationToken) {
-        self.state().subagents.insert(Arc::clone(path), cancel.clone());
+    pub(crate) fn add_subagent(&self, path: &Arc<str>, cancel: &CancellationToken) {
+        self.lock_state().subagents.insert(Arc::clone(path), cancel.clone());
     }
 
-    pub(crate) fn remove(&self, path: &str) {
-        self.state().subagents.remove(path);
+    pub(crate) fn remove_subagent(&self, path: &str) {
+        self.lock_state().subagents.remove(path);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, ControlState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn who_ended_a_subagent_ended_all_below_it_and_nobody_beside_it() {
-        let control = Control::default();
+        let control = SubagentControl::default();
         let (scout, token): (Arc<str>, _) = ("main/scout#0".into(), CancellationToken::new());
-        control.add(&scout, &token);
-        assert!(!control.cancel("main/other#0", "key:1"));
-        assert!(control.cancel("main/scout#0", "key:1"));
-        assert!(control.cancel("main/scout#0", "key:2"), "it has not ended yet");
+        control.add_subagent(&scout, &token);
+        assert!(!control.cancel_subagent("main/other#0", "key:1"));
+        assert!(control.cancel_subagent("main/scout#0", "key:1"));
+        assert!(control.cancel_subagent("main/scout#0", "key:2"), "it has not ended yet");
         assert!(token.is_cancelled());
         let by = |path: &str| control.cancelled_by(path);
         assert_eq!(by("main/scout#0").as_deref(), Some("key:1"));

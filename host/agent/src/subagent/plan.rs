@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_model::{ChatRequest, Resolved};
+use belljar_model::{ChatRequest, ResolvedModel};
 use belljar_policy::{
-    Access, Asked, Denied, DenyCode, Narrowing, Rights, Shown, Source, Stance, ToolName, Vote,
+    AskedRights, DecisionSource, DenyCode, MountAccess, NarrowingNote, PolicyDenial, Rights,
+    ShownText, SourceStance, SourceVote, ToolName,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -20,22 +21,22 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
-use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::job::{AgentJob, RunState};
 use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KNOWN_FILES, MAX_KNOWN_FILES_OF_SMALL};
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame;
 use crate::prompt::known;
-use crate::replay::log::address;
+use crate::replay::log::child_address;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
-use crate::subagent::planned::Planned;
-use crate::subagent::progress::Batch;
-use crate::subagent::small::Small;
-use crate::tools::approval::pause::Pause;
-use crate::tools::builtin::arguments::{Mode, SpawnArguments};
-use crate::tools::builtin::tool::Depth;
-use crate::tools::call::Call;
-use crate::tools::dispatch::{Reason, Refusal};
+use crate::subagent::planned::PlannedSpawn;
+use crate::subagent::progress::ChildBatch;
+use crate::subagent::small::SmallProfile;
+use crate::tools::approval::pause::PauseClock;
+use crate::tools::builtin::arguments::{SpawnArguments, SpawnMode};
+use crate::tools::builtin::tool::AgentDepth;
+use crate::tools::call::PlacedCall;
+use crate::tools::dispatch::{CallRefusal, RefusalReason};
 use crate::tools::executor::CallExecutor;
 
 /// The agent for a task that names no agent.
@@ -50,82 +51,86 @@ const CALLED_FORK: &str = "agent:fork";
 impl CallExecutor<'_> {
     /// The requested agent and its place, or the reason against it. Unknown, internal and blocked agents get
     /// the same answer: the allowed names. `place`: the child's in its call.
-    pub(crate) fn plan(
+    pub(crate) fn plan_child(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         place: usize,
         asked: SpawnArguments,
-    ) -> Result<Planned, Refusal> {
+    ) -> Result<PlannedSpawn, CallRefusal> {
         let job = self.job;
         let (agent, name) = match asked.mode {
-            Mode::Fork if job.depth.forked => {
+            SpawnMode::Fork if job.depth.forked => {
                 let text = "a fork cannot fork again; do the task yourself".to_owned();
-                return Err(Refusal::malformed(text));
+                return Err(CallRefusal::malformed_call(text));
             }
-            Mode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
-            Mode::Fresh => self.find(asked.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
+            SpawnMode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
+            SpawnMode::Fresh => {
+                self.find_child_agent(asked.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?
+            }
         };
         let slug = agent.id.slug.as_str();
         let index = self.effects.spawn_index(self, call, place, slug).ok_or_else(|| {
-            Refusal::malformed(format!(
+            CallRefusal::malformed_call(format!(
                 "too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}"
             ))
         })?;
         let part = match (asked.mode, agent.id.slug.as_str()) {
-            (Mode::Fork, _) => FORK,
-            (Mode::Fresh, FORK) => CALLED_FORK,
-            (Mode::Fresh, slug) => slug,
+            (SpawnMode::Fork, _) => FORK,
+            (SpawnMode::Fresh, FORK) => CALLED_FORK,
+            (SpawnMode::Fresh, slug) => slug,
         };
         let path = format!("{}/{part}#{index}", job.path).into();
-        let address = address(&job.address, &call.call.id, place);
+        let address = child_address(&job.address, &call.call.id, place);
         let outlives = asked.background;
-        Ok(Planned { agent, path, address, place, spawn_index: index, asked, name, outlives })
+        Ok(PlannedSpawn { agent, path, address, place, spawn_index: index, asked, name, outlives })
     }
 
-    fn find(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), Refusal> {
+    fn find_child_agent(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), CallRefusal> {
         let job = self.job;
-        let found = self.delegates.find(name).and_then(|id| {
+        let found = self.delegates.find_agent(name).and_then(|id| {
             crate::rights::resolve::resolve_child(&job.shared.host, id, &job.shared.workspace).ok()
         });
         if let Some(agent) = found {
             return Ok((Arc::new(agent), name.trim().to_owned()));
         }
-        let text = format!("no such agent: the available agents are {}", self.delegates.names());
-        let facts = format!("agent `{}` is unknown, internal or blocked", Shown::clipped(name, 64));
+        let text =
+            format!("no such agent: the available agents are {}", self.delegates.format_names());
+        let facts =
+            format!("agent `{}` is unknown, internal or blocked", ShownText::clip_line(name, 64));
         let by = self.delegates.refused_by(&job.shared.host, name);
-        let denied = Denied::new(DenyCode::ToolNotAllowed, by, facts);
-        Err(Refusal { text, reason: Reason::Denied(denied) })
+        let denied = PolicyDenial::new(DenyCode::ToolNotAllowed, by, facts);
+        Err(CallRefusal { text, reason: RefusalReason::Denied(denied) })
     }
 
     /// The job of a child, or the outcome of one that cannot start. `request` is the parent's, for a fork.
     /// Separate layers are not copied yet.
     pub(crate) fn job_of(
         &self,
-        planned: &Planned,
+        planned: &PlannedSpawn,
         request: &Arc<ChatRequest>,
         cancel: CancellationToken,
-    ) -> Result<Job, Box<Outcome>> {
+    ) -> Result<AgentJob, Box<Outcome>> {
         let job = self.job;
-        let Planned { agent, path, address, spawn_index, asked, .. } = planned;
-        let fork = asked.mode == Mode::Fork;
+        let PlannedSpawn { agent, path, address, spawn_index, asked, .. } = planned;
+        let fork = asked.mode == SpawnMode::Fork;
         // A fork is the same agent, one level down: the file's bound applies to the tree already.
         let own = agent.definition.subagents.as_ref().filter(|_| !fork);
-        let depth = job.depth.below(fork).bounded(own);
-        let bar = |name: &ToolName| self.barred(depth, name);
-        job.shared.control.add(path, &cancel);
+        let depth = job.depth.for_child(fork).with_bound(own);
+        let bar = |name: &ToolName| self.bar_reason(depth, name);
+        job.shared.control.add_subagent(path, &cancel);
         let mut notes = Vec::new();
         let rights = if fork {
-            attenuated(&job.rights, &Asked::default(), &agent.grants, &bar).0
+            attenuate_rights(&job.rights, &AskedRights::default(), &agent.grants, &bar).0
         } else {
             let wanted = &agent.definition.asked;
-            let (rights, narrowed) = attenuated(&job.rights, wanted, &agent.grants, &bar);
-            notes.extend(narrowed.iter().map(Narrowing::to_string));
+            let (rights, narrowed) = attenuate_rights(&job.rights, wanted, &agent.grants, &bar);
+            notes.extend(narrowed.iter().map(NarrowingNote::to_string));
             rights
         };
-        let layers = self.layers();
+        let layers = self.current_layers();
         let isolated = asked.isolation.is_some() || (!fork && agent.definition.isolated);
         let isolated = isolated && layers.is_some();
-        let layers = layers.map(|of| if isolated { of.fork(address) } else { of });
+        let layers = layers.map(|of| if isolated { of.fork_layers(address) } else { of });
         if isolated {
             notes.extend(not_isolated(&rights));
         }
@@ -135,14 +140,14 @@ impl CallExecutor<'_> {
             Box::new(not_started(&job.shared, agent, String::new(), status, error))
         })?;
         notes.extend(model.notes.iter().cloned());
-        let may_hand_on = depth.supervises();
-        let small = Small::for_child(&job.shared.host.settings, agent, &model, fork);
+        let may_hand_on = depth.can_delegate();
+        let small = SmallProfile::for_child(&job.shared.host.settings, agent, &model, fork);
         let rights = match &small {
-            Some(small) => rights.limited(&small.limits),
+            Some(small) => rights.with_smaller_limits(&small.limits),
             None => rights,
         };
         let mut part = |what: &str, text| match &small {
-            Some(small) => small.part(what, text, &mut notes),
+            Some(small) => small.cut_part(what, text, &mut notes),
             None => Cow::Borrowed(text),
         };
         let context = asked.context.as_deref().map(|text| part("context", text));
@@ -159,60 +164,68 @@ impl CallExecutor<'_> {
         let known = if fork { None } else { self.known_to(&rights, small.as_ref()) };
         let (path, above) = (Arc::clone(path), Some(job.budget.clone()));
         let agent = Arc::clone(agent);
-        Ok(Job {
+        Ok(AgentJob {
             address: Arc::clone(address),
             isolated,
             first,
             spawn_index: *spawn_index,
             // The child's time begins with its slot; until then the parent's deadline holds.
-            deadline: job.deadline.checked_add(job.pause.total()).unwrap_or(job.deadline),
-            pause: Pause::below(&job.pause),
+            deadline: job.deadline.checked_add(job.pause.total_wait()).unwrap_or(job.deadline),
+            pause: PauseClock::for_child(&job.pause),
             cancel,
             depth,
             fork: fork.then(|| Arc::clone(request)),
             known,
-            instructions: small.and_then(|small| small.instructions()),
+            instructions: small.and_then(|small| small.instruction_limit()),
             notes,
-            ..Job::new(&job.shared, path, agent, rights, model, layers, above)
+            ..AgentJob::new(&job.shared, path, agent, rights, model, layers, above)
         })
     }
 
     /// The block about files that this agent has read and that a child with these rights may read too.
-    fn known_to(&self, rights: &Rights, small: Option<&Small>) -> Option<String> {
+    fn known_to(&self, rights: &Rights, small: Option<&SmallProfile>) -> Option<String> {
         let tools = &self.job.shared.host.tools;
         let reads_files = |name: &ToolName| {
-            let owner = tools.owner(name.as_str());
+            let owner = tools.find_component(name.as_str());
             owner.is_some_and(|component| component.manifest.ask.mounts.is_some())
         };
-        if !rights.tools().any(|(name, _)| reads_files(name)) {
+        if !rights.offered_tools().any(|(name, _)| reads_files(name)) {
             return None;
         }
         let most = if small.is_some() { MAX_KNOWN_FILES_OF_SMALL } else { MAX_KNOWN_FILES };
-        known::block(&self.ledger.entries(), (&self.job.rights, rights), most)
+        known::known_files_block(&self.ledger.lock_entries(), (&self.job.rights, rights), most)
     }
 
     /// The source that bars a tool at this depth, whatever the child is granted, with the reason.
-    fn barred(&self, depth: Depth, name: &ToolName) -> Option<(Source, &'static str)> {
+    fn bar_reason(
+        &self,
+        depth: AgentDepth,
+        name: &ToolName,
+    ) -> Option<(DecisionSource, &'static str)> {
         let blocked = &self.job.shared.host.settings.subagents.blocked_tools;
         let allowed = self.delegates.allowed_tools();
-        if !depth.admits(name) {
-            Some((Source::Host, "it is not offered at this depth of a run"))
+        if !depth.admits_name(name) {
+            Some((DecisionSource::Host, "it is not offered at this depth of a run"))
         } else if blocked.contains(name) {
-            Some((Source::Grants, "`blocked_tools` keeps it from subagents"))
+            Some((DecisionSource::Grants, "`blocked_tools` keeps it from subagents"))
         } else if allowed.is_some_and(|allowed| !allowed.contains(name)) {
-            Some((Source::Parent, "`allowed_tools` keeps it from this subagent"))
+            Some((DecisionSource::Parent, "`allowed_tools` keeps it from this subagent"))
         } else {
             None
         }
     }
 
-    fn model_of_child(&self, agent: &ResolvedAgent) -> Result<Resolved, RunError> {
+    fn model_of_child(&self, agent: &ResolvedAgent) -> Result<ResolvedModel, RunError> {
         model_of(&self.job.shared.host, None, agent, Some(&self.job.model.name))
     }
 }
 
 /// Runs a child once a slot is free. Dropping the future ends the child.
-pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batch>) -> Outcome {
+pub(crate) async fn run_in_slot(
+    job: AgentJob,
+    slots: Arc<Semaphore>,
+    batch: Arc<ChildBatch>,
+) -> Outcome {
     let (shared, agent, path) =
         (Arc::clone(&job.shared), Arc::clone(&job.agent), Arc::clone(&job.path));
     let model = job.model.model.id().to_owned();
@@ -220,18 +233,23 @@ pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batc
     let Some(Ok(slot)) = cancel.run_until_cancelled(slots.acquire_owned()).await else {
         let error = RunError::Cancelled;
         let outcome = not_started(&shared, &agent, model, RunStatus::Cancelled, error);
-        batch.done(&path, &outcome, false);
+        batch.mark_done(&path, &outcome, false);
         return outcome;
     };
-    batch.running(&path);
+    batch.mark_running(&path);
     shared.persist_running(&path, agent.id.slug.as_str()).await;
     let outcome = run_now(job, &shared, &agent, model).await;
     drop(slot);
-    batch.done(&path, &outcome, true);
+    batch.mark_done(&path, &outcome, true);
     outcome
 }
 
-async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: String) -> Outcome {
+async fn run_now(
+    mut job: AgentJob,
+    shared: &RunState,
+    agent: &ResolvedAgent,
+    model: String,
+) -> Outcome {
     let own = Duration::from_secs(job.rights.limits().timeout_seconds);
     // The parent's own time also ends the child, extended by the parent's waits for a person.
     job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline);
@@ -250,7 +268,7 @@ async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: St
 
 /// Notes about the mounts that isolation does not copy.
 fn not_isolated(rights: &Rights) -> impl Iterator<Item = String> + '_ {
-    let direct = rights.mounts().iter().filter(|mount| mount.access == Access::ReadWrite);
+    let direct = rights.mounts().iter().filter(|mount| mount.access == MountAccess::ReadWrite);
     direct.map(|mount| {
         let guest = &mount.guest;
         format!("`{guest}` is written directly: `isolation` copies only overlays")
@@ -258,25 +276,25 @@ fn not_isolated(rights: &Rights) -> impl Iterator<Item = String> + '_ {
 }
 
 /// The child's rights: at most the parent's, without barred tools.
-fn attenuated(
+fn attenuate_rights(
     parent: &Rights,
-    asked: &Asked,
+    asked: &AskedRights,
     grants: &belljar_policy::Grants,
-    bar: &dyn Fn(&ToolName) -> Option<(Source, &'static str)>,
-) -> (Rights, Vec<Narrowing>) {
+    bar: &dyn Fn(&ToolName) -> Option<(DecisionSource, &'static str)>,
+) -> (Rights, Vec<NarrowingNote>) {
     // The child's requests, else all tools of the parent: a list is an upper bound.
     let wanted: Vec<ToolName> = match &asked.tools {
         Some(tools) => tools.iter().cloned().collect(),
-        None => parent.tools().map(|(name, _)| name.clone()).collect(),
+        None => parent.offered_tools().map(|(name, _)| name.clone()).collect(),
     };
     let barred = |name: &ToolName| {
         let (source, why) = bar(name)?;
-        let vote = Vote { source, stance: Stance::Refuses, why: why.to_owned() };
+        let vote = SourceVote { source, stance: SourceStance::Refuses, why: why.to_owned() };
         Some((name.clone(), vote))
     };
-    let bars: BTreeMap<ToolName, Vote> = wanted.iter().filter_map(barred).collect();
+    let bars: BTreeMap<ToolName, SourceVote> = wanted.iter().filter_map(barred).collect();
     let tools = wanted.into_iter().filter(|name| !bars.contains_key(name)).collect();
-    let narrowed = Asked { tools: Some(tools), ..asked.clone() };
-    let (rights, notes) = parent.attenuate(&narrowed, grants);
-    (rights.explained(asked, bars), notes)
+    let narrowed = AskedRights { tools: Some(tools), ..asked.clone() };
+    let (rights, notes) = parent.attenuate_for_child(&narrowed, grants);
+    (rights.with_explanation(asked, bars), notes)
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::job::{AgentJob, RunState};
 use crate::agent_loop::ledger::{Ledger, Place};
 use crate::outcome::Outcome;
 use crate::replay::log::AgentPast;
 use crate::rights::resolve::ResolvedAgent;
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::ChildBatch;
 use crate::tools::builtin::arguments::SpawnArguments;
 
 /// A planned child: not started, with a reserved spawn index.
-pub(crate) struct Planned {
+pub(crate) struct PlannedSpawn {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
     /// The child's address in the journal of the run.
@@ -30,15 +30,15 @@ pub(crate) struct Planned {
 }
 
 /// A planned child that is about to run, in the foreground or in the background.
-pub(crate) struct Starting {
+pub(crate) struct StartingChild {
     /// The address of the starter: the parent, or a call of the parent.
     pub(crate) parent: Arc<str>,
     /// True if a tool's call starts the child.
     pub(crate) nested: bool,
     /// The journal of that call's nested calls.
     pub(crate) past: Option<Arc<AgentPast>>,
-    pub(crate) job: Result<Job, Box<Outcome>>,
-    pub(crate) planned: Planned,
+    pub(crate) job: Result<AgentJob, Box<Outcome>>,
+    pub(crate) planned: PlannedSpawn,
     pub(crate) call_id: String,
     pub(crate) step: u64,
     /// The position of the starting call in the step.
@@ -46,14 +46,14 @@ pub(crate) struct Starting {
     /// Bytes of the conclusion for the parent.
     pub(crate) limit: usize,
     pub(crate) slots: Arc<Semaphore>,
-    pub(crate) batch: Arc<Batch>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) batch: Arc<ChildBatch>,
+    pub(crate) shared: Arc<RunState>,
     pub(crate) ledger: Arc<Ledger>,
 }
 
-impl Starting {
+impl StartingChild {
     /// The place among the children of the parent's step.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn child_place(&self) -> Place {
         (self.position, self.planned.place)
     }
 }

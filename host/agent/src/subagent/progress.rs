@@ -5,21 +5,21 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::agent_loop::job::Shared;
+use crate::agent_loop::job::RunState;
 use crate::events::{BatchChild, Counts, EventKind, MAX_SHOWN};
 use crate::outcome::{Outcome, RunStatus, Usage};
 
 /// The subagents of one call.
-pub(crate) struct Batch {
-    shared: Arc<Shared>,
+pub(crate) struct ChildBatch {
+    shared: Arc<RunState>,
     parent: Arc<str>,
     id: String,
-    state: Mutex<State>,
+    state: Mutex<BatchState>,
 }
 
 /// Counts of a batch's subagents by state, and the usage of the ended ones.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct BatchState {
     counts: Counts,
     steps: u64,
     tokens: u64,
@@ -27,36 +27,36 @@ struct State {
 
 /// The head of a batch, announced at the start.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Heading<'a> {
+pub(crate) struct BatchHeading<'a> {
     /// The subject of the tasks, in the parent's text.
     pub(crate) title: Option<&'a str>,
     /// True if the parent does not wait for the batch.
     pub(crate) background: bool,
 }
 
-impl Batch {
+impl ChildBatch {
     /// Announces a batch to `parent`, all children queued. `children` = path and task of each.
     pub(crate) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<RunState>,
         parent: &Arc<str>,
         id: &str,
         children: &[(Arc<str>, String)],
-        Heading { title, background }: Heading<'_>,
+        BatchHeading { title, background }: BatchHeading<'_>,
         max_concurrent: usize,
     ) -> Arc<Self> {
         shared.events.emit(parent, || EventKind::SubagentBatchStart {
             batch: id.to_owned(),
             title: title.map(|title| title.chars().take(MAX_SHOWN).collect()),
-            children: children.iter().map(shown).collect(),
+            children: children.iter().map(to_batch_child).collect(),
             background,
             max_concurrent,
         });
-        Self::unannounced(shared, parent, id, children.len())
+        Self::without_announcement(shared, parent, id, children.len())
     }
 
     /// A batch that was announced before the process died: makes no event.
-    pub(crate) fn unannounced(
-        shared: &Arc<Shared>,
+    pub(crate) fn without_announcement(
+        shared: &Arc<RunState>,
         parent: &Arc<str>,
         id: &str,
         total: usize,
@@ -65,22 +65,22 @@ impl Batch {
             shared: Arc::clone(shared),
             parent: Arc::clone(parent),
             id: id.to_owned(),
-            state: Mutex::new(State {
+            state: Mutex::new(BatchState {
                 counts: Counts { total, queued: total, ..Counts::default() },
-                ..State::default()
+                ..BatchState::default()
             }),
         })
     }
 
     /// Counts a subagent that ended before the process died and was announced then.
     pub(crate) fn ended_before(&self, outcome: &Outcome) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.counts.queued = state.counts.queued.saturating_sub(1);
-        state.ended(outcome);
+        state.count_ended(outcome);
     }
 
     /// Announces that the batch's only subagent continues in the background under this id.
-    pub(crate) fn left(&self, id: &str) {
+    pub(crate) fn move_to_background(&self, id: &str) {
         self.shared.events.emit(&self.parent, || EventKind::SubagentBackground {
             batch: self.id.clone(),
             id: id.to_owned(),
@@ -88,9 +88,9 @@ impl Batch {
     }
 
     /// Notes that a child is running.
-    pub(crate) fn running(&self, child: &str) {
+    pub(crate) fn mark_running(&self, child: &str) {
         let counts = {
-            let counts = &mut self.state().counts;
+            let counts = &mut self.lock_state().counts;
             counts.queued = counts.queued.saturating_sub(1);
             counts.running += 1;
             *counts
@@ -103,13 +103,13 @@ impl Batch {
     }
 
     /// Notes the end of a child; `ran` = the child had begun.
-    pub(crate) fn done(&self, child: &str, outcome: &Outcome, ran: bool) {
+    pub(crate) fn mark_done(&self, child: &str, outcome: &Outcome, ran: bool) {
         let state = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let counts = &mut state.counts;
             let left = if ran { &mut counts.running } else { &mut counts.queued };
             *left = left.saturating_sub(1);
-            state.ended(outcome);
+            state.count_ended(outcome);
             *state
         };
         let counts = state.counts;
@@ -133,17 +133,17 @@ impl Batch {
 
     /// One line about the subagents' endings.
     pub(crate) fn summary(&self) -> String {
-        self.state().summary()
+        self.lock_state().summary()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, BatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn ended(&mut self, outcome: &Outcome) {
-        *self.counts.ended(outcome.status) += 1;
+impl BatchState {
+    fn count_ended(&mut self, outcome: &Outcome) {
+        *self.counts.count_for_status(outcome.status) += 1;
         let Usage { steps, input_tokens, output_tokens, .. } = outcome.total;
         self.steps = self.steps.saturating_add(steps);
         let tokens = input_tokens.saturating_add(output_tokens);
@@ -167,7 +167,7 @@ impl State {
 
 impl Counts {
     /// The count of children with this ending.
-    pub fn ended(&mut self, status: RunStatus) -> &mut usize {
+    pub fn count_for_status(&mut self, status: RunStatus) -> &mut usize {
         match status {
             RunStatus::Completed => &mut self.completed,
             RunStatus::Partial => &mut self.partial,
@@ -177,7 +177,7 @@ impl Counts {
     }
 }
 
-fn shown((path, task): &(Arc<str>, String)) -> BatchChild {
+fn to_batch_child((path, task): &(Arc<str>, String)) -> BatchChild {
     BatchChild { child: path.to_string(), task: task.chars().take(MAX_SHOWN).collect() }
 }
 
@@ -189,8 +189,8 @@ mod tests {
     fn a_summary_counts_how_they_ended_and_what_they_used() {
         let counts =
             Counts { total: 4, completed: 2, failed: 1, cancelled: 1, ..Counts::default() };
-        let state = State { counts, steps: 7, tokens: 1_234 };
+        let state = BatchState { counts, steps: 7, tokens: 1_234 };
         assert_eq!(state.summary(), "2 completed, 1 failed, 1 cancelled; steps: 7, tokens: 1234");
-        assert_eq!(State::default().summary(), "none ended; steps: 0, tokens: 0");
+        assert_eq!(BatchState::default().summary(), "none ended; steps: 0, tokens: 0");
     }
 }

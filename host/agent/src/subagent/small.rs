@@ -4,18 +4,18 @@
 
 use std::borrow::Cow;
 
-use belljar_definition::{Profile, Settings};
-use belljar_model::Resolved;
+use belljar_definition::{Settings, SubagentProfile};
+use belljar_model::ResolvedModel;
 use belljar_policy::LimitsRequest;
 
 use crate::limits::{
-    SMALL_CONTEXT_PERCENT, SMALL_STEPS, SMALL_TOKENS, TOKENS_PER_SMALL_PROMPT_BYTE, cut,
+    SMALL_CONTEXT_PERCENT, SMALL_STEPS, SMALL_TOKENS, TOKENS_PER_SMALL_PROMPT_BYTE, truncate_str,
 };
 use crate::rights::resolve::ResolvedAgent;
 
 /// The profile of one subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Small {
+pub(crate) struct SmallProfile {
     /// Limits of the profile, for limits that the subagent's grant leaves out.
     pub(crate) limits: LimitsRequest,
     /// The largest number of bytes of the instructions, of the task and of the context, each; `None` = a
@@ -23,19 +23,19 @@ pub(crate) struct Small {
     prompt: Option<usize>,
 }
 
-impl Small {
+impl SmallProfile {
     /// The profile of a child; `None` = the child has the same limits as every agent.
     pub(crate) fn for_child(
         settings: &Settings,
         agent: &ResolvedAgent,
-        model: &Resolved,
+        model: &ResolvedModel,
         fork: bool,
     ) -> Option<Self> {
-        if settings.profile != Profile::Small && !model.small {
+        if settings.profile != SubagentProfile::Small && !model.small {
             return None;
         }
         let stated = settings.home_grant(&(&agent.id).into(), agent.definition.visibility).limits;
-        let tokens = tokens(model.context_tokens);
+        let tokens = token_share(model.context_tokens);
         let limits = LimitsRequest {
             steps: Some(SMALL_STEPS).filter(|_| stated.steps.is_none()),
             // A fork carries a conversation that is as long as it is.
@@ -47,12 +47,12 @@ impl Small {
     }
 
     /// The byte at which instructions are cut.
-    pub(crate) fn instructions(&self) -> Option<usize> {
+    pub(crate) fn instruction_limit(&self) -> Option<usize> {
         self.prompt
     }
 
     /// A part of the prompt, cut at the limit. A cut is noted for the person.
-    pub(crate) fn part<'a>(
+    pub(crate) fn cut_part<'a>(
         &self,
         what: &str,
         text: &'a str,
@@ -70,14 +70,14 @@ impl Small {
 }
 
 /// The tokens of one subagent: a share of the model's context, if known.
-fn tokens(context: Option<u64>) -> u64 {
+fn token_share(context: Option<u64>) -> u64 {
     let share = |context: u64| context.saturating_mul(SMALL_CONTEXT_PERCENT) / 100;
     context.map_or(SMALL_TOKENS, |context| share(context).min(SMALL_TOKENS))
 }
 
 /// Cuts a text at `limit` bytes. A cut text ends with a line that states the number of missing bytes.
 pub(crate) fn cut_with_mark(text: &str, limit: usize) -> Cow<'_, str> {
-    let kept = cut(text, limit);
+    let kept = truncate_str(text, limit);
     match text.len().saturating_sub(kept.len()) {
         0 => Cow::Borrowed(text),
         missing => Cow::Owned(format!("{kept}\n[cut: {missing} bytes more]")),
@@ -98,7 +98,7 @@ mod tests {
             (Some(u64::MAX), 8_000),
         ];
         for (context, expected) in cases {
-            assert_eq!(tokens(context), expected, "{context:?}");
+            assert_eq!(token_share(context), expected, "{context:?}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::ChatRequest;
-use belljar_policy::{Shown, ToolPermit};
+use belljar_policy::{ShownText, ToolPermit};
 use belljar_work::WorkKind;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
@@ -13,28 +13,28 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 use crate::events::EventKind;
-use crate::layers::{Layers, Told};
+use crate::layers::{CopyEnding, SessionLayers};
 use crate::limits::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
 use crate::outcome::{ChildSummary, Outcome, RunStatus};
 use crate::prompt::frame;
 use crate::replay::journal::QueuedChild;
 use crate::replay::log::{PlannedChild, StepEntry, StepKind};
 use crate::replay::persist::address_of;
-use crate::subagent::background::{Ended, Standing, still_running};
+use crate::subagent::background::{ChildStanding, EndedChild, still_running};
 use crate::subagent::plan::run_in_slot;
-use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::{Batch, Heading};
-use crate::tools::answer::Answer;
+use crate::subagent::planned::{PlannedSpawn, StartingChild};
+use crate::subagent::progress::{BatchHeading, ChildBatch};
+use crate::tools::answer::CallAnswer;
 use crate::tools::builtin::arguments::{BatchArguments, SpawnArguments};
-use crate::tools::call::Call;
+use crate::tools::call::PlacedCall;
 use crate::tools::executor::CallExecutor;
 use crate::trace;
 
 /// How long a call waits for its child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum ChildWait {
     UntilItEnds,
     /// Longer than this, and the child runs on in the background.
     AtMost(Duration),
@@ -43,14 +43,14 @@ enum Wait {
 }
 
 /// A child's entry in the list of background subagents.
-struct Entrant {
+struct BackgroundEntrant {
     name: String,
     task: String,
 }
 
 /// A child that is about to start.
-enum Start {
-    Ready(Planned),
+enum ChildStart {
+    Ready(PlannedSpawn),
     /// The name that was asked for, and why not.
     Refused(String, String),
 }
@@ -58,62 +58,62 @@ enum Start {
 impl CallExecutor<'_> {
     /// Starts one child. Waits for it, unless it goes to the background: as the call asks, or when it
     /// takes longer than the grant lets the agent wait.
-    pub(crate) async fn spawn(
+    pub(crate) async fn spawn_child(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
         asked: SpawnArguments,
         request: &Arc<ChatRequest>,
-    ) -> Answer {
+    ) -> CallAnswer {
         // Everything up to the first wait happens in the order of the calls, so spawn indices
         // do not depend on timing.
-        let mut planned = match self.plan(call, 0, asked) {
+        let mut planned = match self.plan_child(call, 0, asked) {
             Ok(planned) => planned,
             Err(refusal) => return self.refuse_begun(call, refusal),
         };
         let wait = self.wait_for_child(call, &planned);
-        planned.outlives = wait != Wait::UntilItEnds;
+        planned.outlives = wait != ChildWait::UntilItEnds;
         if let Err(refusal) = self.effects.permit_spawn(self, call, permit).await {
             return self.refuse_begun(call, refusal);
         }
-        let heading = Heading { title: None, background: wait == Wait::Not };
-        let batch = self.effects.announce(self, call, &[&planned], heading).await;
+        let heading = BatchHeading { title: None, background: wait == ChildWait::Not };
+        let batch = self.effects.announce_children(self, call, &[&planned], heading).await;
         let answer = match wait {
-            Wait::UntilItEnds => {
-                let job = self.begun(&planned, request, self.stop.child_token()).await;
+            ChildWait::UntilItEnds => {
+                let job = self.create_child_job(&planned, request, self.stop.child_token()).await;
                 self.run_child(call, planned, job, batch, MAX_CONCLUSION_BYTES).await
             }
-            Wait::AtMost(wait) => self.run_or_leave(call, planned, request, batch, wait).await,
-            Wait::Not => self.spawn_background(call, planned, request, batch).await,
+            ChildWait::AtMost(wait) => self.run_or_leave(call, planned, request, batch, wait).await,
+            ChildWait::Not => self.spawn_background(call, planned, request, batch).await,
         };
-        trace::delegated(&answer);
+        trace::record_delegation(&answer);
         answer
     }
 
     /// Starts several children and waits for all. A child that cannot start does not stop the others.
-    pub(crate) async fn parallel(
+    pub(crate) async fn spawn_batch(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
         BatchArguments { title, tasks: asked }: BatchArguments,
         request: &Arc<ChatRequest>,
-    ) -> Answer {
+    ) -> CallAnswer {
         let mut starts = Vec::with_capacity(asked.len());
         let mut first = None;
         for (place, asked) in asked.into_iter().enumerate() {
             let agent = asked.agent.clone();
-            starts.push(match self.plan(call, place, asked) {
-                Ok(planned) => Start::Ready(planned),
+            starts.push(match self.plan_child(call, place, asked) {
+                Ok(planned) => ChildStart::Ready(planned),
                 Err(refusal) => {
-                    let message = refusal.of_child(agent.as_deref());
-                    self.job.emit(|| EventKind::Warning { message });
+                    let message = refusal.child_warning(agent.as_deref());
+                    self.job.emit_event(|| EventKind::Warning { message });
                     first.get_or_insert_with(|| refusal.clone());
-                    Start::Refused(agent.unwrap_or_default(), refusal.text)
+                    ChildStart::Refused(agent.unwrap_or_default(), refusal.text)
                 }
             });
         }
         match first {
-            Some(refusal) if !starts.iter().any(|start| matches!(start, Start::Ready(_))) => {
+            Some(refusal) if !starts.iter().any(|start| matches!(start, ChildStart::Ready(_))) => {
                 self.refuse_begun(call, refusal)
             }
             Some(_) | None => {
@@ -124,33 +124,34 @@ impl CallExecutor<'_> {
 
     async fn run_parallel(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
         title: Option<&str>,
-        starts: Vec<Start>,
+        starts: Vec<ChildStart>,
         request: &Arc<ChatRequest>,
-    ) -> Answer {
+    ) -> CallAnswer {
         if let Err(refusal) = self.effects.permit_spawn(self, call, permit).await {
             return self.refuse_begun(call, refusal);
         }
-        let ready: Vec<&Planned> = starts
+        let ready: Vec<&PlannedSpawn> = starts
             .iter()
             .filter_map(|start| match start {
-                Start::Ready(planned) => Some(planned),
-                Start::Refused(..) => None,
+                ChildStart::Ready(planned) => Some(planned),
+                ChildStart::Refused(..) => None,
             })
             .collect();
-        let heading = Heading { title, background: false };
-        let batch = self.effects.announce(self, call, &ready, heading).await;
+        let heading = BatchHeading { title, background: false };
+        let batch = self.effects.announce_children(self, call, &ready, heading).await;
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
         // All copies show the parent as it is now: no child runs before the last copy is made.
         let mut begun = Vec::with_capacity(starts.len());
         for start in starts {
             begun.push(match start {
-                Start::Refused(name, why) => Err((name, why)),
-                Start::Ready(planned) => {
-                    let job = self.begun(&planned, request, self.stop.child_token()).await;
+                ChildStart::Refused(name, why) => Err((name, why)),
+                ChildStart::Ready(planned) => {
+                    let job =
+                        self.create_child_job(&planned, request, self.stop.child_token()).await;
                     Ok((planned, job))
                 }
             });
@@ -161,7 +162,7 @@ impl CallExecutor<'_> {
             async move {
                 match start {
                     Err((name, why)) => {
-                        Answer { content: frame::refused_child(&name, &why), is_error: true }
+                        CallAnswer { content: frame::refused_child(&name, &why), is_error: true }
                     }
                     Ok((planned, job)) => self.run_child(call, planned, job, batch, each).await,
                 }
@@ -174,63 +175,65 @@ impl CallExecutor<'_> {
         let head = format!("{good} of {total} subagents gave a conclusion, in the order asked:");
         let summary = batch.summary();
         let content = format!("{head}\n{}\nsummary: {summary}", parts.join("\n"));
-        let answer = Answer { content, is_error: good == 0 };
-        trace::delegated(&answer);
+        let answer = CallAnswer { content, is_error: good == 0 };
+        trace::record_delegation(&answer);
         answer
     }
 
     /// The states of the background subagents, as text for the model.
-    pub(crate) fn status(&self, id: Option<&str>) -> Answer {
-        match self.background.list(id) {
-            Some(content) => Answer { content, is_error: false },
+    pub(crate) fn background_status(&self, id: Option<&str>) -> CallAnswer {
+        match self.background.format_list(id) {
+            Some(content) => CallAnswer { content, is_error: false },
             None => self.no_such(id.unwrap_or_default()),
         }
     }
 
     /// The conclusion of a background subagent.
-    pub(crate) async fn result(&self, id: &str, wait: bool) -> Answer {
+    pub(crate) async fn child_result(&self, id: &str, wait: bool) -> CallAnswer {
         let standing = if wait {
-            self.stop.run_until_cancelled(self.background.wait(id)).await
+            self.stop.run_until_cancelled(self.background.wait_for_child(id)).await
         } else {
             Some(self.background.look(id))
         };
         match standing {
-            Some(Standing::Ended(ended)) => answer_of(ended),
-            Some(Standing::Running) => Answer { content: still_running(id), is_error: false },
-            Some(Standing::Unknown) => self.no_such(id),
-            None => Answer { content: "cancelled".to_owned(), is_error: true },
+            Some(ChildStanding::Ended(ended)) => answer_of(ended),
+            Some(ChildStanding::Running) => {
+                CallAnswer { content: still_running(id), is_error: false }
+            }
+            Some(ChildStanding::Unknown) => self.no_such(id),
+            None => CallAnswer { content: "cancelled".to_owned(), is_error: true },
         }
     }
 
     /// Cancels a background subagent and waits for its end.
-    pub(crate) async fn cancel(&self, id: &str) -> Answer {
-        self.background.cancel(id);
-        match self.result(id, true).await {
-            answer if matches!(self.background.look(id), Standing::Unknown) => answer,
-            answer => Answer { is_error: false, ..answer },
+    pub(crate) async fn cancel_child(&self, id: &str) -> CallAnswer {
+        self.background.cancel_child(id);
+        match self.child_result(id, true).await {
+            answer if matches!(self.background.look(id), ChildStanding::Unknown) => answer,
+            answer => CallAnswer { is_error: false, ..answer },
         }
     }
 
-    fn no_such(&self, id: &str) -> Answer {
-        let (id, ids) = (Shown::clipped(id, 64), self.background.ids());
+    fn no_such(&self, id: &str) -> CallAnswer {
+        let (id, ids) = (ShownText::clip_line(id, 64), self.background.format_ids());
         let content = format!("no subagent `{id}` in the background; there are {ids}");
-        Answer { content, is_error: true }
+        CallAnswer { content, is_error: true }
     }
 
     async fn spawn_background(
         &self,
-        call: Call<'_>,
-        planned: Planned,
+        call: PlacedCall<'_>,
+        planned: PlannedSpawn,
         request: &Arc<ChatRequest>,
-        batch: Arc<Batch>,
-    ) -> Answer {
+        batch: Arc<ChildBatch>,
+    ) -> CallAnswer {
         let cancel = self.stop.child_token();
         // Before the wait: ids go by the order of the calls.
         let id = self.effects.background_id(self, call);
-        let job = self.begun(&planned, request, cancel.clone()).await;
-        let shown = Entrant::from_planned(&planned);
+        let job = self.create_child_job(&planned, request, cancel.clone()).await;
+        let shown = BackgroundEntrant::from_planned(&planned);
         let asked = planned.asked.background;
-        let child = self.starting(call, planned, job, batch, MAX_CONCLUSION_BYTES);
+        let child = self.starting_child(call, planned, job, batch, MAX_CONCLUSION_BYTES);
         let child = self.effects.run_child(self, child);
         self.in_background(call, &id, &shown, cancel, child);
         let content = match asked {
@@ -238,22 +241,23 @@ impl CallExecutor<'_> {
             // The agent waited for the child before the process died.
             false => frame::left_in_background(&shown.name, &id),
         };
-        Answer { content, is_error: false }
+        CallAnswer { content, is_error: false }
     }
 
     /// Runs a child to its end. After the longest wait the child continues in the background.
     async fn run_or_leave(
         &self,
-        call: Call<'_>,
-        planned: Planned,
+        call: PlacedCall<'_>,
+        planned: PlannedSpawn,
         request: &Arc<ChatRequest>,
-        batch: Arc<Batch>,
+        batch: Arc<ChildBatch>,
         wait: Duration,
-    ) -> Answer {
+    ) -> CallAnswer {
         let cancel = self.stop.child_token();
-        let job = self.begun(&planned, request, cancel.clone()).await;
-        let shown = Entrant::from_planned(&planned);
-        let child = self.starting(call, planned, job, Arc::clone(&batch), MAX_CONCLUSION_BYTES);
+        let job = self.create_child_job(&planned, request, cancel.clone()).await;
+        let shown = BackgroundEntrant::from_planned(&planned);
+        let child =
+            self.starting_child(call, planned, job, Arc::clone(&batch), MAX_CONCLUSION_BYTES);
         let mut child = self.effects.run_child(self, child);
         tokio::select! {
             biased;
@@ -262,30 +266,30 @@ impl CallExecutor<'_> {
         }
         let id = self.effects.background_id(self, call);
         self.in_background(call, &id, &shown, cancel, child);
-        batch.left(&id);
-        Answer { content: frame::left_in_background(&shown.name, &id), is_error: false }
+        batch.move_to_background(&id);
+        CallAnswer { content: frame::left_in_background(&shown.name, &id), is_error: false }
     }
 
     /// How long a call waits for its child.
-    fn wait_for_child(&self, call: Call<'_>, planned: &Planned) -> Wait {
+    fn wait_for_child(&self, call: PlacedCall<'_>, planned: &PlannedSpawn) -> ChildWait {
         // INV-520: the journal's record of the call precedes the present grant.
         let left = self.effects.was_left(call);
         match self.job.agent.auto_background {
-            _ if planned.asked.background || left == Some(true) => Wait::Not,
-            Some(wait) if left.is_none() => Wait::AtMost(wait),
-            Some(_) | None => Wait::UntilItEnds,
+            _ if planned.asked.background || left == Some(true) => ChildWait::Not,
+            Some(wait) if left.is_none() => ChildWait::AtMost(wait),
+            Some(_) | None => ChildWait::UntilItEnds,
         }
     }
 
     /// Waits for a duration. The time in which this agent or a descendant waits for a person does not count.
     async fn has_waited(&self, wait: Duration) {
         let pause = &self.job.pause;
-        let (began, before) = (Instant::now(), pause.total());
+        let (began, before) = (Instant::now(), pause.total_wait());
         loop {
-            let paused = pause.total().saturating_sub(before);
+            let paused = pause.total_wait().saturating_sub(before);
             match began.checked_add(wait.saturating_add(paused)) {
                 Some(end) if end > Instant::now() => tokio::time::sleep_until(end).await,
-                Some(_) | None if pause.is_open() => pause.over().await,
+                Some(_) | None if pause.is_open() => pause.wait_until_closed().await,
                 Some(_) | None => return,
             }
         }
@@ -294,34 +298,34 @@ impl CallExecutor<'_> {
     /// Adds a child, which may already run, to the background under this id.
     fn in_background(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         id: &str,
-        shown: &Entrant,
+        shown: &BackgroundEntrant,
         cancel: CancellationToken,
-        child: BoxFuture<'static, Ended>,
+        child: BoxFuture<'static, EndedChild>,
     ) {
         let named = (call.call.id.as_str(), shown.name.as_str(), shown.task.as_str());
-        self.background.add(id, named, cancel);
+        self.background.add_child(id, named, cancel);
         let (background, key) = (Arc::clone(&self.background), id.to_owned());
         let task = async move {
             // After a panic too the parent must see an end.
             let ended = AssertUnwindSafe(child).catch_unwind().await;
-            let ended = ended.unwrap_or_else(|_| Ended {
+            let ended = ended.unwrap_or_else(|_| EndedChild {
                 status: RunStatus::Failed,
                 conclusion: frame::refused_child("", "the host failed"),
             });
-            background.ended(&key, ended);
+            background.record_end(&key, ended);
         };
-        self.background.runs(id, AbortOnDropHandle::new(tokio::spawn(task)));
+        self.background.attach_task(id, AbortOnDropHandle::new(tokio::spawn(task)));
     }
 
     /// The job of a child, with layers copied from the parent's present ones.
-    async fn begun(
+    async fn create_child_job(
         &self,
-        planned: &Planned,
+        planned: &PlannedSpawn,
         request: &Arc<ChatRequest>,
         cancel: CancellationToken,
-    ) -> Result<Job, Box<Outcome>> {
+    ) -> Result<AgentJob, Box<Outcome>> {
         let job = self.job_of(planned, request, cancel.clone())?;
         copy_layers(&job, &cancel).await;
         Ok(job)
@@ -330,28 +334,28 @@ impl CallExecutor<'_> {
     /// Runs a child to its end, stores the outcome, and returns the text for the parent's model.
     async fn run_child(
         &self,
-        call: Call<'_>,
-        planned: Planned,
-        job: Result<Job, Box<Outcome>>,
-        batch: Arc<Batch>,
+        call: PlacedCall<'_>,
+        planned: PlannedSpawn,
+        job: Result<AgentJob, Box<Outcome>>,
+        batch: Arc<ChildBatch>,
         limit: usize,
-    ) -> Answer {
-        let child = self.starting(call, planned, job, batch, limit);
+    ) -> CallAnswer {
+        let child = self.starting_child(call, planned, job, batch, limit);
         answer_of(self.effects.run_child(self, child).await)
     }
 
     /// A child ready to run without the parent's future.
-    fn starting(
+    fn starting_child(
         &self,
-        call: Call<'_>,
-        planned: Planned,
-        job: Result<Job, Box<Outcome>>,
-        batch: Arc<Batch>,
+        call: PlacedCall<'_>,
+        planned: PlannedSpawn,
+        job: Result<AgentJob, Box<Outcome>>,
+        batch: Arc<ChildBatch>,
         limit: usize,
-    ) -> Starting {
-        Starting {
+    ) -> StartingChild {
+        StartingChild {
             parent: address_of(self.job, call),
-            past: call.nested.and_then(|nested| nested.outer.past().cloned()),
+            past: call.nested.and_then(|nested| nested.outer.nested_journal().cloned()),
             nested: call.nested.is_some(),
             job,
             planned,
@@ -368,10 +372,15 @@ impl CallExecutor<'_> {
 
     /// Stores that subagents are about to start; `begun`: stores the call's beginning too, which the journal
     /// lacks.
-    pub(crate) async fn persist_queued(&self, call: Call<'_>, children: &[&Planned], begun: bool) {
-        let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
+    pub(crate) async fn persist_queued(
+        &self,
+        call: PlacedCall<'_>,
+        children: &[&PlannedSpawn],
+        begun: bool,
+    ) {
+        let queued = || children.iter().map(|planned| self.queued_child(call, planned)).collect();
         let begun = (begun && self.job.shared.persists_steps()).then(|| {
-            let children = children.iter().map(|planned| planned.entry(call)).collect();
+            let children = children.iter().map(|planned| planned.journal_entry(call)).collect();
             let called = call.nested.map(|nested| nested.called.to_owned());
             self.job
                 .entry_of(call, StepKind::Begun { children, called, course: None, asked: false })
@@ -380,22 +389,22 @@ impl CallExecutor<'_> {
     }
 
     /// Announces subagents that are about to start.
-    pub(crate) fn batch(
+    pub(crate) fn announce_batch(
         &self,
-        call: Call<'_>,
-        children: &[&Planned],
-        heading: Heading<'_>,
-    ) -> Arc<Batch> {
+        call: PlacedCall<'_>,
+        children: &[&PlannedSpawn],
+        heading: BatchHeading<'_>,
+    ) -> Arc<ChildBatch> {
         let children: Vec<_> = children
             .iter()
             .map(|planned| (Arc::clone(&planned.path), planned.asked.task.clone()))
             .collect();
         let most = self.delegates.max_concurrent();
         let (shared, parent, id) = (&self.job.shared, &self.job.path, &call.call.id);
-        Batch::start(shared, parent, id, &children, heading, most)
+        ChildBatch::start(shared, parent, id, &children, heading, most)
     }
 
-    fn queued(&self, call: Call<'_>, planned: &Planned) -> QueuedChild {
+    fn queued_child(&self, call: PlacedCall<'_>, planned: &PlannedSpawn) -> QueuedChild {
         let asked = &planned.asked;
         QueuedChild {
             path: Arc::clone(&planned.path),
@@ -403,7 +412,7 @@ impl CallExecutor<'_> {
             parent_agent: self.job.agent.id.to_string(),
             depth: self.job.depth.level.saturating_add(1),
             agent: planned.agent.id.to_string(),
-            origin: asked.origin(),
+            origin: asked.child_origin(),
             spawn_index: planned.spawn_index,
             call_id: call.call.id.clone(),
             task: asked.task.clone(),
@@ -412,15 +421,15 @@ impl CallExecutor<'_> {
     }
 }
 
-impl Entrant {
-    fn from_planned(planned: &Planned) -> Self {
+impl BackgroundEntrant {
+    fn from_planned(planned: &PlannedSpawn) -> Self {
         Self { name: planned.name.clone(), task: planned.asked.task.clone() }
     }
 }
 
-impl Planned {
+impl PlannedSpawn {
     /// The journal entry before the start.
-    fn entry(&self, call: Call<'_>) -> PlannedChild {
+    fn journal_entry(&self, call: PlacedCall<'_>) -> PlannedChild {
         let outlives = call.nested.is_some() && self.outlives;
         PlannedChild {
             place: self.place,
@@ -431,31 +440,31 @@ impl Planned {
     }
 }
 
-impl Starting {
+impl StartingChild {
     /// The end of a child that ended before.
-    pub(crate) fn ended(self, child: ChildSummary) -> Ended {
+    pub(crate) fn into_ended(self, child: ChildSummary) -> EndedChild {
         if let Some(own) = self.job.as_ref().ok().filter(|job| job.isolated) {
             // Separate layers were merged or dropped at that end; planning has made them again.
-            own.layers.iter().for_each(Layers::forget);
+            own.layers.iter().for_each(SessionLayers::discard_layers);
         }
-        let conclusion = frame::conclusion(&self.planned.name, &child.outcome, self.limit);
+        let conclusion = frame::conclusion_message(&self.planned.name, &child.outcome, self.limit);
         let status = child.outcome.status;
         self.batch.ended_before(&child.outcome);
-        self.ledger.child(self.place(), child);
-        Ended { status, conclusion }
+        self.ledger.record_child(self.child_place(), child);
+        EndedChild { status, conclusion }
     }
 
     /// Runs the child to its end. The outcome is stored on return: no parent acts on an outcome that could be
     /// lost.
-    pub(crate) async fn run(self) -> Ended {
-        let at = self.place();
-        let Planned { path, spawn_index, asked, name, .. } = self.planned;
+    pub(crate) async fn run_to_end(self) -> EndedChild {
+        let at = self.child_place();
+        let PlannedSpawn { path, spawn_index, asked, name, .. } = self.planned;
         let own = self.job.as_ref().ok().filter(|job| job.isolated);
         let own = own.and_then(|job| job.layers.clone());
         let mut outcome = match self.job {
             Ok(job) => run_in_slot(job, self.slots, self.batch).await,
             Err(outcome) => {
-                self.batch.done(&path, &outcome, false);
+                self.batch.mark_done(&path, &outcome, false);
                 *outcome
             }
         };
@@ -465,10 +474,10 @@ impl Starting {
             let merged = end_layers(own, &owner, status, format!("{name}-{spawn_index}")).await;
             outcome.merged.extend(merged);
         }
-        let conclusion = frame::conclusion(&name, &outcome, self.limit);
+        let conclusion = frame::conclusion_message(&name, &outcome, self.limit);
         // The messages are dropped: no reader needs a child's conversation, and a fork shares its parent's.
         outcome.messages = Vec::new();
-        let origin = asked.origin();
+        let origin = asked.child_origin();
         let SpawnArguments { task, context, .. } = asked;
         let summary = ChildSummary {
             call_id: self.call_id,
@@ -485,10 +494,10 @@ impl Starting {
             let kind = StepKind::Child { place, summary: Box::new(summary.clone()) };
             StepEntry { agent: self.parent, step: self.step, position, kind }
         });
-        self.shared.control.remove(&summary.path);
+        self.shared.control.remove_subagent(&summary.path);
         self.shared.persist_ended(&summary, with).await;
-        self.ledger.child(at, summary);
-        Ended { status, conclusion }
+        self.ledger.record_child(at, summary);
+        EndedChild { status, conclusion }
     }
 }
 
@@ -497,12 +506,12 @@ const COPY_LAYERS: WorkKind =
 
 /// Copies the separate layers of a subagent on a thread: an overlay may have 2 GiB in 100,000 files. A
 /// failure is reported when the jar is made.
-async fn copy_layers(job: &Job, cancel: &CancellationToken) {
-    let Some(own) = job.layers.clone().filter(Layers::is_copy) else { return };
+async fn copy_layers(job: &AgentJob, cancel: &CancellationToken) {
+    let Some(own) = job.layers.clone().filter(SessionLayers::is_copy) else { return };
     let (copied, rights) = (own.clone(), job.rights.clone());
     let owner = job.shared.host.owner_of_layers();
-    let work = belljar_work::run(&COPY_LAYERS, &owner, move |stop| {
-        copied.of_until(&rights, stop).map(drop).map_err(|error| error.to_string())
+    let work = belljar_work::run_job(&COPY_LAYERS, &owner, move |stop| {
+        copied.open_overlays_until(&rights, stop).map(drop).map_err(|error| error.to_string())
     });
     let made = tokio::select! {
         biased;
@@ -518,20 +527,25 @@ const END_LAYERS: WorkKind =
     WorkKind { name: "merging what a subagent changed", time: Duration::from_secs(600) };
 
 /// Merges a subagent's changes in separate layers, if concluded; otherwise drops them.
-async fn end_layers(own: Layers, owner: &str, status: RunStatus, name: String) -> Vec<String> {
+async fn end_layers(
+    own: SessionLayers,
+    owner: &str,
+    status: RunStatus,
+    name: String,
+) -> Vec<String> {
     let concluded = match status {
         RunStatus::Completed | RunStatus::Partial => true,
         RunStatus::Failed | RunStatus::Cancelled => false,
     };
     // Reads and writes files, perhaps for long. Never interrupted: half a merge would be neither the parent's
     // nor the subagent's state.
-    let ended = belljar_work::run(&END_LAYERS, owner, move |_| own.end(concluded, &name)).await;
+    let ended = belljar_work::run_job(&END_LAYERS, owner, move |_| own.end(concluded, &name)).await;
     match ended {
-        Ok(told) => told.iter().filter_map(Told::of_child).collect(),
+        Ok(told) => told.iter().filter_map(CopyEnding::line_for_parent).collect(),
         Err(_) => vec!["what it changed could not be merged".to_owned()],
     }
 }
 
-fn answer_of(ended: Ended) -> Answer {
-    Answer { content: ended.conclusion, is_error: frame::is_error(ended.status) }
+fn answer_of(ended: EndedChild) -> CallAnswer {
+    CallAnswer { content: ended.conclusion, is_error: frame::is_error(ended.status) }
 }

@@ -8,31 +8,31 @@
 use std::collections::BTreeMap;
 
 use belljar_definition::{
-    AgentDefinition, Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF,
+    AgentDefinition, ArgumentKind, ArgumentMapping, FixedValue, ForeignArgument, ForeignTool, SELF,
 };
 use belljar_model::{ToolCall, ToolSpec};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::{Map, Value, json};
 
-use crate::tools::answer::Answer;
+use crate::tools::answer::CallAnswer;
 use crate::tools::call::arguments;
 
 /// The model's names of an agent's tools.
 #[derive(Debug, Default)]
-pub(crate) struct Aliases {
+pub(crate) struct ToolAliases {
     aliases: BTreeMap<&'static str, &'static ForeignTool>,
 }
 
-impl Aliases {
+impl ToolAliases {
     /// Renames each tool to the author's names; other tools, and all in a file of an unknown dialect, keep
     /// their own.
     pub(crate) fn put_up(definition: &AgentDefinition, specs: &mut Vec<ToolSpec>) -> Self {
         let mut shown: Vec<_> = std::mem::take(specs)
             .into_iter()
-            .map(|spec| (aliases(definition, &spec.name), spec))
+            .map(|spec| (list_aliases(definition, &spec.name), spec))
             .collect();
         // An alias must not equal a name that another tool keeps.
-        while let Some((tool, name)) = clash(&shown) {
+        while let Some((tool, name)) = find_clash(&shown) {
             for (aliases, spec) in &mut shown {
                 aliases.retain(|alias| spec.name != tool || alias.name != name);
             }
@@ -47,7 +47,7 @@ impl Aliases {
                 specs.push(ToolSpec {
                     name: alias.name.to_owned(),
                     description: alias.description.to_owned(),
-                    schema: schema(alias.arguments),
+                    schema: arguments_schema(alias.arguments),
                 });
             }
         }
@@ -55,26 +55,28 @@ impl Aliases {
     }
 
     /// The alias with this name.
-    pub(crate) fn alias(&self, name: &str) -> Option<&'static ForeignTool> {
+    pub(crate) fn find_alias(&self, name: &str) -> Option<&'static ForeignTool> {
         self.aliases.get(name).copied()
     }
 
     /// The shown names of a tool that differ from its own name.
-    pub(crate) fn names(&self, tool: &str) -> Vec<&'static str> {
+    pub(crate) fn alias_names(&self, tool: &str) -> Vec<&'static str> {
         self.aliases.values().filter(|alias| alias.tool == tool).map(|alias| alias.name).collect()
     }
 
     /// Rewrites an error for the model: after a call under another name, the error has that name and its
     /// arguments.
-    pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
-        let Some(alias) = self.alias(called).filter(|_| answer.is_error) else { return answer };
-        let mut content = answer.content.replace(&quoted(alias.tool), &quoted(alias.name));
-        let mut reword = |arguments: &[Argument]| {
+    pub(crate) fn reword_answer(&self, called: &str, answer: CallAnswer) -> CallAnswer {
+        let Some(alias) = self.find_alias(called).filter(|_| answer.is_error) else {
+            return answer;
+        };
+        let mut content = answer.content.replace(&quote_name(alias.tool), &quote_name(alias.name));
+        let mut reword = |arguments: &[ForeignArgument]| {
             for argument in arguments {
-                if let Becomes::Argument(own) = argument.becomes
+                if let ArgumentMapping::Argument(own) = argument.becomes
                     && own != argument.name
                 {
-                    content = content.replace(&quoted(own), &quoted(argument.name));
+                    content = content.replace(&quote_name(own), &quote_name(argument.name));
                 }
             }
         };
@@ -84,16 +86,16 @@ impl Aliases {
                 reword(members);
             }
         }
-        Answer { content, ..answer }
+        CallAnswer { content, ..answer }
     }
 }
 
-fn aliases(definition: &AgentDefinition, tool: &str) -> Vec<&'static ForeignTool> {
-    ForeignTool::offered(definition.dialect, tool, &written(definition, tool))
+fn list_aliases(definition: &AgentDefinition, tool: &str) -> Vec<&'static ForeignTool> {
+    ForeignTool::offered_aliases(definition.dialect, tool, &requested_names(definition, tool))
 }
 
 /// A tool with an alias that equals another tool's kept name.
-fn clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'static str)> {
+fn find_clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'static str)> {
     let kept =
         || shown.iter().filter(|(aliases, _)| aliases.is_empty()).map(|(_, spec)| &spec.name);
     shown.iter().find_map(|(aliases, spec)| {
@@ -103,7 +105,7 @@ fn clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'s
 }
 
 /// The names in the file's `tools` that stand for this tool.
-fn written<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
+fn requested_names<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
     let all = definition.tools_as_written.iter().flatten();
     let own = all.map(String::as_str).filter(|name| *name == tool);
     let translated = definition.translated.iter();
@@ -113,23 +115,23 @@ fn written<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
     own.chain(gave.map(|row| name(&row.written))).collect()
 }
 
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     format!("`{name}`")
 }
 
 /// The call under belljar's name, with belljar's arguments; the error is for the model.
-pub(crate) fn translate(alias: &ForeignTool, call: &ToolCall) -> Result<ToolCall, String> {
+pub(crate) fn translate_call(alias: &ForeignTool, call: &ToolCall) -> Result<ToolCall, String> {
     let given: Map<String, Value> = belljar_received::json::from_str_with_wholes(arguments(call))
         .map_err(|error| {
-        let shown = Shown::clipped(&error.to_string(), 200).to_string();
+        let shown = ShownText::clip_line(&error.to_string(), 200).to_string();
         format!("invalid arguments: {shown}; send one JSON object")
     })?;
     let mut own = Map::new();
-    members(alias.arguments, given, &mut own)?;
+    translate_members(alias.arguments, given, &mut own)?;
     for (name, value) in alias.given {
         own.entry(*name).or_insert_with(|| match value {
-            Given::Text(text) => json!(text),
-            Given::Flag(flag) => json!(flag),
+            FixedValue::Text(text) => json!(text),
+            FixedValue::Flag(flag) => json!(flag),
         });
     }
     let arguments = Value::Object(own).to_string();
@@ -137,8 +139,8 @@ pub(crate) fn translate(alias: &ForeignTool, call: &ToolCall) -> Result<ToolCall
 }
 
 /// Translates the members of one object.
-fn members(
-    arguments: &[Argument],
+fn translate_members(
+    arguments: &[ForeignArgument],
     mut given: Map<String, Value>,
     own: &mut Map<String, Value>,
 ) -> Result<(), String> {
@@ -146,13 +148,13 @@ fn members(
         // Models send `null` for omitted arguments.
         let value = given.shift_remove(argument.name).filter(|value| !value.is_null());
         match value {
-            Some(value) => place(argument, value, own)?,
+            Some(value) => place_argument(argument, value, own)?,
             None if argument.required => {
                 return Err(format!("invalid arguments: `{}` is missing", argument.name));
             }
             None => {
-                if let Becomes::IsPattern(of) = argument.becomes {
-                    escape(own, of);
+                if let ArgumentMapping::IsPattern(of) = argument.becomes {
+                    escape_pattern(own, of);
                 }
             }
         }
@@ -160,34 +162,39 @@ fn members(
     match given.keys().next() {
         None => Ok(()),
         Some(unknown) => {
-            let names: Vec<_> = arguments.iter().map(|argument| quoted(argument.name)).collect();
-            let unknown = Shown::clipped(unknown, 60);
+            let names: Vec<_> =
+                arguments.iter().map(|argument| quote_name(argument.name)).collect();
+            let unknown = ShownText::clip_line(unknown, 60);
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             Err(format!("invalid arguments: there is no `{unknown}`; there are {known}"))
         }
     }
 }
 
-fn place(argument: &Argument, value: Value, own: &mut Map<String, Value>) -> Result<(), String> {
+fn place_argument(
+    argument: &ForeignArgument,
+    value: Value,
+    own: &mut Map<String, Value>,
+) -> Result<(), String> {
     let refuse = |why: &str| Err(format!("invalid arguments: `{}`: {why}", argument.name));
     match argument.becomes {
-        Becomes::Argument(name) => {
-            own.insert(name.to_owned(), translated(argument, value)?);
+        ArgumentMapping::Argument(name) => {
+            own.insert(name.to_owned(), translate_value(argument, value)?);
         }
-        Becomes::OnlyElement(name) => match only(value) {
+        ArgumentMapping::OnlyElement(name) => match only_element(value) {
             Ok(element) => {
                 own.insert(name.to_owned(), element);
             }
             Err(why) => return refuse(why),
         },
-        Becomes::OnlyObject => match (only(value), argument.kind) {
+        ArgumentMapping::OnlyObject => match (only_element(value), argument.kind) {
             (Ok(Value::Object(object)), ArgumentKind::Items(inner)) => {
-                members(inner, object, own)?;
+                translate_members(inner, object, own)?;
             }
             (Ok(_), _) => return refuse("its element is not an object"),
             (Err(why), _) => return refuse(why),
         },
-        Becomes::Sites { of, only } => match sites(&value, only) {
+        ArgumentMapping::Sites { of, only } => match format_site_terms(&value, only) {
             Some(terms) => {
                 if let Some(Value::String(text)) = own.get_mut(of) {
                     text.push_str(&terms);
@@ -195,13 +202,13 @@ fn place(argument: &Argument, value: Value, own: &mut Map<String, Value>) -> Res
             }
             None => return refuse("it is not a list of host names"),
         },
-        Becomes::IsPattern(of) => {
+        ArgumentMapping::IsPattern(of) => {
             if value != Value::Bool(true) {
-                escape(own, of);
+                escape_pattern(own, of);
             }
         }
-        Becomes::Nothing(_) => {}
-        Becomes::Never(why) => {
+        ArgumentMapping::Nothing(_) => {}
+        ArgumentMapping::Never(why) => {
             if value != Value::Bool(false) {
                 return refuse(why);
             }
@@ -212,12 +219,12 @@ fn place(argument: &Argument, value: Value, own: &mut Map<String, Value>) -> Res
 
 /// The value under belljar's names. A value of another type is passed on unchanged: the tool reports the
 /// fault.
-fn translated(argument: &Argument, value: Value) -> Result<Value, String> {
+fn translate_value(argument: &ForeignArgument, value: Value) -> Result<Value, String> {
     match (argument.kind, value) {
         (ArgumentKind::Word(words), Value::String(text)) => {
             let own = words.iter().find(|(theirs, _)| *theirs == text).map(|(_, own)| *own);
             own.map(|own| json!(own)).ok_or_else(|| {
-                let known: Vec<_> = words.iter().map(|(theirs, _)| quoted(theirs)).collect();
+                let known: Vec<_> = words.iter().map(|(theirs, _)| quote_name(theirs)).collect();
                 let known = known.join(", ");
                 format!("invalid arguments: `{}` is none of {known}", argument.name)
             })
@@ -226,7 +233,7 @@ fn translated(argument: &Argument, value: Value) -> Result<Value, String> {
             let item = |(place, item): (usize, Value)| {
                 let Value::Object(object) = item else { return Ok(item) };
                 let mut own = Map::new();
-                members(inner, object, &mut own)
+                translate_members(inner, object, &mut own)
                     .map_err(|why| format!("{why} (item {})", place + 1))?;
                 Ok(own.shift_remove(SELF).unwrap_or(Value::Object(own)))
             };
@@ -236,7 +243,7 @@ fn translated(argument: &Argument, value: Value) -> Result<Value, String> {
     }
 }
 
-fn only(value: Value) -> Result<Value, &'static str> {
+fn only_element(value: Value) -> Result<Value, &'static str> {
     let Value::Array(mut elements) = value else { return Err("it is not a list") };
     match (elements.pop(), elements.is_empty()) {
         (Some(element), true) => Ok(element),
@@ -246,7 +253,7 @@ fn only(value: Value) -> Result<Value, &'static str> {
 }
 
 /// Search terms for these sites only, or for all others.
-fn sites(value: &Value, only: bool) -> Option<String> {
+fn format_site_terms(value: &Value, only: bool) -> Option<String> {
     let plain = |text: &&str| {
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/' | '_');
         !text.is_empty() && text.chars().all(fine)
@@ -262,7 +269,7 @@ fn sites(value: &Value, only: bool) -> Option<String> {
 }
 
 /// Escapes a literal text as a regular expression.
-fn escape(own: &mut Map<String, Value>, of: &str) {
+fn escape_pattern(own: &mut Map<String, Value>, of: &str) {
     if let Some(Value::String(text)) = own.get_mut(of) {
         let special = |c: char| r"\.+*?()|[]{}^$#&-~".contains(c);
         *text =
@@ -271,9 +278,11 @@ fn escape(own: &mut Map<String, Value>, of: &str) {
 }
 
 /// The JSON Schema of a tool's arguments under the shown names.
-fn schema(arguments: &[Argument]) -> Value {
-    let properties: Map<String, Value> =
-        arguments.iter().map(|argument| (argument.name.to_owned(), property(argument))).collect();
+fn arguments_schema(arguments: &[ForeignArgument]) -> Value {
+    let properties: Map<String, Value> = arguments
+        .iter()
+        .map(|argument| (argument.name.to_owned(), argument_schema(argument)))
+        .collect();
     let required: Vec<_> = arguments.iter().filter(|it| it.required).map(|it| it.name).collect();
     json!({
         "type": "object",
@@ -283,7 +292,7 @@ fn schema(arguments: &[Argument]) -> Value {
     })
 }
 
-fn property(argument: &Argument) -> Value {
+fn argument_schema(argument: &ForeignArgument) -> Value {
     let mut property = match argument.kind {
         ArgumentKind::Text => json!({"type": "string"}),
         ArgumentKind::Number => json!({"type": "integer"}),
@@ -294,7 +303,9 @@ fn property(argument: &Argument) -> Value {
         }
         ArgumentKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
         ArgumentKind::Object => json!({"type": "object"}),
-        ArgumentKind::Items(members) => json!({"type": "array", "items": schema(members)}),
+        ArgumentKind::Items(members) => {
+            json!({"type": "array", "items": arguments_schema(members)})
+        }
     };
     if let Value::Object(property) = &mut property {
         property.insert("description".to_owned(), json!(argument.description));

@@ -2,7 +2,7 @@
 
 /// The text about one call for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct CallAnswer {
     pub(crate) content: String,
     pub(crate) is_error: bool,
 }

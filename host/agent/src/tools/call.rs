@@ -2,22 +2,22 @@
 
 use belljar_model::ToolCall;
 
-use crate::tools::nested::outer::Nested;
+use crate::tools::nested::outer::NestedPlace;
 
 /// A call with its place.
 #[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct PlacedCall<'a> {
     pub(crate) step: u64,
     /// The place in the step, from 0; for a nested call, in the outer call.
     pub(crate) position: usize,
     pub(crate) call: &'a ToolCall,
     /// The outer call, if a tool made this call.
-    pub(crate) nested: Option<Nested<'a>>,
+    pub(crate) nested: Option<NestedPlace<'a>>,
     /// True if the tool must find no state of earlier calls.
     pub(crate) fresh: bool,
 }
 
-impl Call<'_> {
+impl PlacedCall<'_> {
     /// The place among the calls that a model may make in one step. Nested calls have a separate bound.
     pub(crate) fn place_in_step(&self) -> usize {
         if self.nested.is_some() { 0 } else { self.position }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use belljar_catalogue::ToolCatalogue;
 use belljar_model::{ToolCall, ToolChoice, ToolSpec};
-use belljar_policy::{Shown, ToolName};
+use belljar_policy::{ShownText, ToolName};
 
-use crate::brought::Brought;
+use crate::brought::CallerInput;
 use crate::limits::{MAX_CALLS_PER_STEP, MAX_TOOLS};
-use crate::schema::{Check, Compiled, Schema, Verdict};
-use crate::tools::alias::Aliases;
+use crate::schema::{CompiledSchema, SchemaCheck, SchemaSet, Verdict};
+use crate::tools::alias::ToolAliases;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
-use crate::tools::dispatch::{Decision, Provider, Refusal, check_arguments};
+use crate::tools::dispatch::{CallDecision, CallRefusal, ToolProvider, check_arguments};
 
 /// The prefix of tools of MCP servers. Reserved, because an operator may add servers at any time.
 const OF_SERVERS: &str = "mcp__";
@@ -21,7 +21,7 @@ const OF_SERVERS: &str = "mcp__";
 /// The tools of a caller, with the schemas of their arguments. Empty by default.
 #[derive(Debug, Default)]
 pub(crate) struct CallerTools {
-    tools: BTreeMap<String, Schema>,
+    tools: BTreeMap<String, CompiledSchema>,
     /// True if a step may call several.
     several: bool,
     /// The tool that must be called.
@@ -31,13 +31,13 @@ pub(crate) struct CallerTools {
 impl CallerTools {
     /// The caller's tools, listed after the agent's own. INV-280: a caller's tool with the name of an agent's
     /// or belljar's tool, allowed or not, is left out, so that the calls cannot be confused.
-    pub(crate) fn of(
-        brought: &Brought,
-        compiled: &Compiled,
+    pub(crate) fn from_input(
+        brought: &CallerInput,
+        compiled: &SchemaSet,
         stock: &ToolCatalogue,
-        advertised: &BTreeMap<ToolName, Provider>,
+        advertised: &BTreeMap<ToolName, ToolProvider>,
         specs: &mut Vec<ToolSpec>,
-        aliases: &Aliases,
+        aliases: &ToolAliases,
     ) -> Result<Self, String> {
         if brought.tools.is_empty() {
             return match brought.choice {
@@ -53,9 +53,9 @@ impl CallerTools {
             let name = tool.name.as_str();
             let taken = advertised.contains_key(name)
                 || name.starts_with(OF_SERVERS)
-                || aliases.alias(name).is_some()
-                || BuiltinTool::of(name).is_some()
-                || stock.owner(name).is_some()
+                || aliases.find_alias(name).is_some()
+                || BuiltinTool::from_name(name).is_some()
+                || stock.find_component(name).is_some()
                 || specs.iter().any(|spec| spec.name == name);
             if taken {
                 return Err(format!("`{name}` is the name of a tool of belljar's own"));
@@ -70,7 +70,7 @@ impl CallerTools {
             Some(ToolChoice::Required) | None => None,
         };
         if let Some(name) = named.as_ref().filter(|name| !tools.contains_key(*name)) {
-            let name = Shown::clipped(name, 64);
+            let name = ShownText::clip_line(name, 64);
             return Err(format!("`{name}` is none of the caller's tools, so it cannot be chosen"));
         }
         Ok(Self { tools, several: brought.several, named })
@@ -83,59 +83,59 @@ impl CallerTools {
     }
 
     /// The names of the caller's tools.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
 
     /// The arguments of a caller's call that must fit a schema before the decision; `None` = nothing to
     /// check.
-    pub(crate) fn check(&self, call: &ToolCall, position: usize) -> Option<Check> {
+    pub(crate) fn arguments_check(&self, call: &ToolCall, position: usize) -> Option<SchemaCheck> {
         let schema = self.tools.get(&call.name)?;
-        self.admit(call, position).ok()?;
-        Some(Check { schema: schema.clone(), text: arguments(call).to_owned() })
+        self.admit_call(call, position).ok()?;
+        Some(SchemaCheck { schema: schema.clone(), text: arguments(call).to_owned() })
     }
 
     /// Decides about a call, with the verdict on its arguments; `None` = not a caller's tool.
-    pub(crate) fn decide(
+    pub(crate) fn decide_call(
         &self,
         call: &ToolCall,
         position: usize,
         verdict: Option<&Verdict>,
-    ) -> Option<Decision> {
+    ) -> Option<CallDecision> {
         self.tools.get(&call.name)?;
-        let decided = self.admit(call, position).and_then(|()| match verdict {
+        let decided = self.admit_call(call, position).and_then(|()| match verdict {
             Some(Ok(())) => Ok(()),
-            Some(Err(why)) => Err(Refusal::malformed(format!("invalid arguments: {why}"))),
-            None => Err(Refusal::malformed("the arguments were not checked".to_owned())),
+            Some(Err(why)) => Err(CallRefusal::malformed_call(format!("invalid arguments: {why}"))),
+            None => Err(CallRefusal::malformed_call("the arguments were not checked".to_owned())),
         });
         Some(match decided {
-            Ok(()) => Decision::HandOver,
-            Err(refusal) => Decision::Refuse(refusal),
+            Ok(()) => CallDecision::HandOver,
+            Err(refusal) => CallDecision::Refuse(refusal),
         })
     }
 
     /// Checks that a call is within the bounds, and calls the required tool, if any.
-    fn admit(&self, call: &ToolCall, position: usize) -> Result<(), Refusal> {
+    fn admit_call(&self, call: &ToolCall, position: usize) -> Result<(), CallRefusal> {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
-            return Err(Refusal::malformed(text));
+            return Err(CallRefusal::malformed_call(text));
         }
         if self.named.as_ref().is_some_and(|named| *named != call.name) {
             let text = "your caller waits for a call of another tool of its own".to_owned();
-            return Err(Refusal::malformed(text));
+            return Err(CallRefusal::malformed_call(text));
         }
         check_arguments(&call.arguments)
     }
 
     /// Refuses all but the caller's first call, if one at a time is allowed.
-    pub(crate) fn bound(&self, decisions: &mut [Decision]) {
+    pub(crate) fn refuse_excess(&self, decisions: &mut [CallDecision]) {
         if self.several {
             return;
         }
-        let theirs = |decision: &&mut Decision| matches!(decision, Decision::HandOver);
+        let theirs = |decision: &&mut CallDecision| matches!(decision, CallDecision::HandOver);
         for decision in decisions.iter_mut().filter(theirs).skip(1) {
             let text = "one such call at a time: make it again after the result of the other";
-            *decision = Decision::Refuse(Refusal::malformed(text.to_owned()));
+            *decision = CallDecision::Refuse(CallRefusal::malformed_call(text.to_owned()));
         }
     }
 }

@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_model::ToolCall;
 use belljar_policy::{
-    Denied, DenyCode, Explanation, Permission, Rights, Shown, Source, ToolName, ToolPermit,
+    CallPermission, DecisionExplanation, DecisionSource, DenyCode, PolicyDenial, Rights, ShownText,
+    ToolName, ToolPermit,
 };
 use serde::de::IgnoredAny;
 
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
-use crate::rights::decide::Reasons;
-use crate::schema::{Check, Verdict};
-use crate::tools::alias::{self, Aliases};
-use crate::tools::answer::Answer;
+use crate::rights::decide::DecisionReasons;
+use crate::schema::{SchemaCheck, Verdict};
+use crate::tools::alias::{self, ToolAliases};
+use crate::tools::answer::CallAnswer;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
@@ -23,7 +24,7 @@ use crate::tools::caller::CallerTools;
 
 /// The executor of an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Provider {
+pub(crate) enum ToolProvider {
     /// A component in the jar.
     Jar,
     /// The host provides the tool.
@@ -34,42 +35,42 @@ pub(crate) enum Provider {
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     rights: Rights,
-    advertised: BTreeMap<ToolName, Provider>,
+    advertised: BTreeMap<ToolName, ToolProvider>,
     /// Tools that only code may call.
     in_code: BTreeSet<ToolName>,
-    aliases: Aliases,
-    reasons: Reasons,
+    aliases: ToolAliases,
+    reasons: DecisionReasons,
     /// The tools that the caller executes.
     callers: CallerTools,
 }
 
 /// The decision about one call, before any effect.
 #[derive(Debug)]
-pub(crate) enum Decision {
+pub(crate) enum CallDecision {
     /// Call the component.
     Tool(ToolPermit),
     /// Execute the built-in tool, with this permit.
     Builtin(ToolPermit, BuiltinCall),
     /// Answer at once.
-    Refuse(Refusal),
+    Refuse(CallRefusal),
     /// The caller executes the call, and the agent ends.
     HandOver,
 }
 
 /// A call that is answered without being executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct CallRefusal {
     /// The text that the model reads.
     pub(crate) text: String,
     /// The reason, in the receipt's form.
-    pub(crate) reason: Reason,
+    pub(crate) reason: RefusalReason,
 }
 
 /// The reason why a call was not executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum RefusalReason {
     /// A right is missing.
-    Denied(Denied),
+    Denied(PolicyDenial),
     /// The call is malformed, or exceeds a bound.
     Malformed(String),
 }
@@ -79,86 +80,89 @@ impl Dispatcher {
     /// names.
     pub(crate) fn new(
         rights: Rights,
-        advertised: BTreeMap<ToolName, Provider>,
-        aliases: Aliases,
+        advertised: BTreeMap<ToolName, ToolProvider>,
+        aliases: ToolAliases,
     ) -> Self {
         let mut advertised = advertised;
-        advertised.retain(|name, _| rights.permission(name.as_str()) != Permission::Deny);
+        advertised.retain(|name, _| rights.tool_permission(name.as_str()) != CallPermission::Deny);
         let in_code = BTreeSet::new();
-        let (reasons, callers) = (Reasons::default(), CallerTools::default());
+        let (reasons, callers) = (DecisionReasons::default(), CallerTools::default());
         Self { rights, advertised, in_code, aliases, reasons, callers }
     }
 
     /// Sets the source of the reasons of refusals.
-    pub(crate) fn saying(self, reasons: Reasons) -> Self {
+    pub(crate) fn with_reasons(self, reasons: DecisionReasons) -> Self {
         Self { reasons, ..self }
     }
 
     /// Adds tools that the caller executes.
-    pub(crate) fn beside(self, callers: CallerTools) -> Self {
+    pub(crate) fn with_caller_tools(self, callers: CallerTools) -> Self {
         Self { callers, ..self }
     }
 
     /// Refuses calls beyond the caller's bound for one step.
-    pub(crate) fn bound(&self, decisions: &mut [Decision]) {
-        self.callers.bound(decisions);
+    pub(crate) fn refuse_excess(&self, decisions: &mut [CallDecision]) {
+        self.callers.refuse_excess(decisions);
     }
 
     /// The arguments of a caller's call to check before the decision.
-    pub(crate) fn check_of(&self, call: &ToolCall, position: usize) -> Option<Check> {
-        self.callers.check(call, position)
+    pub(crate) fn check_of(&self, call: &ToolCall, position: usize) -> Option<SchemaCheck> {
+        self.callers.arguments_check(call, position)
     }
 
     /// Hides all tools but `code` from the model: the code in its calls uses the other tools.
-    pub(crate) fn through(self, code: &ToolName) -> Self {
+    pub(crate) fn with_code_tool(self, code: &ToolName) -> Self {
         let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
         Self { in_code, ..self }
     }
 
     /// Explains whether a tool may be called, with the source that decided.
-    pub(crate) fn decision(&self, tool: &str) -> Explanation {
-        let decision = self.reasons.decide(&self.rights, tool);
+    pub(crate) fn explain_tool(&self, tool: &str) -> DecisionExplanation {
+        let decision = self.reasons.decide_tool(&self.rights, tool);
         match decision.permission {
-            Permission::Allow | Permission::Ask if !self.advertised.contains_key(tool) => {
-                decision.withheld("it is not offered here")
+            CallPermission::Allow | CallPermission::Ask if !self.advertised.contains_key(tool) => {
+                decision.with_refusal("it is not offered here")
             }
-            Permission::Allow | Permission::Ask | Permission::Deny => decision,
+            CallPermission::Allow | CallPermission::Ask | CallPermission::Deny => decision,
         }
     }
 
     /// Returns whether a tool, by belljar's name, may be called at all.
-    pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.advertised.contains_key(tool) && self.rights.has(tool)
+    pub(crate) fn offers_tool(&self, tool: &str) -> bool {
+        self.advertised.contains_key(tool) && self.rights.has_tool(tool)
     }
 
     /// Belljar's name for a shown tool.
     pub(crate) fn own_name<'a>(&self, shown: &'a str) -> &'a str {
-        self.aliases.alias(shown).map_or(shown, |alias| alias.tool)
+        self.aliases.find_alias(shown).map_or(shown, |alias| alias.tool)
     }
 
     /// The names that the model may call.
-    fn names(&self) -> impl Iterator<Item = &str> {
+    fn callable_names(&self) -> impl Iterator<Item = &str> {
         let shown = self.advertised.keys().filter(|tool| !self.in_code.contains(*tool));
         let own = shown.flat_map(|tool| {
-            let shown = self.aliases.names(tool.as_str());
+            let shown = self.aliases.alias_names(tool.as_str());
             if shown.is_empty() { vec![tool.as_str()] } else { shown }
         });
-        own.chain(self.callers.names())
+        own.chain(self.callers.tool_names())
     }
 
     /// Translates a model's call into belljar's; `None` if unchanged.
-    pub(crate) fn translate(&self, call: &ToolCall) -> Result<Option<ToolCall>, Refusal> {
-        match self.aliases.alias(&call.name) {
+    pub(crate) fn translate_call(&self, call: &ToolCall) -> Result<Option<ToolCall>, CallRefusal> {
+        match self.aliases.find_alias(&call.name) {
             Some(alias) if self.advertised.contains_key(alias.tool) => {
                 check_arguments(&call.arguments)?;
-                alias::translate(alias, call).map(Some).map_err(Refusal::malformed)
+                alias::translate_call(alias, call).map(Some).map_err(CallRefusal::malformed_call)
             }
-            None if self.aliases.names(&call.name).is_empty() => Ok(None),
-            Some(alias) => Err(self.not_allowed(self.decision(alias.tool).denied(alias.tool))),
+            None if self.aliases.alias_names(&call.name).is_empty() => Ok(None),
+            Some(alias) => {
+                Err(self.not_allowed(self.explain_tool(alias.tool).to_denial(alias.tool)))
+            }
             None => {
                 // The name is cut when shown.
                 let facts = format!("tool `{}` is not offered by that name", call.name);
-                let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, facts);
+                let denied =
+                    PolicyDenial::new(DenyCode::ToolNotAllowed, DecisionSource::Host, facts);
                 Err(self.not_allowed(denied))
             }
         }
@@ -166,75 +170,75 @@ impl Dispatcher {
 
     /// The names of a tool: its own, and the shown ones.
     pub(crate) fn names_of<'a>(&self, tool: &'a str) -> Vec<&'a str> {
-        std::iter::once(tool).chain(self.aliases.names(tool)).collect()
+        std::iter::once(tool).chain(self.aliases.alias_names(tool)).collect()
     }
 
     /// The answer to `called` that the model reads.
-    pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
-        self.aliases.reword(called, answer)
+    pub(crate) fn reword_answer(&self, called: &str, answer: CallAnswer) -> CallAnswer {
+        self.aliases.reword_answer(called, answer)
     }
 
-    /// Like [`Dispatcher::decide`], on a model's own call. INV-240: a tool that was not shown cannot be
+    /// Like [`Dispatcher::decide_call`], on a model's own call. INV-240: a tool that was not shown cannot be
     /// called directly, though code can. `verdict`: of [`Dispatcher::check_of`].
     pub(crate) fn decide_asked(
         &self,
         call: &ToolCall,
         position: usize,
         verdict: Option<&Verdict>,
-    ) -> Decision {
-        if let Some(decision) = self.callers.decide(call, position, verdict) {
+    ) -> CallDecision {
+        if let Some(decision) = self.callers.decide_call(call, position, verdict) {
             return decision;
         }
         if !self.in_code.contains(call.name.as_str()) {
-            return self.decide(call, position);
+            return self.decide_call(call, position);
         }
         let facts = format!("tool `{}` is called from code alone", call.name);
-        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, facts);
-        Decision::Refuse(self.not_allowed(denied))
+        let denied = PolicyDenial::new(DenyCode::ToolNotAllowed, DecisionSource::Host, facts);
+        CallDecision::Refuse(self.not_allowed(denied))
     }
 
     /// Decides on the call at `position` (from 0) of its step, under belljar's name.
-    pub(crate) fn decide(&self, call: &ToolCall, position: usize) -> Decision {
+    pub(crate) fn decide_call(&self, call: &ToolCall, position: usize) -> CallDecision {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
-            return Decision::Refuse(Refusal::malformed(text));
+            return CallDecision::Refuse(CallRefusal::malformed_call(text));
         }
-        match self.check(call) {
+        match self.check_call(call) {
             Ok(decision) => decision,
-            Err(refusal) => Decision::Refuse(refusal),
+            Err(refusal) => CallDecision::Refuse(refusal),
         }
     }
 
-    fn check(&self, call: &ToolCall) -> Result<Decision, Refusal> {
+    fn check_call(&self, call: &ToolCall) -> Result<CallDecision, CallRefusal> {
         let offered = self.advertised.get(call.name.as_str());
         let (Ok(permit), Some(provider)) = (self.rights.tool(&call.name), offered) else {
-            return Err(self.not_allowed(self.decision(&call.name).denied(&call.name)));
+            return Err(self.not_allowed(self.explain_tool(&call.name).to_denial(&call.name)));
         };
         check_arguments(&call.arguments)?;
         match provider {
-            Provider::Jar => Ok(Decision::Tool(permit)),
-            Provider::Builtin(tool) => {
-                let builtin =
-                    BuiltinCall::parse(*tool, arguments(call)).map_err(Refusal::malformed)?;
-                Ok(Decision::Builtin(permit, builtin))
+            ToolProvider::Jar => Ok(CallDecision::Tool(permit)),
+            ToolProvider::Builtin(tool) => {
+                let builtin = BuiltinCall::parse(*tool, arguments(call))
+                    .map_err(CallRefusal::malformed_call)?;
+                Ok(CallDecision::Builtin(permit, builtin))
             }
         }
     }
 
-    fn not_allowed(&self, denied: Denied) -> Refusal {
-        let names: Vec<String> = self.names().map(|name| format!("`{name}`")).collect();
+    fn not_allowed(&self, denied: PolicyDenial) -> CallRefusal {
+        let names: Vec<String> = self.callable_names().map(|name| format!("`{name}`")).collect();
         let text = if names.is_empty() {
             format!("{}: no tools are available", denied.code)
         } else {
             format!("{}: the available tools are {}", denied.code, names.join(", "))
         };
-        Refusal { text, reason: Reason::Denied(denied) }
+        CallRefusal { text, reason: RefusalReason::Denied(denied) }
     }
 }
 
-impl Decision {
+impl CallDecision {
     /// The permit of a call that is not refused.
-    pub(crate) fn permit(&self) -> Option<&ToolPermit> {
+    pub(crate) fn tool_permit(&self) -> Option<&ToolPermit> {
         match self {
             Self::Tool(permit) | Self::Builtin(permit, _) => Some(permit),
             Self::Refuse(_) | Self::HandOver => None,
@@ -252,32 +256,32 @@ impl Decision {
     }
 }
 
-impl Refusal {
+impl CallRefusal {
     /// The warning about one refused subagent of several. The others run, so the call itself does not fail.
-    pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
-        let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);
+    pub(crate) fn child_warning(&self, agent: Option<&str>) -> String {
+        let agent = ShownText::clip_line(agent.unwrap_or("general-purpose"), 64);
         let why = match &self.reason {
-            Reason::Denied(denied) => &denied.facts,
-            Reason::Malformed(text) => text,
+            RefusalReason::Denied(denied) => &denied.facts,
+            RefusalReason::Malformed(text) => text,
         };
         format!("subagent `{agent}` was not started: {why}")
     }
 
     /// The refusal of a malformed call; `text` = the fault.
-    pub(crate) fn malformed(text: String) -> Self {
-        Self { reason: Reason::Malformed(text.clone()), text }
+    pub(crate) fn malformed_call(text: String) -> Self {
+        Self { reason: RefusalReason::Malformed(text.clone()), text }
     }
 }
 
 /// Checks that the arguments are one JSON object within the size limit. The tool gets the bytes unchanged,
 /// except that half a surrogate pair becomes U+FFFD (INV-471).
-pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
+pub(crate) fn check_arguments(arguments: &str) -> Result<(), CallRefusal> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let text = format!(
             "invalid arguments: {} bytes, at most {MAX_ARGUMENT_BYTES} are accepted",
             arguments.len()
         );
-        return Err(Refusal::malformed(text));
+        return Err(CallRefusal::malformed_call(text));
     }
     let trimmed = arguments.trim();
     if trimmed.is_empty() {
@@ -286,14 +290,14 @@ pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
     let parsed = serde_json::from_str::<IgnoredAny>(arguments);
     if let Err(error) = parsed {
         // serde_json's messages hold positions and expectations; some quote a character.
-        let shown = Shown::clipped(&error.to_string(), 200).to_string();
-        return Err(Refusal::malformed(format!(
+        let shown = ShownText::clip_line(&error.to_string(), 200).to_string();
+        return Err(CallRefusal::malformed_call(format!(
             "invalid arguments: not valid JSON ({shown}); send one JSON object"
         )));
     }
     if !trimmed.starts_with('{') {
         let text = "invalid arguments: not a JSON object; send one, such as {\"path\": \"a\"}";
-        return Err(Refusal::malformed(text.to_owned()));
+        return Err(CallRefusal::malformed_call(text.to_owned()));
     }
     Ok(())
 }
@@ -301,25 +305,25 @@ pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_policy::{Asked, Grants};
+    use belljar_policy::{AskedRights, Grants};
 
     fn dispatcher(granted: &[&str], shown: &[&str]) -> Dispatcher {
         let mut grants = Grants::none();
         for name in granted {
-            grants.tools.insert(ToolName::new(name).unwrap(), Permission::Allow);
+            grants.tools.insert(ToolName::new(name).unwrap(), CallPermission::Allow);
         }
-        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
-        let advertised = shown.iter().map(|name| (ToolName::new(name).unwrap(), Provider::Jar));
-        Dispatcher::new(rights, advertised.collect(), Aliases::default())
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
+        let advertised = shown.iter().map(|name| (ToolName::new(name).unwrap(), ToolProvider::Jar));
+        Dispatcher::new(rights, advertised.collect(), ToolAliases::default())
     }
 
     fn call(name: &str, arguments: &str) -> ToolCall {
         ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() }
     }
 
-    fn refusal(dispatcher: &Dispatcher, call: &ToolCall) -> Refusal {
-        match dispatcher.decide(call, 0) {
-            Decision::Refuse(refusal) => refusal,
+    fn refusal(dispatcher: &Dispatcher, call: &ToolCall) -> CallRefusal {
+        match dispatcher.decide_call(call, 0) {
+            CallDecision::Refuse(refusal) => refusal,
             decision => panic!("not refused: {decision:?}"),
         }
     }
@@ -343,27 +347,27 @@ mod tests {
     fn a_refusal_names_who_decided() {
         let mut grants = Grants::none();
         for name in ["listed", "given_up", "unlisted", "gone"] {
-            grants.tools.insert(ToolName::new(name).unwrap(), Permission::Allow);
+            grants.tools.insert(ToolName::new(name).unwrap(), CallPermission::Allow);
         }
         let name = |name: &str| ToolName::new(name).unwrap();
-        let asked = Asked {
+        let asked = AskedRights {
             tools: Some(["listed", "given_up", "not_granted", "gone"].map(name).into()),
-            at_most: [(name("given_up"), Permission::Deny)].into(),
-            ..Asked::default()
+            at_most: [(name("given_up"), CallPermission::Deny)].into(),
+            ..AskedRights::default()
         };
-        let (rights, _) = Rights::effective(&asked, &grants, None);
-        let it = Dispatcher::new(rights, BTreeMap::new(), Aliases::default());
+        let (rights, _) = Rights::intersect_rights(&asked, &grants, None);
+        let it = Dispatcher::new(rights, BTreeMap::new(), ToolAliases::default());
         for (tool, by) in [
-            ("given_up", Source::Definition),
-            ("unlisted", Source::Definition),
-            ("not_granted", Source::Grants),
-            ("gone", Source::Host),
+            ("given_up", DecisionSource::Definition),
+            ("unlisted", DecisionSource::Definition),
+            ("not_granted", DecisionSource::Grants),
+            ("gone", DecisionSource::Host),
         ] {
-            let Reason::Denied(denied) = refusal(&it, &call(tool, "{}")).reason else {
+            let RefusalReason::Denied(denied) = refusal(&it, &call(tool, "{}")).reason else {
                 panic!("{tool}");
             };
             assert_eq!(denied.by, by, "{tool}: {denied}");
-            assert_eq!(it.decision(tool).decided_by, Some(by), "{tool}");
+            assert_eq!(it.explain_tool(tool).decided_by, Some(by), "{tool}");
         }
     }
 
@@ -379,7 +383,7 @@ mod tests {
         // Deep nesting costs the host no stack; what the tool makes of it is its own affair.
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         for good in ["", " ", "{}", " {\"a\": 1}\n", deep.as_str()] {
-            assert!(matches!(it.decide(&call("t", good), 0), Decision::Tool(_)));
+            assert!(matches!(it.decide_call(&call("t", good), 0), CallDecision::Tool(_)));
         }
     }
 
@@ -387,21 +391,25 @@ mod tests {
     fn tools_that_were_shown_as_code_are_called_from_code_alone() {
         let code = ToolName::new("run_python").unwrap();
         let it = dispatcher(&["run_python", "file_read"], &["run_python", "file_read"]);
-        let it = it.through(&code);
-        let Decision::Refuse(refused) = it.decide_asked(&call("file_read", "{}"), 0, None) else {
+        let it = it.with_code_tool(&code);
+        let CallDecision::Refuse(refused) = it.decide_asked(&call("file_read", "{}"), 0, None)
+        else {
             panic!("a tool that is not shown was called");
         };
         assert_eq!(refused.text, "tool not allowed: the available tools are `run_python`");
-        assert!(matches!(it.decide_asked(&call("run_python", "{}"), 0, None), Decision::Tool(_)));
-        assert!(matches!(it.decide(&call("file_read", "{}"), 0), Decision::Tool(_)));
-        assert!(it.offers("file_read") && !it.offers("file_write"));
+        assert!(matches!(
+            it.decide_asked(&call("run_python", "{}"), 0, None),
+            CallDecision::Tool(_)
+        ));
+        assert!(matches!(it.decide_call(&call("file_read", "{}"), 0), CallDecision::Tool(_)));
+        assert!(it.offers_tool("file_read") && !it.offers_tool("file_write"));
     }
 
     #[test]
     fn calls_past_the_bound_of_a_step_are_answered_and_not_performed() {
         let it = dispatcher(&["t"], &["t"]);
         let call = call("t", "{}");
-        assert!(matches!(it.decide(&call, MAX_CALLS_PER_STEP - 1), Decision::Tool(_)));
-        assert!(matches!(it.decide(&call, MAX_CALLS_PER_STEP), Decision::Refuse(_)));
+        assert!(matches!(it.decide_call(&call, MAX_CALLS_PER_STEP - 1), CallDecision::Tool(_)));
+        assert!(matches!(it.decide_call(&call, MAX_CALLS_PER_STEP), CallDecision::Refuse(_)));
     }
 }

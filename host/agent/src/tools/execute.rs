@@ -4,35 +4,35 @@
 
 use std::sync::Arc;
 
-use belljar_policy::{Meter, Shown, ToolPermit};
-use belljar_sandbox::{Progress, ProgressSink};
+use belljar_policy::{Meter, ShownText, ToolPermit};
+use belljar_sandbox::{ProgressReport, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
 
 use crate::agent_loop::agent::Timer;
-use crate::agent_loop::machine::{Ending, Input, Loop};
+use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput};
 use crate::events::{EventKind, MAX_SHOWN};
-use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
+use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, truncate_str};
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::HANDED_OVER;
-use crate::prompt::skills::{self, Caller};
-use crate::tools::answer::Answer;
-use crate::tools::approval::consent::{Instead, without_asking};
+use crate::prompt::skills::{self, SkillCaller};
+use crate::tools::answer::CallAnswer;
+use crate::tools::approval::consent::{ConsentBasis, without_asking};
 use crate::tools::builtin::arguments::BuiltinCall;
-use crate::tools::call::Call;
+use crate::tools::call::PlacedCall;
 use crate::tools::call::arguments;
-use crate::tools::dispatch::{Decision, Reason, Refusal};
+use crate::tools::dispatch::{CallDecision, CallRefusal, RefusalReason};
 use crate::tools::executor::CallExecutor;
-use crate::tools::requests::Requests;
-use crate::tools::result::{self, Executed};
+use crate::tools::requests::ServerRequests;
+use crate::tools::result::{self, ExecutedCall};
 use crate::trace;
 
 /// Calls that may run side by side.
-pub(crate) type Group<'a> = Vec<(Call<'a>, Decision)>;
+pub(crate) type Group<'a> = Vec<(PlacedCall<'a>, CallDecision)>;
 
 /// The kinds of calls that may run side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     Tools,
     Agents,
     /// Alone.
@@ -43,55 +43,56 @@ impl CallExecutor<'_> {
     /// Executes all calls of the step, or says how the agent was interrupted.
     pub(crate) async fn execute_all(
         &self,
-        machine: &Loop,
-        decisions: Vec<Decision>,
+        machine: &AgentLoop,
+        decisions: Vec<CallDecision>,
         timer: &mut Timer,
-    ) -> Input {
+    ) -> LoopInput {
         let calls = machine.calls();
-        let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
+        let mut answers: Vec<Option<CallAnswer>> = calls.iter().map(|_| None).collect();
         let step = machine.current_step();
         let placed = calls.iter().copied().enumerate();
         let fresh = false;
         let placed =
-            placed.map(|(position, call)| Call { step, position, call, nested: None, fresh });
+            placed.map(|(position, call)| PlacedCall { step, position, call, nested: None, fresh });
         // The caller's calls have no result yet, and nothing is executed here.
-        let (theirs, own): (Vec<_>, Vec<_>) =
-            placed.zip(decisions).partition(|(_, decision)| matches!(decision, Decision::HandOver));
+        let (theirs, own): (Vec<_>, Vec<_>) = placed
+            .zip(decisions)
+            .partition(|(_, decision)| matches!(decision, CallDecision::HandOver));
         for (call, _) in theirs {
             if let Some(slot) = answers.get_mut(call.position) {
-                *slot = Some(Answer { content: HANDED_OVER.to_owned(), is_error: false });
+                *slot = Some(CallAnswer { content: HANDED_OVER.to_owned(), is_error: false });
             }
         }
-        for group in groups(own.into_iter()) {
-            if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
-                return Input::Interrupted { partial: String::new(), answers, ending };
+        for group in group_calls(own.into_iter()) {
+            if let Err(ending) = self.execute_group(group, machine, timer, &mut answers).await {
+                return LoopInput::Interrupted { partial: String::new(), answers, ending };
             }
         }
         // A call without an answer cannot be; the loop would notice.
-        Input::Answered(answers.into_iter().flatten().collect())
+        LoopInput::Answered(answers.into_iter().flatten().collect())
     }
 
     /// Executes calls side by side. After a cancellation, waits for running calls up to a limit, and names
     /// the unfinished ones.
-    async fn together(
+    async fn execute_group(
         &self,
         group: Group<'_>,
-        machine: &Loop,
+        machine: &AgentLoop,
         timer: &mut Timer,
-        answers: &mut [Option<Answer>],
-    ) -> Result<(), Ending> {
+        answers: &mut [Option<CallAnswer>],
+    ) -> Result<(), AgentEnding> {
         if self.stop.is_cancelled() {
-            return Err(Ending::cancelled());
+            return Err(AgentEnding::cancelled());
         }
         let calls_others = |permit: &ToolPermit| self.jar.may_call_others(self.job, permit.tool());
         let spawns = group.iter().any(|(_, decision)| match decision {
-            Decision::Builtin(_, builtin) => builtin.spawns(),
+            CallDecision::Builtin(_, builtin) => builtin.spawns_children(),
             // A tool's call may start subagents too.
-            Decision::Tool(permit) => calls_others(permit),
-            Decision::Refuse(_) | Decision::HandOver => false,
+            CallDecision::Tool(permit) => calls_others(permit),
+            CallDecision::Refuse(_) | CallDecision::HandOver => false,
         });
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
-        let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
+        let places: Vec<PlacedCall<'_>> = group.iter().map(|(call, _)| *call).collect();
         let mut running: FuturesUnordered<_> =
             group.into_iter().map(|(call, decision)| self.one(call, decision, machine)).collect();
         let mut late = false;
@@ -112,32 +113,32 @@ impl CallExecutor<'_> {
                     late = true;
                     self.stop.cancel();
                 }
-                () = over(&mut grace) => {
+                () = wait_for_grace(&mut grace) => {
                     drop(running);
-                    self.abandon(&places, answers);
+                    self.abandon_calls(&places, answers);
                     break;
                 }
             }
         }
         if late {
-            Err(self.job.late())
+            Err(self.job.timeout_ending())
         } else if self.stop.is_cancelled() {
-            Err(Ending::cancelled())
+            Err(AgentEnding::cancelled())
         } else {
             Ok(())
         }
     }
 
     /// Notes the calls that were still under way when the limit passed.
-    fn abandon(&self, places: &[Call<'_>], answers: &[Option<Answer>]) {
+    fn abandon_calls(&self, places: &[PlacedCall<'_>], answers: &[Option<CallAnswer>]) {
         self.job.budget.cancel();
         for call in places {
             if answers.get(call.position).is_some_and(Option::is_none) {
-                let tool = Shown::clipped(&call.call.name, MAX_NAME_BYTES);
+                let tool = ShownText::clip_line(&call.call.name, MAX_NAME_BYTES);
                 let unfinished = format!("`{tool}` of `{}`", self.job.path);
-                self.ledger.entries().unfinished.push(unfinished);
-                let executed = result::of_abandoned(&call.call.name, arguments(call.call));
-                self.note(*call, executed);
+                self.ledger.lock_entries().unfinished.push(unfinished);
+                let executed = result::from_abandoned(&call.call.name, arguments(call.call));
+                self.record_executed(*call, executed);
             }
         }
     }
@@ -145,34 +146,36 @@ impl CallExecutor<'_> {
     /// Executes one call, and returns it with the answer.
     pub(crate) async fn one(
         &self,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> (usize, Answer) {
-        (call.position, self.effects.call(self, call, decision, machine).await)
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> (usize, CallAnswer) {
+        (call.position, self.effects.execute_call(self, call, decision, machine).await)
     }
 
     /// Executes one call, with the hooks around it, and stores the result.
-    pub(crate) async fn execute(
+    pub(crate) async fn run_with_hooks(
         &self,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
+        call: PlacedCall<'_>,
+        decision: CallDecision,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         let (mut changed, mut notes) = (None, String::new());
         let dispatcher = machine.dispatcher();
         let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
-        let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
-        let by_jar = matches!(decision, Decision::Tool(_));
+        let call = PlacedCall { call: changed.as_ref().unwrap_or(call.call), ..call };
+        let by_jar = matches!(decision, CallDecision::Tool(_));
         let answer = match decision {
-            Decision::Builtin(permit, builtin) => {
-                self.builtin(call, permit, builtin, machine).await
+            CallDecision::Builtin(permit, builtin) => {
+                self.execute_builtin(call, permit, builtin, machine).await
             }
-            Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
+            CallDecision::Refuse(refusal) => self.refuse_begun(call, refusal),
             // The answer exists before any call is executed.
-            Decision::HandOver => Answer { content: HANDED_OVER.to_owned(), is_error: false },
-            Decision::Tool(permit) => {
-                self.started(call);
+            CallDecision::HandOver => {
+                CallAnswer { content: HANDED_OVER.to_owned(), is_error: false }
+            }
+            CallDecision::Tool(permit) => {
+                self.emit_call_started(call);
                 self.call_tool(call, permit, machine).await
             }
         };
@@ -185,72 +188,81 @@ impl CallExecutor<'_> {
         answer.content.push_str(&notes);
         let called = match call.nested {
             Some(nested) => nested.asked,
-            None => machine.asked().get(call.position).map_or("", |asked| &asked.name),
+            None => machine.asked_calls().get(call.position).map_or("", |asked| &asked.name),
         };
-        let answer = dispatcher.reword(called, answer);
+        let answer = dispatcher.reword_answer(called, answer);
         self.persist_result(call, &answer).await;
         answer
     }
 
     /// INV-254: all results that a tool reads from nested calls count as output.
-    fn within_output(&self, answer: Answer) -> Answer {
+    fn within_output(&self, answer: CallAnswer) -> CallAnswer {
         let size = u64::try_from(answer.content.len()).unwrap_or(u64::MAX);
         match self.job.budget.reserve(Meter::Output, size) {
             Ok(()) => answer,
-            Err(which) => Answer { content: which.to_string(), is_error: true },
+            Err(which) => CallAnswer { content: which.to_string(), is_error: true },
         }
     }
 
-    async fn call_tool(&self, call: Call<'_>, permit: ToolPermit, machine: &Loop) -> Answer {
+    async fn call_tool(
+        &self,
+        call: PlacedCall<'_>,
+        permit: ToolPermit,
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         let again = self.effects.had_begun(call);
         // INV-258: a call allowed before needs no second question; if only now a question is required, the
         // person is asked.
         let permit = match self.effects.was_asked(call) {
-            true => without_asking(permit, Instead::AllowedBefore),
+            true => without_asking(permit, ConsentBasis::AllowedBefore),
             false => permit,
         };
         let asked = permit.needs_answer();
-        let permit = match self.permitted(call, permit).await {
+        let permit = match self.ask_if_required(call, permit).await {
             Ok(permit) => permit,
-            Err(refusal) => return self.refuse(call, refusal),
+            Err(refusal) => return self.refuse_call(call, refusal),
         };
         let calls_others = self.jar.may_call_others(self.job, permit.tool());
         let course = self.course_of(call, &permit);
         if !again && (calls_others || !self.repeatable.contains(permit.tool())) {
             self.job.persist_begun(call, course.clone(), asked).await;
         }
-        if self.remote.has(permit.tool()) {
-            let progress = self.progress(call, &permit);
-            let requests = Requests { agent: self, call };
+        if self.remote.has_tool(permit.tool()) {
+            let progress = self.progress_sink(call, &permit);
+            let requests = ServerRequests { agent: self, call };
             let calling = (arguments(call.call), call.fresh);
             let calling =
-                self.remote.call(self.job, self.stop, &permit, calling, progress, &requests);
-            let executed = result::of_call(&call.call.id, calling.await);
-            return self.note(call, executed);
+                self.remote.call_tool(self.job, self.stop, &permit, calling, progress, &requests);
+            let executed = result::from_call_result(&call.call.id, calling.await);
+            return self.record_executed(call, executed);
         }
-        let executed = match self.jar.get(self.job) {
+        let executed = match self.jar.get_or_open(self.job) {
             // The futures of calls in calls are as large as they are deep.
             Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, course, machine)).await,
             // An advertised tool has a jar; without one the call has no effect.
-            Ok(None) => result::of_abandoned(&call.call.name, arguments(call.call)),
+            Ok(None) => result::from_abandoned(&call.call.name, arguments(call.call)),
             Err(error) => {
-                self.job.warn(self.ledger, error.to_string());
-                result::of_abandoned(&call.call.name, arguments(call.call))
+                self.job.record_warning(self.ledger, error.to_string());
+                result::from_abandoned(&call.call.name, arguments(call.call))
             }
         };
-        self.note(call, executed)
+        self.record_executed(call, executed)
     }
 
     /// The receiver of the tool's progress reports; `None` = no listener. The sandbox bounds their number and
     /// length.
-    pub(crate) fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
+    pub(crate) fn progress_sink(
+        &self,
+        call: PlacedCall<'_>,
+        permit: &ToolPermit,
+    ) -> Option<ProgressSink> {
         let events = &self.job.shared.events;
-        if !events.listened() {
+        if !events.has_listener() {
             return None;
         }
         let (events, agent) = (events.clone(), Arc::clone(&self.job.path));
         let (call_id, tool) = (call.call.id.clone(), permit.tool().to_string());
-        Some(Arc::new(move |Progress { done, total, message }| {
+        Some(Arc::new(move |ProgressReport { done, total, message }| {
             let (call_id, tool) = (call_id.clone(), tool.clone());
             let report = || EventKind::ToolProgress { call_id, tool, done, total, message };
             events.emit(&agent, report);
@@ -258,87 +270,96 @@ impl CallExecutor<'_> {
     }
 
     /// Executes a call of a built-in tool.
-    async fn builtin(
+    async fn execute_builtin(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
         builtin: BuiltinCall,
-        machine: &Loop,
-    ) -> Answer {
+        machine: &AgentLoop,
+    ) -> CallAnswer {
         let request = machine.request();
         let builtin = match builtin {
-            BuiltinCall::Spawn(asked) => return self.spawn(call, permit, asked, request).await,
+            BuiltinCall::Spawn(asked) => {
+                return self.spawn_child(call, permit, asked, request).await;
+            }
             BuiltinCall::Parallel(asked) => {
-                return self.parallel(call, permit, asked, request).await;
+                return self.spawn_batch(call, permit, asked, request).await;
             }
             builtin => builtin,
         };
-        self.started(call);
-        if let Err(refusal) = self.permitted(call, permit).await {
-            return self.refuse(call, refusal);
+        self.emit_call_started(call);
+        if let Err(refusal) = self.ask_if_required(call, permit).await {
+            return self.refuse_call(call, refusal);
         }
         let answer = match &builtin {
-            BuiltinCall::Status { id } => self.status(id.as_deref()),
-            BuiltinCall::Result { id, wait } => self.result(id, *wait).await,
-            BuiltinCall::Cancel { id } => self.cancel(id).await,
-            BuiltinCall::Todo(todo) => self.todo(todo, machine),
-            BuiltinCall::Clarify(asked) => self.clarify(call, asked).await,
+            BuiltinCall::Status { id } => self.background_status(id.as_deref()),
+            BuiltinCall::Result { id, wait } => self.child_result(id, *wait).await,
+            BuiltinCall::Cancel { id } => self.cancel_child(id).await,
+            BuiltinCall::Todo(todo) => self.execute_todo(todo, machine),
+            BuiltinCall::Clarify(asked) => self.ask_clarification(call, asked).await,
             BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
             BuiltinCall::Skill { name } => {
-                match skills::load(&self.job.shared.host.skills, name, Caller::Model) {
-                    Ok(content) => Answer { content, is_error: false },
-                    Err(content) => Answer { content, is_error: true },
+                match skills::load_skill(&self.job.shared.host.skills, name, SkillCaller::Model) {
+                    Ok(content) => CallAnswer { content, is_error: false },
+                    Err(content) => CallAnswer { content, is_error: true },
                 }
             }
             // Executed out above.
             BuiltinCall::Spawn(_) | BuiltinCall::Parallel(_) => {
-                Answer { content: "the host failed".to_owned(), is_error: true }
+                CallAnswer { content: "the host failed".to_owned(), is_error: true }
             }
         };
-        self.note(call, result::of_builtin(&call.call.name, arguments(call.call), answer))
+        self.record_executed(
+            call,
+            result::from_builtin(&call.call.name, arguments(call.call), answer),
+        )
     }
 
-    /// As [`CallExecutor::refuse`], for a call that was not announced yet.
-    pub(crate) fn refuse_begun(&self, call: Call<'_>, refusal: Refusal) -> Answer {
-        self.started(call);
-        self.refuse(call, refusal)
+    /// As [`CallExecutor::refuse_call`], for a call that was not announced yet.
+    pub(crate) fn refuse_begun(&self, call: PlacedCall<'_>, refusal: CallRefusal) -> CallAnswer {
+        self.emit_call_started(call);
+        self.refuse_call(call, refusal)
     }
 
     /// Answers a call that is not executed.
-    pub(crate) fn refuse(&self, call: Call<'_>, refusal: Refusal) -> Answer {
-        if let Reason::Denied(denied) = &refusal.reason {
+    pub(crate) fn refuse_call(&self, call: PlacedCall<'_>, refusal: CallRefusal) -> CallAnswer {
+        if let RefusalReason::Denied(denied) = &refusal.reason {
             tracing::info!(target: "belljar::denied", agent = %self.job.path, "{denied}");
         }
-        let executed = result::of_refusal(&call.call.name, arguments(call.call), refusal);
-        self.note(call, executed)
+        let executed = result::from_refusal(&call.call.name, arguments(call.call), refusal);
+        self.record_executed(call, executed)
     }
 
-    pub(crate) fn started(&self, call: Call<'_>) {
-        self.job.emit(|| EventKind::ToolCallStarted {
+    pub(crate) fn emit_call_started(&self, call: PlacedCall<'_>) {
+        self.job.emit_event(|| EventKind::ToolCallStarted {
             step: call.step,
             call_id: call.call.id.clone(),
-            parent: parent(call),
-            tool: cut(&call.call.name, MAX_NAME_BYTES).to_owned(),
+            parent: parent_call_id(call),
+            tool: truncate_str(&call.call.name, MAX_NAME_BYTES).to_owned(),
             arguments: call.call.arguments.chars().take(MAX_SHOWN).collect(),
         });
     }
 
     /// Records an executed call, and returns the answer for the model.
-    pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
+    pub(crate) fn record_executed(
+        &self,
+        call: PlacedCall<'_>,
+        executed: ExecutedCall,
+    ) -> CallAnswer {
         let error = result::error_of(&executed);
-        let Executed { answer, attachments, mut receipt, form } = executed;
+        let ExecutedCall { answer, attachments, mut receipt, form } = executed;
         match call.nested {
             Some(nested) => {
-                nested.outer.keep(call.position, form);
-                nested.outer.room().fit(&mut receipt);
+                nested.outer.keep_form(call.position, form);
+                nested.outer.receipt_room().fit_receipt(&mut receipt);
             }
             None => self.ledger.keep_form(call.step, form),
         }
-        trace::called(&receipt);
-        self.job.emit(|| EventKind::ToolCallFinished {
+        trace::record_call(&receipt);
+        self.job.emit_event(|| EventKind::ToolCallFinished {
             step: call.step,
             call_id: call.call.id.clone(),
-            parent: parent(call),
+            parent: parent_call_id(call),
             tool: receipt.tool.clone(),
             ok: !answer.is_error,
             ending: result::ending_word(&receipt.ending),
@@ -350,39 +371,43 @@ impl CallExecutor<'_> {
         });
         let receipt = CallReceipt {
             call_id: call.call.id.clone(),
-            parent: parent(call),
+            parent: parent_call_id(call),
             step: call.step,
             tool: receipt.tool.clone(),
             agent: self.job.path.to_string(),
             error,
             receipt,
         };
-        self.ledger.executed(call.position, receipt, attachments);
+        self.ledger.record_call(call.position, receipt, attachments);
         answer
     }
 }
 
 /// The id of the outer call.
-fn parent(call: Call<'_>) -> Option<String> {
+fn parent_call_id(call: PlacedCall<'_>) -> Option<String> {
     call.nested.map(|nested| nested.outer.id().to_owned())
 }
 
 /// Splits the calls at each change of kind. A refusal joins its neighbours.
-pub(crate) fn groups<'c>(calls: impl Iterator<Item = (Call<'c>, Decision)>) -> Vec<Group<'c>> {
-    let mut groups: Vec<(Option<Kind>, Group<'c>)> = Vec::with_capacity(1);
+pub(crate) fn group_calls<'c>(
+    calls: impl Iterator<Item = (PlacedCall<'c>, CallDecision)>,
+) -> Vec<Group<'c>> {
+    let mut groups: Vec<(Option<CallKind>, Group<'c>)> = Vec::with_capacity(1);
     for (call, decision) in calls {
         let kind = match &decision {
-            Decision::Tool(_) => Some(Kind::Tools),
-            Decision::Builtin(_, builtin) if builtin.spawns() => Some(Kind::Agents),
-            Decision::Builtin(..) => Some(Kind::Session),
-            Decision::Refuse(_) | Decision::HandOver => None,
+            CallDecision::Tool(_) => Some(CallKind::Tools),
+            CallDecision::Builtin(_, builtin) if builtin.spawns_children() => {
+                Some(CallKind::Agents)
+            }
+            CallDecision::Builtin(..) => Some(CallKind::Session),
+            CallDecision::Refuse(_) | CallDecision::HandOver => None,
         };
         let entry = (call, decision);
         match groups.last_mut() {
             Some((group, entries))
                 if group.is_none()
                     || kind.is_none()
-                    || (*group == kind && kind != Some(Kind::Session)) =>
+                    || (*group == kind && kind != Some(CallKind::Session)) =>
             {
                 *group = group.or(kind);
                 entries.push(entry);
@@ -394,7 +419,7 @@ pub(crate) fn groups<'c>(calls: impl Iterator<Item = (Call<'c>, Decision)>) -> V
 }
 
 /// Ends when the grace is over; never without one.
-async fn over(grace: &mut Option<std::pin::Pin<Box<Sleep>>>) {
+async fn wait_for_grace(grace: &mut Option<std::pin::Pin<Box<Sleep>>>) {
     match grace {
         Some(grace) => grace.as_mut().await,
         None => std::future::pending().await,

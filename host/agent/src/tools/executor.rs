@@ -1,7 +1,7 @@
 //! The executor of tool calls, whoever makes them: the model of an agent, a client, or code of a tool.
 //!
 //! ```text
-//! Loop (a model) ──┐
+//! AgentLoop ───────┐
 //! DirectTools ─────┼─> CallExecutor ──> hooks, the person, jar or server or host, receipt
 //! a nested call ───┘
 //! ```
@@ -16,25 +16,25 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_loop::agent::{Effects, Timer};
+use crate::agent_loop::agent::{AgentEffects, Timer};
 use crate::agent_loop::current_jar::CurrentJar;
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::rights::delegates::Delegates;
-use crate::subagent::background::Background;
+use crate::rights::delegates::DelegateSet;
+use crate::subagent::background::BackgroundChildren;
 use crate::tools::builtin::todos::TodoList;
 use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
 
 /// Executes the calls of a job's tools.
 pub(crate) struct CallExecutor<'a> {
-    pub(crate) job: &'a Job,
+    pub(crate) job: &'a AgentJob,
     pub(crate) ledger: &'a Arc<Ledger>,
     pub(crate) means: &'a CallMeans,
     /// Ends all running work.
     pub(crate) stop: &'a CancellationToken,
     /// The effects: new, or replayed from before the process died.
-    pub(crate) effects: &'a dyn Effects,
+    pub(crate) effects: &'a dyn AgentEffects,
 }
 
 /// The means of a job's calls, from the first to the last.
@@ -48,10 +48,10 @@ pub(crate) struct CallMeans {
     pub(crate) repeatable: BTreeSet<ToolName>,
     /// Tools whose interrupted calls run again, with nested calls answered from the journal.
     pub(crate) replayable: BTreeSet<ToolName>,
-    pub(crate) delegates: Delegates,
+    pub(crate) delegates: DelegateSet,
     /// One permit for each child at a time.
     pub(crate) slots: Arc<Semaphore>,
-    pub(crate) background: Arc<Background>,
+    pub(crate) background: Arc<BackgroundChildren>,
     /// The results of hooks.
     pub(crate) hooked: HookState,
     /// The list of work, once a call has asked for it.
@@ -69,7 +69,7 @@ impl Deref for CallExecutor<'_> {
 /// Background children and their list refer to each other, so nothing else would end them.
 impl Drop for CallMeans {
     fn drop(&mut self) {
-        self.background.abandon();
+        self.background.abort_tasks();
     }
 }
 
@@ -79,8 +79,8 @@ impl CallExecutor<'_> {
         loop {
             timer.as_mut().await;
             let pause = &self.job.pause;
-            pause.over().await;
-            let deadline = self.job.deadline.checked_add(pause.total());
+            pause.wait_until_closed().await;
+            let deadline = self.job.deadline.checked_add(pause.total_wait());
             match deadline {
                 Some(deadline) if deadline > Instant::now() => timer.as_mut().reset(deadline),
                 Some(_) | None => return,

@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use belljar_mcp::{Answers, CallSpec, Connection, Server};
+use belljar_mcp::{CallSpec, Connection, Server, ServerResponder};
 use belljar_policy::{DenyCode, ToolName, ToolPermit};
-use belljar_sandbox::{CallError, CallResult, Ending, ProgressSink, Receipt};
+use belljar_sandbox::{CallEnding, CallError, CallResult, ProgressSink, Receipt};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_loop::job::Job;
+use crate::agent_loop::job::AgentJob;
 
 /// The sessions of an agent with MCP servers.
 pub(crate) struct RemoteTools(BTreeMap<ToolName, Arc<Connection>>);
 
 impl RemoteTools {
     /// Sessions for these tools, one for each server, not begun yet.
-    pub(crate) fn of(tools: BTreeMap<ToolName, Arc<Server>>) -> Self {
+    pub(crate) fn for_tools(tools: BTreeMap<ToolName, Arc<Server>>) -> Self {
         let mut sessions: BTreeMap<String, Arc<Connection>> = BTreeMap::new();
         let tools = tools.into_iter().map(|(tool, server)| {
             let name = server.name().to_owned();
@@ -28,62 +28,63 @@ impl RemoteTools {
     }
 
     /// Returns whether a server has this tool.
-    pub(crate) fn has(&self, tool: &ToolName) -> bool {
+    pub(crate) fn has_tool(&self, tool: &ToolName) -> bool {
         self.0.contains_key(tool)
     }
 
     /// Calls a tool, in a separate session if `fresh` (INV-350). In a replay no request is sent (INV-201),
     /// unless the operator allows requests.
-    pub(crate) async fn call(
+    pub(crate) async fn call_tool(
         &self,
-        job: &Job,
+        job: &AgentJob,
         stop: &CancellationToken,
         permit: &ToolPermit,
         (arguments, fresh): (&str, bool),
         progress: Option<ProgressSink>,
-        answers: &dyn Answers,
+        answers: &dyn ServerResponder,
     ) -> CallResult {
         let tool = permit.tool();
         let rehearsed = job.shared.rerun.as_ref().is_some_and(|rerun| !rerun.has_network());
         match self.0.get(tool).filter(|_| !permit.needs_answer() && !rehearsed) {
             Some(session) if fresh => {
                 let own = Connection::new(Arc::clone(session.server()));
-                let spec_of_call = spec(job, stop, progress, Some(answers));
-                let result = own.call(tool, arguments, spec_of_call).await;
-                own.close(spec(job, &CancellationToken::new(), None, None)).await;
+                let spec_of_call = build_call_spec(job, stop, progress, Some(answers));
+                let result = own.call_tool(tool, arguments, spec_of_call).await;
+                own.close(build_call_spec(job, &CancellationToken::new(), None, None)).await;
                 result
             }
             Some(session) => {
-                let spec = spec(job, stop, progress, Some(answers));
-                session.call(tool, arguments, spec).await
+                let spec = build_call_spec(job, stop, progress, Some(answers));
+                session.call_tool(tool, arguments, spec).await
             }
             None => {
-                let mut receipt = Receipt::empty(tool.as_str(), "", arguments);
-                receipt.ending = Ending::Refused(DenyCode::ToolNotAllowed.to_string());
+                let mut receipt = Receipt::for_call(tool.as_str(), "", arguments);
+                receipt.ending = CallEnding::Refused(DenyCode::ToolNotAllowed.to_string());
                 CallResult { outcome: Err(CallError::Refused(DenyCode::ToolNotAllowed)), receipt }
             }
         }
     }
 
     /// Ends the sessions that have begun.
-    pub(crate) async fn close(&self, job: &Job) {
+    pub(crate) async fn close_sessions(&self, job: &AgentJob) {
         let mut sessions: Vec<&Arc<Connection>> = self.0.values().collect();
         sessions.dedup_by(|a, b| Arc::ptr_eq(a, b));
         // A cancelled call's server is still notified of the end.
         let never = CancellationToken::new();
-        let closing =
-            sessions.into_iter().map(|session| session.close(spec(job, &never, None, None)));
+        let closing = sessions
+            .into_iter()
+            .map(|session| session.close(build_call_spec(job, &never, None, None)));
         futures::future::join_all(closing).await;
     }
 }
 
-fn spec<'a>(
-    job: &'a Job,
+fn build_call_spec<'a>(
+    job: &'a AgentJob,
     cancel: &'a CancellationToken,
     progress: Option<ProgressSink>,
-    answers: Option<&'a dyn Answers>,
+    answers: Option<&'a dyn ServerResponder>,
 ) -> CallSpec<'a> {
     let (host, limits) = (&job.shared.host, job.rights.limits());
-    let alone = CallSpec::of(&host.sandbox, &host.secrets, &job.budget, limits, cancel);
+    let alone = CallSpec::from_parts(&host.sandbox, &host.secrets, &job.budget, limits, cancel);
     CallSpec { progress, answers, ..alone }
 }

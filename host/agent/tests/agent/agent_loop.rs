@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use belljar_agent::{EventKind, RunError, RunStatus, run};
 use belljar_kit::world::{Plan, World, agent, results, tool_names};
-use belljar_model::Message;
-use belljar_policy::{Level, LimitsRequest, Meter};
-use belljar_sandbox::Ending;
+use belljar_model::ChatMessage;
+use belljar_policy::{BudgetLevel, LimitsRequest, Meter};
+use belljar_sandbox::CallEnding;
 use tokio_util::sync::CancellationToken;
 
 const TWO_READS: &str = r#"
@@ -75,7 +75,7 @@ async fn a_run_whose_results_are_longer_than_its_model_reads_goes_on_without_the
     assert_eq!((outcome.usage.steps, outcome.receipts.len()), (3, 2), "nothing is called twice");
     let sent = world.sent();
     assert_eq!(sent.len(), 4);
-    let Message::Tool { results: first } = &sent[3].messages[2] else { panic!("{sent:?}") };
+    let ChatMessage::Tool { results: first } = &sent[3].messages[2] else { panic!("{sent:?}") };
     assert!(first[0].content.contains("were taken out"), "{}", first[0].content);
     assert!(results(&sent[3])[0].0.contains("text of b"), "the model has not read that one");
     assert!(
@@ -126,7 +126,7 @@ async fn the_first_message_is_the_task_alone_or_framed_with_its_context() {
         let sent = world.sent();
         messages.push(sent.last().unwrap().messages[0].clone());
     }
-    let user = |text: &str| Message::user(text);
+    let user = |text: &str| ChatMessage::from_user(text);
     assert_eq!(
         messages,
         [user(" the task\n"), user(" the task\n"), user("Context:\nknown\n\n\nTask:\n the task\n")]
@@ -164,7 +164,12 @@ agents:
     let endings: Vec<_> = outcome.receipts.iter().map(|call| &call.receipt.ending).collect();
     assert!(matches!(
         endings[..],
-        [Ending::Refused(_), Ending::Refused(_), Ending::Refused(_), Ending::Completed]
+        [
+            CallEnding::Refused(_),
+            CallEnding::Refused(_),
+            CallEnding::Refused(_),
+            CallEnding::Completed
+        ]
     ));
     let effects: Vec<u64> = outcome.receipts.iter().map(|call| call.receipt.fuel).collect();
     assert_eq!(effects[..3], [0, 0, 0], "no guest ran");
@@ -232,7 +237,7 @@ async fn used_up_fuel_ends_the_run_with_what_there_is() {
     let Some(RunError::Budget { exhausted }) = outcome.error else { panic!("{outcome:?}") };
     assert_eq!(exhausted.meter, Meter::Fuel);
     assert_eq!(world.sent().len(), 1, "no model call follows");
-    assert!(matches!(outcome.receipts[0].receipt.ending, Ending::Exhausted(_)));
+    assert!(matches!(outcome.receipts[0].receipt.ending, CallEnding::Exhausted(_)));
 }
 
 const HANGS: &str = r#"
@@ -277,7 +282,7 @@ async fn after_a_cancelled_run_returns_nothing_more_happens() {
     let cancel = CancellationToken::new();
     // Cancelled from inside the stream: the model is in the middle of its second answer.
     let (token, kept) = (cancel.clone(), Arc::clone(&world.events));
-    let sink = belljar_agent::EventSink::to(move |event| {
+    let sink = belljar_agent::EventSink::with_listener(move |event| {
         kept.lock().unwrap().push(event.clone());
         if matches!(&event.kind, EventKind::TextDelta { text } if text == "half a sen") {
             token.cancel();
@@ -325,7 +330,7 @@ agents:
 #[tokio::test]
 async fn a_panic_in_the_host_is_an_outcome_with_what_there_was() {
     let world = reader(TWO_READS, "");
-    let sink = belljar_agent::EventSink::to(|event| {
+    let sink = belljar_agent::EventSink::with_listener(|event| {
         if matches!(event.kind, EventKind::StepStarted { step: 2, .. }) {
             panic!("a bug");
         }
@@ -344,7 +349,7 @@ async fn limits_of_a_run_only_narrow() {
     spec.limits = LimitsRequest { steps: Some(100), ..LimitsRequest::default() };
     let outcome = world.run(spec).await;
     let Some(RunError::Budget { exhausted }) = outcome.error else { panic!("{outcome:?}") };
-    assert_eq!((exhausted.limit, exhausted.level), (1, Level::Subagent));
+    assert_eq!((exhausted.limit, exhausted.level), (1, BudgetLevel::Subagent));
 }
 
 #[tokio::test]
@@ -433,7 +438,7 @@ impl belljar_model::ChatModel for Deaf {
         _request: &belljar_model::ChatRequest,
         _cx: &belljar_model::CallContext<'_>,
         _events: &mut (dyn FnMut(belljar_model::StreamEvent) + Send),
-    ) -> Result<belljar_model::Reply, belljar_model::ModelError> {
+    ) -> Result<belljar_model::ModelReply, belljar_model::ModelError> {
         std::future::pending().await
     }
 }
@@ -441,7 +446,7 @@ impl belljar_model::ChatModel for Deaf {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_ignores_its_token_cannot_hold_a_run() {
     let mut world = reader(TWO_READS, "");
-    world.host.models = Arc::new(belljar_model::Models::single(Arc::new(Deaf)));
+    world.host.models = Arc::new(belljar_model::ModelRegistry::from_single(Arc::new(Deaf)));
     let cancel = CancellationToken::new();
     let running = run(&world.host, world.spec("reader", "t"), world.sink(), cancel.clone());
     let stop = async {

@@ -71,10 +71,10 @@ async fn an_agent_with_a_place_for_overlays_writes_there_from_run_to_run() {
         let outcome = agent.run("Write.").await;
         assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
         assert_eq!(host.read("a.txt"), None, "the workspace stays as it is");
-        let layers = agent.layers().unwrap();
+        let layers = agent.session_layers().unwrap();
         let present = layers.present().unwrap();
         let [layer] = &present[..] else { panic!("{present:?}") };
-        let changes = layer.overlay.changes();
+        let changes = layer.overlay.list_changes();
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].path, std::path::Path::new("a.txt"));
         drop((changes, present));
@@ -92,7 +92,7 @@ async fn hold(owner: &'static str) -> (Vec<Sender<()>>, JoinSet<()>) {
             begins.send(()).unwrap();
             let _ = held.recv();
         };
-        jobs.spawn(async move { belljar_work::run(&HELD, owner, job).await.unwrap() });
+        jobs.spawn(async move { belljar_work::run_job(&HELD, owner, job).await.unwrap() });
         begun.await.unwrap();
         holds.push(hold);
     }
@@ -121,7 +121,7 @@ async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_
         .unwrap();
     // What a first run compiles takes its own time.
     assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
-    agent.layers().unwrap().close();
+    agent.session_layers().unwrap().close();
     for share in ["/skills", "/overlays"] {
         let (holds, mut jobs) = hold(share).await;
         let cancel = CancellationToken::new();
@@ -136,7 +136,7 @@ async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_
     assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
     // Closing waits for one too, and then whoever comes next opens them.
     let (holds, mut jobs) = hold("/overlays").await;
-    let mut closing = Box::pin(agent.layers().unwrap().clone().close_for(agent.host()));
+    let mut closing = Box::pin(agent.session_layers().unwrap().clone().close_for(agent.host()));
     assert!(timeout(SOON, &mut closing).await.is_err(), "it did not wait");
     drop(holds);
     while jobs.join_next().await.is_some() {}

@@ -7,8 +7,8 @@ use belljar_agent::{EventKind, EventSink, RunError, RunStatus, run};
 use belljar_catalogue::StockTool;
 use belljar_kit::world::{BARE, Plan, World, agent, results, stock};
 use belljar_kit::{WatTool, wat_tool};
-use belljar_policy::{Level, Meter};
-use belljar_sandbox::{Ending, Wasm};
+use belljar_policy::{BudgetLevel, Meter};
+use belljar_sandbox::{CallEnding, Wasm};
 use tokio_util::sync::CancellationToken;
 
 /// A tool that never returns.
@@ -160,7 +160,7 @@ agents:
     let answers = results(&world.sent()[1]);
     assert!(answers[0].1 && answers[0].0.contains("crashed"), "{answers:?}");
     assert_eq!(answers[1], ("ok".to_owned(), false));
-    assert!(matches!(outcome.receipts[0].receipt.ending, Ending::Trapped(_)));
+    assert!(matches!(outcome.receipts[0].receipt.ending, CallEnding::Trapped(_)));
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ agents:
     let outcome = world(twice, "fuel_per_call = 3000000, fuel = 5000000").go("it").await;
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, "again"));
     let Some(RunError::Budget { exhausted }) = outcome.error else { panic!("{outcome:?}") };
-    assert_eq!((exhausted.meter, exhausted.level), (Meter::Fuel, Level::Subagent));
+    assert_eq!((exhausted.meter, exhausted.level), (Meter::Fuel, BudgetLevel::Subagent));
     assert_eq!(outcome.receipts.len(), 2);
 }
 
@@ -194,7 +194,7 @@ async fn a_spinning_guest_ends_with_the_runs_time() {
     let outcome = world.go("it").await;
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, "so far"));
     assert_eq!(outcome.error, Some(RunError::WallTime { seconds: 1 }));
-    assert_eq!(outcome.receipts[0].receipt.ending, Ending::Cancelled);
+    assert_eq!(outcome.receipts[0].receipt.ending, CallEnding::Cancelled);
     assert!(outcome.unfinished.is_empty());
 }
 
@@ -206,7 +206,7 @@ async fn cancelling_a_spinning_guest_gives_its_receipt_and_then_nothing() {
     );
     let cancel = CancellationToken::new();
     let (token, kept) = (cancel.clone(), Arc::clone(&world.events));
-    let sink = EventSink::to(move |event| {
+    let sink = EventSink::with_listener(move |event| {
         kept.lock().unwrap().push(event.clone());
         // The quick call has ended, so the other is spinning.
         if matches!(&event.kind, EventKind::ToolCallFinished { tool, .. } if tool == "quick") {
@@ -217,7 +217,7 @@ async fn cancelling_a_spinning_guest_gives_its_receipt_and_then_nothing() {
     let outcome = tokio::time::timeout(Duration::from_secs(60), running).await.unwrap();
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Cancelled, "so far"));
     let endings: Vec<_> = outcome.receipts.iter().map(|call| &call.receipt.ending).collect();
-    assert_eq!(endings, [&Ending::Cancelled, &Ending::Completed]);
+    assert_eq!(endings, [&CallEnding::Cancelled, &CallEnding::Completed]);
     assert!(outcome.unfinished.is_empty());
     assert_eq!(world.sent().len(), 1, "no model call follows");
 }

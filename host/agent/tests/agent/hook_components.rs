@@ -6,7 +6,7 @@ use belljar_agent::{EventKind, RunStatus};
 use belljar_kit::wat_hook;
 use belljar_kit::world::{Plan, World, agent, results, stock};
 use belljar_policy::DenyCode;
-use belljar_sandbox::{Digest, Ending};
+use belljar_sandbox::{CallEnding, Digest};
 use tempfile::TempDir;
 
 /// The example hook: the committed component, or the one that was just rebuilt.
@@ -76,7 +76,7 @@ agents:
     assert_eq!(outcome.paths_read(), ["/workspace/long.txt"]);
     assert_eq!(decisions(&world), ["deny", "narrow", "ask", "pass"]);
     let receipt = &outcome.receipts[0].receipt;
-    assert_eq!(receipt.ending, Ending::Refused("denied by a hook".into()));
+    assert_eq!(receipt.ending, CallEnding::Refused("denied by a hook".into()));
     assert_eq!(receipt.denials[0].code, DenyCode::DeniedByHook);
 }
 
@@ -136,7 +136,7 @@ async fn a_component_that_is_missing_no_hook_or_not_the_pinned_one_denies_the_ca
     std::fs::write(&path, &wasm).unwrap();
     let wrong = format!("digest = 'sha256:{}'", "0".repeat(64));
     assert!(refused(&pre(&wrong)).await.contains("not the one that is pinned"));
-    let right = format!("digest = 'sha256:{}'", Digest::of(&wasm));
+    let right = format!("digest = 'sha256:{}'", Digest::hash_bytes(&wasm));
     let world = world(READ_AND_LIST, &pre(&right));
     world.go("it").await;
     assert!(results(&world.sent()[1])[0].0.contains("text of a"));

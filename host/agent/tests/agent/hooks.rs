@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, EventKind, Question, RunError, RunStatus};
+use belljar_agent::{Approval, ApprovalQuestion, Asker, EventKind, RunError, RunStatus};
 use belljar_kit::world::{Plan, World, agent, results, stock, tool_names};
-use belljar_model::Message;
-use belljar_sandbox::Ending;
+use belljar_model::ChatMessage;
+use belljar_sandbox::CallEnding;
 
 /// `[[hooks]]` with a command, as TOML.
 fn hook(event: &str, matcher: &str, command: &str) -> String {
@@ -68,7 +68,7 @@ struct Yes(AtomicUsize);
 
 #[async_trait]
 impl Asker for Yes {
-    async fn ask(&self, _question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, _question: ApprovalQuestion<'_>) -> Approval {
         self.0.fetch_add(1, Ordering::Relaxed);
         Approval::ForRun
     }
@@ -86,7 +86,7 @@ async fn exit_code_2_denies_the_call_and_its_neighbour_goes_through() {
     assert_eq!(answers[1], ("denied by a hook: leave b alone".to_owned(), true));
     assert_eq!(outcome.paths_read(), ["/workspace/a.txt"]);
     let ending = &outcome.receipts[1].receipt.ending;
-    assert_eq!(*ending, Ending::Refused("denied by a hook".into()));
+    assert_eq!(*ending, CallEnding::Refused("denied by a hook".into()));
     assert!(outcome.receipts[1].receipt.denials[0].facts.contains("leave b alone"));
     let ran: Vec<_> = world
         .kinds()
@@ -298,7 +298,7 @@ agents:
         let outcome = world.go("it").await;
         assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
         assert_eq!(outcome.output, "both are done");
-        let feedback = Message::user("Stop hook feedback: and b?");
+        let feedback = ChatMessage::from_user("Stop hook feedback: and b?");
         assert_eq!(world.sent()[1].messages.last(), Some(&feedback));
         assert_eq!(world.sent().len(), 3);
         assert_eq!(!outcome.warnings.is_empty(), warned, "{:?}", outcome.warnings);
@@ -404,5 +404,5 @@ agents:
     let outcome = world.go("boss").await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let sent = world.sent_by("scout", 0);
-    assert_eq!(sent[0].messages, [Message::user("look\n\n[hook] be brief")]);
+    assert_eq!(sent[0].messages, [ChatMessage::from_user("look\n\n[hook] be brief")]);
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, CallReceipt, EventKind, Outcome, Question, RunStatus, run};
+use belljar_agent::{
+    Approval, ApprovalQuestion, Asker, CallReceipt, EventKind, Outcome, RunStatus, run,
+};
 use belljar_catalogue::StockTool;
 use belljar_kit::world::{BARE, Plan, World, agent, results, stock};
 use belljar_kit::{hostile, wat_tool};
-use belljar_policy::{DenyCode, Source};
-use belljar_sandbox::{Ending, Wasm};
+use belljar_policy::{DecisionSource, DenyCode};
+use belljar_sandbox::{CallEnding, Wasm};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -188,16 +190,16 @@ async fn the_refusal_of_a_nested_call_names_who_decided() {
         peers = [\"file_read\", \"file_write\", \"file_list\", \"file_search\", \"shell\"]\n";
     let called = [
         // The file of the agent does not name it, and the operator grants it.
-        ("file_write", Some(Source::Definition)),
+        ("file_write", Some(DecisionSource::Definition)),
         // The file names it, and the operator does not grant it.
-        ("file_list", Some(Source::Grants)),
+        ("file_list", Some(DecisionSource::Grants)),
         // Both do, and the agent that started this one lacks it.
-        ("file_search", Some(Source::Parent)),
+        ("file_search", Some(DecisionSource::Parent)),
         // All do, and the manifest of the caller does not name it.
-        ("file_find", Some(Source::Manifest)),
+        ("file_find", Some(DecisionSource::Manifest)),
         // There is no such tool, whatever the manifest names.
-        ("shell", Some(Source::Host)),
-        ("nope", Some(Source::Host)),
+        ("shell", Some(DecisionSource::Host)),
+        ("nope", Some(DecisionSource::Host)),
         ("file_read", None),
     ];
     let steps: Vec<Value> = called
@@ -312,7 +314,7 @@ async fn the_clock_of_a_call_stands_still_while_its_calls_run() {
     let said = said(&world);
     assert!(said[0]["text"].as_str().unwrap().contains("took over 1 seconds"), "{said:?}");
     assert!(said[1]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
-    assert_eq!(outcome.receipts[0].receipt.ending, Ending::Completed);
+    assert_eq!(outcome.receipts[0].receipt.ending, CallEnding::Completed);
     assert!(outcome.receipts[0].receipt.times.total >= 1_000_000);
 }
 
@@ -339,7 +341,7 @@ async fn what_a_call_had_under_way_ends_with_the_run() {
     let world = setup.world(&[call("spin", json!({}))]);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
-    let sink = belljar_agent::EventSink::to(move |event| {
+    let sink = belljar_agent::EventSink::with_listener(move |event| {
         if let EventKind::ToolCallStarted { tool, .. } = &event.kind
             && tool == "spin"
         {
@@ -351,7 +353,7 @@ async fn what_a_call_had_under_way_ends_with_the_run() {
     assert!(outcome.unfinished.is_empty(), "{:?}", outcome.unfinished);
     assert_eq!(tree(&outcome), [("caller", None), ("spin", Some("caller"))]);
     for call in &outcome.receipts {
-        assert_eq!(call.receipt.ending, Ending::Cancelled, "{}", call.tool);
+        assert_eq!(call.receipt.ending, CallEnding::Cancelled, "{}", call.tool);
     }
 }
 
@@ -360,7 +362,7 @@ struct Yes(usize, Mutex<Vec<String>>);
 
 #[async_trait]
 impl Asker for Yes {
-    async fn ask(&self, question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
         let mut asked = self.1.lock().unwrap();
         asked.push(question.arguments.to_owned());
         if asked.len() <= self.0 { Approval::Yes } else { Approval::No }
@@ -483,7 +485,7 @@ struct Away(Mutex<usize>);
 
 #[async_trait]
 impl Asker for Away {
-    async fn ask(&self, _: Question<'_>) -> Approval {
+    async fn ask_approval(&self, _: ApprovalQuestion<'_>) -> Approval {
         *self.0.lock().unwrap() += 1;
         // From here on the time that is waited for passes at once.
         if *self.0.lock().unwrap() == 1 {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use belljar_agent::RunStatus;
-use belljar_catalogue::{Root, SkillLibrary};
-use belljar_definition::Skill;
+use belljar_catalogue::{LibraryRoot, SkillLibrary};
+use belljar_definition::SkillDefinition;
 use belljar_kit::world::{Plan, World, agent, results, tool_names, write};
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 
 const TIDES: &str = "---\nname: tides\ndescription: d\ntriggers: [tide table]\n---\nIn metres.\n";
 
@@ -36,9 +36,11 @@ fn world_with(transcript: &str, tools: &str) -> World {
         World::new(Plan { transcript, settings: &settings, agents: &agents, ..Plan::default() });
     write(&world.home.path().join("skills/tides/SKILL.md"), TIDES);
     let workspace = world.root();
-    let roots =
-        vec![Root::in_home::<Skill>(world.home.path()), Root::in_workspace::<Skill>(&workspace)];
-    world.host.skills = Arc::new(SkillLibrary::of(roots, Vec::new(), (), false));
+    let roots = vec![
+        LibraryRoot::in_home::<SkillDefinition>(world.home.path()),
+        LibraryRoot::in_workspace::<SkillDefinition>(&workspace),
+    ];
+    world.host.skills = Arc::new(SkillLibrary::from_roots(roots, Vec::new(), (), false));
     world
 }
 
@@ -46,7 +48,7 @@ async fn first(world: &World, task: &str) -> String {
     let outcome = world.run(world.spec("a", task)).await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let sent = world.sent();
-    let [Message::User { text, .. }] = &sent[0].messages[..] else { panic!("{sent:?}") };
+    let [ChatMessage::User { text, .. }] = &sent[0].messages[..] else { panic!("{sent:?}") };
     text.clone()
 }
 
@@ -101,7 +103,7 @@ async fn a_model_sees_names_first_and_loads_the_text_when_it_asks() {
 #[tokio::test]
 async fn without_skills_there_is_neither_tool_nor_list() {
     let mut world = world_with(ANSWER, "\"use_skill\"");
-    world.host.skills = Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false));
+    world.host.skills = Arc::new(SkillLibrary::from_roots(Vec::new(), Vec::new(), (), false));
     world.go("a").await;
     let sent = world.sent();
     assert_eq!(tool_names(&sent[0]), [""; 0]);

@@ -6,8 +6,8 @@ use belljar_agent::{
     EventKind, EventSink, RunError, RunStatus, TeamOutcome, TeamSpec, resolve_team, run_team,
 };
 use belljar_kit::world::{Plan, World, agent, stock, tool_names};
-use belljar_model::Message;
-use belljar_policy::{Level, LimitsRequest, Meter};
+use belljar_model::ChatMessage;
+use belljar_policy::{BudgetLevel, LimitsRequest, Meter};
 use tokio_util::sync::CancellationToken;
 
 /// Gather, then write.
@@ -75,7 +75,7 @@ async fn go(world: &World, team: &str) -> TeamOutcome {
 fn first(world: &World, agent: &str) -> String {
     let sent = world.sent_by(agent, 0);
     match &sent[0].messages[..] {
-        [Message::User { text, .. }, ..] => text.clone(),
+        [ChatMessage::User { text, .. }, ..] => text.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -201,7 +201,7 @@ agents:
     let Some(RunError::Budget { exhausted }) = outcome.error else { panic!("{outcome:?}") };
     assert_eq!(
         (exhausted.meter, exhausted.level, exhausted.limit),
-        (Meter::Tokens, Level::Team, 1000)
+        (Meter::Tokens, BudgetLevel::Team, 1000)
     );
     assert_eq!((outcome.stages.len(), outcome.planned), (1, 2));
     assert_eq!(outcome.output, "found", "what there is");
@@ -269,7 +269,7 @@ agents:
     let outcome = go(&world, "report").await;
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Failed, "found"));
     assert!(matches!(outcome.error, Some(RunError::Model { .. })), "{:?}", outcome.error);
-    let (stage, agent) = outcome.culprit().unwrap();
+    let (stage, agent) = outcome.deciding_member().unwrap();
     assert_eq!((stage, agent.path.as_str()), (2, "report/writer#0"));
     assert!(world.sent_by("critic", 0).is_empty());
 }
@@ -294,7 +294,7 @@ agents:
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, "from half of it"));
     let task = first(&world, "writer");
     assert!(task.contains("status=\"partial\"") && task.contains("ended early: the step budget"));
-    assert_eq!(outcome.culprit().unwrap().0, 1);
+    assert_eq!(outcome.deciding_member().unwrap().0, 1);
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ agents:
     );
     let cancel = CancellationToken::new();
     let (token, kept) = (cancel.clone(), Arc::clone(&world.events));
-    let sink = EventSink::to(move |event| {
+    let sink = EventSink::with_listener(move |event| {
         let mut events = kept.lock().unwrap();
         events.push(event.clone());
         let text =
@@ -355,7 +355,7 @@ agents:
         (outcome.status, &outcome.error),
         (RunStatus::Cancelled, &Some(RunError::Cancelled))
     );
-    let statuses: Vec<_> = outcome.agents().map(|agent| agent.outcome.status).collect();
+    let statuses: Vec<_> = outcome.member_outcomes().map(|agent| agent.outcome.status).collect();
     assert_eq!(statuses, [RunStatus::Cancelled; 2]);
     assert_eq!(
         outcome.output,
@@ -405,7 +405,7 @@ async fn a_workspaces_team_gives_the_operators_agents_no_more_than_a_strangers_w
     assert_eq!(tool_names(&world.sent_by("writer", 0)[0]), ["file_read"]);
     let text = std::fs::read_to_string(world.workspace.path().join("a.txt")).unwrap();
     assert_eq!(text, "text of a\n", "nothing was written");
-    let agent = outcome.agents().next().unwrap();
+    let agent = outcome.member_outcomes().next().unwrap();
     assert_eq!(agent.outcome.paths_read(), ["/workspace/a.txt"], "the call beside it works");
     let warned = &agent.outcome.warnings;
     assert!(warned.iter().any(|warning| warning.contains("which is not yours")), "{warned:?}");

@@ -1,6 +1,6 @@
 //! Looks at files that end, and those who wait for one.
 
-use belljar_definition::{Content, KnownTools};
+use belljar_definition::{KnownTools, ScannedContent};
 use tempfile::TempDir;
 
 use super::*;
@@ -14,7 +14,7 @@ fn write(home: &TempDir, name: &str) {
 
 fn library(home: &TempDir) -> Library {
     let context: AgentContext = KnownTools::new([]).into();
-    Library::open(vec![Root::home(home.path())], context, false)
+    Library::open(vec![LibraryRoot::for_home(home.path())], context, false)
 }
 
 fn count(library: &Library) -> usize {
@@ -27,7 +27,7 @@ fn a_look_at_the_files_ends_with_its_signal_and_the_next_one_has_them() {
     let home = TempDir::new().unwrap();
     write(&home, "a");
     let library = library(&home);
-    let raised = StopSignal::never();
+    let raised = StopSignal::never_raised();
     raised.raise();
     write(&home, "b");
     assert_eq!(library.refresh_until(&raised), Err(WorkStopped));
@@ -36,10 +36,10 @@ fn a_look_at_the_files_ends_with_its_signal_and_the_next_one_has_them() {
     assert_eq!(count(&library), 2);
     // So do texts that lie in no file.
     let kept = SourceFile {
-        scope: Scope::Library(belljar_definition::API_LIBRARY.to_owned()),
+        scope: AgentScope::Library(belljar_definition::API_LIBRARY.to_owned()),
         root: PathBuf::new(),
         path: PathBuf::from("c.md"),
-        content: Content::Bytes(b"---\nname: c\ndescription: d\n---\nLook.\n".to_vec()),
+        content: ScannedContent::Bytes(b"---\nname: c\ndescription: d\n---\nLook.\n".to_vec()),
     };
     assert_eq!(library.besides_until(vec![kept], &raised), Err(WorkStopped));
     assert_eq!((library.refresh().len(), count(&library)), (1, 3));
@@ -51,12 +51,12 @@ fn what_was_read_before_the_signal_is_not_read_again() {
     let home = TempDir::new().unwrap();
     let library = library(&home);
     write(&home, "a");
-    let mut looking = library.look(&StopSignal::never()).unwrap();
-    library.scan(&mut looking.known, &StopSignal::never()).unwrap();
+    let mut looking = library.borrow_files(&StopSignal::never_raised()).unwrap();
+    library.rescan_files(&mut looking.known, &StopSignal::never_raised()).unwrap();
     // As when the signal is raised before the catalogue is made.
-    let raised = StopSignal::never();
+    let raised = StopSignal::never_raised();
     raised.raise();
-    assert_eq!(library.build(&looking.known, &[], &raised).err(), Some(WorkStopped));
+    assert_eq!(library.build_catalog(&looking.known, &[], &raised).err(), Some(WorkStopped));
     drop(looking);
     assert_eq!(count(&library), 0);
     assert_eq!(library.refresh().len(), 1, "nothing is new on disk, and the catalogue lacked it");
@@ -68,10 +68,10 @@ fn the_catalogue_is_there_while_somebody_looks_at_the_files_and_who_waits_hears_
     let home = TempDir::new().unwrap();
     write(&home, "a");
     let library = library(&home);
-    let looking = library.look(&StopSignal::never()).unwrap();
+    let looking = library.borrow_files(&StopSignal::never_raised()).unwrap();
     write(&home, "b");
     assert_eq!((count(&library), library.problems()), (1, vec![]));
-    let soon = StopSignal::after(Duration::from_millis(1));
+    let soon = StopSignal::with_timeout(Duration::from_millis(1));
     assert_eq!(library.refresh_until(&soon), Err(WorkStopped));
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| library.refresh().len());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use belljar_catalogue::{Library, LibraryChange, Root};
+use belljar_catalogue::{Library, LibraryChange, LibraryRoot};
 use belljar_definition::{KnownTools, Severity, Slug};
 use belljar_kit::world::{agent, write};
 use belljar_policy::ToolName;
@@ -32,7 +32,8 @@ impl Disk {
     fn open(&self, project_override: bool) -> Library {
         let known = KnownTools::new([ToolName::new("file_read").unwrap()]);
         let workspace = self.workspace.path().canonicalize().unwrap();
-        let roots = vec![Root::home(self.home.path()), Root::workspace(&workspace)];
+        let roots =
+            vec![LibraryRoot::for_home(self.home.path()), LibraryRoot::for_workspace(&workspace)];
         Library::open(roots, known, project_override)
     }
 }
@@ -69,7 +70,7 @@ fn an_edit_is_picked_up_and_a_broken_one_removes_the_agent_loudly() {
     let library = disk.open(false);
     let id = |name: &str| {
         let catalog = library.catalog();
-        catalog.find(name).map(|agent| agent.id.clone()).unwrap()
+        catalog.find_by_name(name).map(|agent| agent.id.clone()).unwrap()
     };
     let (a, b) = (id("a"), id("b"));
     assert_eq!(library.refresh(), [], "nothing changed");
@@ -97,7 +98,7 @@ fn of_two_files_with_one_name_the_first_path_wins_and_the_other_is_reported() {
     disk.home("y/two.md", &agent("same", ""));
     let library = disk.open(false);
     assert_eq!(names(&library), ["home/same"]);
-    let path = library.catalog().find("same").unwrap().definition.path.clone();
+    let path = library.catalog().find_by_name("same").unwrap().definition.path.clone();
     assert!(path.ends_with("x/one.md"), "{path:?}");
     assert_eq!(codes(&library, &disk.home.path().join("agents/y/two.md")).len(), 1);
 }
@@ -110,7 +111,7 @@ fn a_project_agent_takes_a_home_agents_place_only_with_project_override() {
     disk.project("own.md", &agent("own", ""));
     let workspace = disk.workspace.path().canonicalize().unwrap();
     let scope = |library: &Library| {
-        library.catalog().find("scout").map(|agent| agent.id.to_string()).unwrap()
+        library.catalog().find_by_name("scout").map(|agent| agent.id.to_string()).unwrap()
     };
     let library = disk.open(false);
     assert_eq!(scope(&library), "home/scout");
@@ -216,9 +217,10 @@ fn an_installed_file_counts_while_it_is_what_was_agreed_to() {
     let text = agent("a", "");
     write(&dir.path().join("x/a.md"), &text);
     write(&dir.path().join("stowaway.md"), &agent("stowaway", ""));
-    let digest = Digest::of(text.as_bytes());
+    let digest = Digest::hash_bytes(text.as_bytes());
     let files = BTreeMap::from([("x/a.md".into(), digest), ("x/gone.md".into(), digest)]);
-    let root = Root::installed(&Slug::of("lib").unwrap(), dir.path().into(), files);
+    let root =
+        LibraryRoot::for_installed(&Slug::from_name("lib").unwrap(), dir.path().into(), files);
     let library = Library::open(vec![root], KnownTools::new([]), false);
     assert_eq!(names(&library), ["library/lib/a"]);
     assert_eq!(codes(&library, dir.path()), ["library-incomplete"]);

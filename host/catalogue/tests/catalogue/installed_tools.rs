@@ -16,12 +16,12 @@ const OK: &str = "(i32.store (i32.const 0x300) (i32.const 0x6b6f))
 fn install(dir: &Path, name: &str, wasm: &[u8]) -> String {
     write(&dir.join(name).join("tool.toml"), BARE);
     fs::write(dir.join(name).join("tool.wasm"), wasm).unwrap();
-    Digest::of(wasm).to_string()
+    Digest::hash_bytes(wasm).to_string()
 }
 
 async fn catalogue(dir: &Path, settings: &str) -> ToolCatalogue {
     let settings = Settings::parse(Some((Path::new("b.toml"), settings)), None, None).unwrap();
-    let stock = ToolCatalogue::stock([stock("file_read")], &settings);
+    let stock = ToolCatalogue::from_stock([stock("file_read")], &settings);
     stock.with_home(dir, &settings, &sandbox()).await
 }
 
@@ -38,19 +38,23 @@ async fn an_installed_tool_counts_once_its_digest_is_pinned() {
     let hint = unpinned.problems()[0].hint.clone().unwrap();
     assert!(hint.contains(&format!("digest = \"sha256:{digest}\"")), "{hint}");
     assert!(hint.contains("`belljar grant AGENT --tool mine`"), "{hint}");
-    assert!(unpinned.owner("mine").is_none() && unpinned.known().contains("mine"));
-    assert!(unpinned.knows("mine") && unpinned.knows("spawn_agent") && !unpinned.knows("yours"));
+    assert!(unpinned.find_component("mine").is_none() && unpinned.known_tools().contains("mine"));
+    assert!(
+        unpinned.knows_tool("mine")
+            && unpinned.knows_tool("spawn_agent")
+            && !unpinned.knows_tool("yours")
+    );
 
     let pin = format!("[tools.mine]\ndigest = \"sha256:{digest}\"\n");
     let pinned = catalogue(dir.path(), &pin).await;
     assert_eq!(codes(&pinned), [""; 0]);
-    assert!(pinned.owner("mine").is_some());
+    assert!(pinned.find_component("mine").is_some());
 
     // The file changed after it was pinned.
     install(dir.path(), "mine", &wat_tool("mine", "unreachable"));
     let changed = catalogue(dir.path(), &pin).await;
     assert_eq!(codes(&changed), ["changed-tool"]);
-    assert!(changed.owner("mine").is_none());
+    assert!(changed.find_component("mine").is_none());
 }
 
 #[tokio::test]
@@ -62,8 +66,11 @@ async fn a_built_in_name_cannot_be_taken_by_folder_or_by_description() {
     let pin = format!("[tools.sly]\ndigest = \"sha256:{digest}\"\n");
     let it = catalogue(dir.path(), &pin).await;
     assert_eq!(codes(&it), ["name-taken", "name-taken", "name-taken"]);
-    assert_eq!(it.owner("file_read").unwrap().wasm.digest(), stock("file_read").wasm.digest());
-    assert!(it.owner("spawn_agent").is_none());
+    assert_eq!(
+        it.find_component("file_read").unwrap().wasm.digest(),
+        stock("file_read").wasm.digest()
+    );
+    assert!(it.find_component("spawn_agent").is_none());
 }
 
 #[tokio::test]
@@ -79,9 +86,9 @@ async fn what_is_wrong_with_one_tool_keeps_no_other_from_loading() {
         "[tools.garbage]\ndigest = \"sha256:{garbage}\"\n[tools.good]\ndigest = \"sha256:{good}\"\n"
     );
     let it = catalogue(dir.path(), &pins).await;
-    assert!(it.owner("good").is_some());
+    assert!(it.find_component("good").is_some());
     for bad in ["garbage", "empty", "unclear"] {
-        assert!(it.owner(bad).is_none(), "{bad}");
+        assert!(it.find_component(bad).is_none(), "{bad}");
         let named = it.problems().iter().any(|found| found.to_string().contains(bad));
         assert!(named, "{bad}: {:#?}", it.problems());
     }

@@ -20,7 +20,7 @@ const TOKENS: &str = r#"{
 fn catalogue(dir: &Path, oauth: &str) -> ToolCatalogue {
     let text = format!("{SERVER}{oauth}\n");
     let settings = Settings::parse(Some((Path::new("b.toml"), text.as_str())), None, None).unwrap();
-    ToolCatalogue::stock([], &settings).with_servers(dir, &settings)
+    ToolCatalogue::from_stock([], &settings).with_servers(dir, &settings)
 }
 
 /// The problem that is told about the token, where there is one.
@@ -36,7 +36,7 @@ fn a_kept_token_is_not_used_against_the_word_of_the_operator() {
     for oauth in ["", "issuer = 'https://auth.test'\nclient_id = 'c'"] {
         let it = catalogue(dir.path(), oauth);
         assert_eq!(refused(&it), None);
-        assert_eq!(it.servers()[0].tokens().unwrap().issuer(), "https://auth.test");
+        assert_eq!(it.servers()[0].current_tokens().unwrap().issuer(), "https://auth.test");
     }
     let service = "grant = 'client-credentials'\nclient_id = 'c'\nclient_secret = 'key'\n\
                    [secrets.key]\nhost = 'https://auth.test'\nheader = 'authorization'\nenv = 'KEY'";
@@ -48,7 +48,7 @@ fn a_kept_token_is_not_used_against_the_word_of_the_operator() {
         let it = catalogue(dir.path(), oauth);
         let said = refused(&it).unwrap();
         assert!(said.contains(cure) && !said.contains("canary"), "{said}");
-        assert!(it.servers()[0].tokens().is_none(), "{oauth}");
+        assert!(it.servers()[0].current_tokens().is_none(), "{oauth}");
     }
 }
 
@@ -60,18 +60,22 @@ fn a_renewal_takes_the_place_of_its_own_token_alone() {
     let it = catalogue(dir.path(), "");
     let server = &it.servers()[0];
     let files = TokenFiles(dir.path().join("tokens"));
-    let before = files.now(server).unwrap().unwrap();
+    let before = files.stored_tokens(server).unwrap().unwrap();
     let of = |access: &str| {
         let text = TOKENS.replace("canary-access", access);
-        belljar_mcp::Tokens::parse(server, text.as_bytes()).unwrap()
+        belljar_mcp::ServerTokens::parse(server, text.as_bytes()).unwrap()
     };
-    assert_eq!(files.renew(server, &before, &of("second")), Ok(true));
-    assert_eq!(files.renew(server, &before, &of("third")), Ok(false), "another was faster");
+    assert_eq!(files.replace_tokens(server, &before, &of("second")), Ok(true));
+    assert_eq!(
+        files.replace_tokens(server, &before, &of("third")),
+        Ok(false),
+        "another was faster"
+    );
     assert!(std::fs::read_to_string(&path).unwrap().contains("second"));
-    assert_eq!(files.forget("peer"), Ok(true));
-    assert_eq!(files.renew(server, &of("second"), &of("fourth")), Ok(false));
+    assert_eq!(files.remove_tokens("peer"), Ok(true));
+    assert_eq!(files.replace_tokens(server, &of("second"), &of("fourth")), Ok(false));
     assert!(!path.exists(), "whoever has logged out is not undone");
-    assert_eq!(files.forget("peer"), Ok(false));
+    assert_eq!(files.remove_tokens("peer"), Ok(false));
 }
 
 #[test]
@@ -80,13 +84,13 @@ fn the_file_of_a_token_is_read_as_it_is_now() {
     let it = catalogue(dir.path(), "");
     let server = &it.servers()[0];
     let files = TokenFiles(dir.path().join("tokens"));
-    assert_eq!(files.now(server), Ok(None));
+    assert_eq!(files.stored_tokens(server), Ok(None));
     write(&dir.path().join("tokens/peer.json"), TOKENS);
-    let tokens = files.now(server).unwrap().unwrap();
-    files.keep("peer", &tokens).unwrap();
-    assert_eq!(files.now(server), Ok(Some(tokens)));
+    let tokens = files.stored_tokens(server).unwrap().unwrap();
+    files.store_tokens("peer", &tokens).unwrap();
+    assert_eq!(files.stored_tokens(server), Ok(Some(tokens)));
     std::fs::remove_file(dir.path().join("tokens/peer.json")).unwrap();
-    assert_eq!(files.now(server), Ok(None));
+    assert_eq!(files.stored_tokens(server), Ok(None));
     write(&dir.path().join("tokens/peer.json"), "canary-of-no-token");
-    assert!(!files.now(server).unwrap_err().contains("canary"));
+    assert!(!files.stored_tokens(server).unwrap_err().contains("canary"));
 }

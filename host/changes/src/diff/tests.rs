@@ -6,24 +6,24 @@ use proptest::prelude::*;
 use super::*;
 
 /// Compares, and gives the steps that it took besides.
-fn compared(before: &[u8], after: &[u8]) -> (Compared, u64) {
-    let stop = StopSignal::never();
-    let mut meter = Meter::new(&stop);
-    let compared = compare(before, after, &mut meter).unwrap();
-    (compared, MAX_STEPS - meter.left())
+fn compared(before: &[u8], after: &[u8]) -> (LineComparison, u64) {
+    let stop = StopSignal::never_raised();
+    let mut meter = StepMeter::new(&stop);
+    let compared = compare_lines(before, after, &mut meter).unwrap();
+    (compared, MAX_STEPS - meter.steps_left())
 }
 
 /// The second text, made of the first one by the hunks.
 fn patched(before: &[u8], after: &[u8], hunks: &[Hunk]) -> Vec<u8> {
-    let (old, new) = (Lines::new(before), Lines::new(after));
+    let (old, new) = (TextLines::new(before), TextLines::new(after));
     let mut text = Vec::new();
     let mut at = 0;
     for hunk in hunks {
-        text.extend_from_slice(old.part(at..hunk.before.start));
-        text.extend_from_slice(new.part(hunk.after.clone()));
+        text.extend_from_slice(old.lines_text(at..hunk.before.start));
+        text.extend_from_slice(new.lines_text(hunk.after.clone()));
         at = hunk.before.end;
     }
-    text.extend_from_slice(old.part(at..old.count()));
+    text.extend_from_slice(old.lines_text(at..old.line_count()));
     text
 }
 
@@ -33,8 +33,8 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 
 /// The fewest lines that can differ.
 fn fewest(before: &[u8], after: &[u8]) -> usize {
-    let (old, new) = (Lines::new(before), Lines::new(after));
-    let (old, new): (Vec<_>, Vec<_>) = (old.each().collect(), new.each().collect());
+    let (old, new) = (TextLines::new(before), TextLines::new(after));
+    let (old, new): (Vec<_>, Vec<_>) = (old.each_line().collect(), new.each_line().collect());
     let mut row: Vec<usize> = (0..=new.len()).collect();
     for (above, line) in old.iter().enumerate() {
         let mut next = vec![above + 1];
@@ -62,19 +62,19 @@ proptest! {
 
     #[test]
     fn lines_without_anchors_are_compared_with_the_fewest_edits(before in text(), after in text()) {
-        let stop = StopSignal::never();
-        let mut meter = Meter::new(&stop);
-        let mut search = Search::new(&before, &after, &mut meter);
-        let all = Part { old: 0..search.old.numbers.len(), new: 0..search.new.numbers.len() };
-        search.greedy(all).unwrap();
+        let stop = StopSignal::never_raised();
+        let mut meter = StepMeter::new(&stop);
+        let mut search = LineSearch::new(&before, &after, &mut meter);
+        let all = CompareBox { old: 0..search.old.numbers.len(), new: 0..search.new.numbers.len() };
+        search.compare_greedily(all).unwrap();
         let edits = search.changed.iter().flatten().filter(|changed| **changed).count();
         prop_assert_eq!(edits, fewest(&before, &after));
     }
 
     #[test]
     fn steps_that_run_out_leave_hunks_that_are_true(before in text(), after in text(), steps in 0_u64..200) {
-        let stop = StopSignal::never();
-        let found = compare(&before, &after, &mut Meter::of(steps, &stop)).unwrap();
+        let stop = StopSignal::never_raised();
+        let found = compare_lines(&before, &after, &mut StepMeter::with_steps(steps, &stop)).unwrap();
         prop_assert_eq!(patched(&before, &after, &found.hunks), after);
     }
 }
@@ -132,15 +132,15 @@ fn no_text_takes_more_steps_than_the_bound() {
 
 #[test]
 fn a_raised_signal_ends_a_comparison() {
-    let stop = StopSignal::never();
+    let stop = StopSignal::never_raised();
     stop.raise();
-    assert!(compare(b"a\n", b"b\n", &mut Meter::new(&stop)).is_err());
+    assert!(compare_lines(b"a\n", b"b\n", &mut StepMeter::new(&stop)).is_err());
     // Also in the middle: the first look at the signal comes after some steps.
     let (_, before, after) = worst().swap_remove(1);
-    let mut meter = Meter::of(u64::MAX, &stop);
-    assert!(matches!(meter.spend(1), Ok(true)));
-    let mut search = Search::new(&before, &after, &mut meter);
-    assert!(search.run().is_err());
+    let mut meter = StepMeter::with_steps(u64::MAX, &stop);
+    assert!(matches!(meter.spend_steps(1), Ok(true)));
+    let mut search = LineSearch::new(&before, &after, &mut meter);
+    assert!(search.run_search().is_err());
 }
 
 #[test]

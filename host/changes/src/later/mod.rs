@@ -19,9 +19,9 @@ use belljar_sandbox::Overlay;
 use belljar_work::{StopSignal, WorkStopped};
 
 use crate::workspace::Workspace;
-use crate::{FileChange, FileDifference, Node};
-use name::folded;
-use table::table;
+use crate::{FileChange, FileDifference, NodeKind};
+use name::fold_name;
+use table::later_tables;
 
 /// Dotted names that only list files for a program to skip, or describe formatting. All other dotted names
 /// count as settings, because the programs that run commands from their settings cannot all be listed.
@@ -52,7 +52,7 @@ const NO_TABLE: &str = "the table of files that run later cannot be read";
 /// Why a program would run or read a changed file later, by name and kind; `above` is the workspace's
 /// directory.
 pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str> {
-    let is_dir = file.node == Node::Directory;
+    let is_dir = file.node == NodeKind::Directory;
     let named = by_place(above, &file.path, is_dir);
     let executable = |mode: Option<u32>| mode.is_some_and(|mode| mode & 0o111 != 0);
     let named = match &file.kind {
@@ -66,32 +66,34 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
         FileDifference::Added | FileDifference::Modified | FileDifference::Mode => named,
     };
     // An executable file stays executable, whether the workspace or the agent made it so.
-    let program =
-        file.node == Node::File && (executable(file.mode_after) || executable(file.mode_before));
+    let program = file.node == NodeKind::File
+        && (executable(file.mode_after) || executable(file.mode_before));
     match file.node {
-        Node::Link => Some(LINK),
-        Node::File | Node::Directory | Node::Special => named.or(program.then_some(EXECUTABLE)),
+        NodeKind::Link => Some(LINK),
+        NodeKind::File | NodeKind::Directory | NodeKind::Special => {
+            named.or(program.then_some(EXECUTABLE))
+        }
     }
 }
 
 /// Also marks changes that run because of other files: replacements of a module, and files that, for example,
 /// a Makefile names.
-pub(crate) fn mark(
+pub(crate) fn mark_later(
     files: &mut [FileChange],
     overlay: &Overlay,
     workspace: &Workspace,
     stop: &StopSignal,
 ) -> Result<(), WorkStopped> {
-    let Some(table) = table() else { return Ok(()) };
-    shadow::mark(table, files, workspace, stop)?;
-    refers::mark(table, files, overlay, workspace, stop)
+    let Some(table) = later_tables() else { return Ok(()) };
+    shadow::mark_shadowing(table, files, workspace, stop)?;
+    refers::mark_referred(table, files, overlay, workspace, stop)
 }
 
 /// Whether a file is source code by its suffix: a build or a test run executes such a file under any name.
 pub(crate) fn is_code(path: &Path) -> bool {
-    let name = path.file_name().map(|name| folded(&name.to_string_lossy()));
-    let ending = name.as_deref().and_then(name::ending);
-    table()
+    let name = path.file_name().map(|name| fold_name(&name.to_string_lossy()));
+    let ending = name.as_deref().and_then(name::name_ending);
+    later_tables()
         .zip(ending)
         .is_some_and(|(table, ending)| table.words.code.iter().any(|it| it == ending))
 }
@@ -101,18 +103,22 @@ fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
     if path.components().any(|part| !matches!(part, Component::Normal(_))) {
         return Some(NO_NAME);
     }
-    let Some(table) = table() else { return Some(NO_TABLE) };
-    let readings = readings(path);
+    let Some(table) = later_tables() else { return Some(NO_TABLE) };
+    let readings = possible_readings(path);
     let (written, dropped) = readings.split_first()?;
     // `\xE9.rs` without the byte is `.rs`, a name of only a suffix, so the reading without such
     // bytes is looked up in the table alone.
-    let of_table = |names: &Vec<String>| table.row(names, is_dir, |_| true);
+    let of_table = |names: &Vec<String>| table.find_row(names, is_dir, |_| true);
     by_names(table, written, is_dir)
         .or_else(|| Some(dropped.iter().find_map(of_table)?.reason.as_str()))
 }
 
-fn by_names(table: &'static table::Table, names: &[String], is_dir: bool) -> Option<&'static str> {
-    let reason = table.row(names, is_dir, |_| true).map(|row| row.reason.as_str());
+fn by_names(
+    table: &'static table::LaterTables,
+    names: &[String],
+    is_dir: bool,
+) -> Option<&'static str> {
+    let reason = table.find_row(names, is_dir, |_| true).map(|row| row.reason.as_str());
     let dotted = || names.iter().any(|it| it.starts_with('.') && !HARMLESS.contains(&it.as_str()));
     let short = || names.iter().any(|name| is_short(name));
     let own = || !is_dir && names.last().is_some_and(|name| is_own_file(name, table));
@@ -122,7 +128,7 @@ fn by_names(table: &'static table::Table, names: &[String], is_dir: bool) -> Opt
 
 /// Whether a name without a dot is a tool's own file: letters and digits with a typical ending, for example
 /// `Fakefile` or `bspwmrc`.
-fn is_own_file(name: &str, table: &table::Table) -> bool {
+fn is_own_file(name: &str, table: &table::LaterTables) -> bool {
     let mut ends = table.words.own_files.iter();
     let ends = ends.any(|end| name.len() > end.len() && name.ends_with(end.as_str()));
     ends && name.chars().all(char::is_alphanumeric)
@@ -135,9 +141,9 @@ fn by_place(above: &Path, path: &Path, is_dir: bool) -> Option<&'static str> {
     let own = last.iter().rev().filter(|part| matches!(part, Component::Normal(_)));
     let whole: PathBuf = own.collect::<PathBuf>().join(path);
     let by_row = || {
-        let table = table()?;
-        let row = |names: &Vec<String>| table.row(names, is_dir, |_| true);
-        readings(&whole).iter().find_map(row).map(|row| row.reason.as_str())
+        let table = later_tables()?;
+        let row = |names: &Vec<String>| table.find_row(names, is_dir, |_| true);
+        possible_readings(&whole).iter().find_map(row).map(|row| row.reason.as_str())
     };
     by_name(path, is_dir).or_else(by_row)
 }
@@ -147,17 +153,17 @@ const ABOVE: usize = 2;
 
 /// The names of a path, normalized like in a file system that ignores the most differences.
 fn folded_names(path: &Path) -> Vec<String> {
-    path.iter().map(|name| folded(&name.to_string_lossy())).collect()
+    path.iter().map(|name| fold_name(&name.to_string_lossy())).collect()
 }
 
 /// The readings of a path's names by different programs. A name that is not UTF-8 has two readings, because
 /// some file systems drop such bytes: `.g\xFFit` is also `.git`.
-fn readings(path: &Path) -> Vec<Vec<String>> {
+fn possible_readings(path: &Path) -> Vec<Vec<String>> {
     let mut readings = vec![folded_names(path)];
     if path.to_str().is_none() {
         let text = |name: &OsStr| {
             let chunks = name.as_encoded_bytes().utf8_chunks();
-            folded(&chunks.map(|chunk| chunk.valid()).collect::<String>())
+            fold_name(&chunks.map(|chunk| chunk.valid()).collect::<String>())
         };
         readings.push(path.iter().map(text).collect());
     }
@@ -178,5 +184,5 @@ fn is_short(name: &str) -> bool {
 /// Whether the path is inside a repository's own directory, for example `.git`.
 fn is_repository(path: &Path) -> bool {
     let own = [".git", ".hg", ".jj", ".svn"];
-    readings(path).iter().flatten().any(|name| own.contains(&name.as_str()))
+    possible_readings(path).iter().flatten().any(|name| own.contains(&name.as_str()))
 }

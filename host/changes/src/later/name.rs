@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization as _;
 
 /// A name in lower case and one normal form, without characters that some file systems ignore.
-pub(super) fn folded(name: &str) -> String {
+pub(super) fn fold_name(name: &str) -> String {
     let plain = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']);
     if plain.is_ascii() {
         return plain.to_ascii_lowercase();
@@ -20,14 +20,14 @@ fn is_ignored(c: char) -> bool {
 }
 
 /// The suffix after a name's last dot; a leading dot does not count.
-pub(super) fn ending(name: &str) -> Option<&str> {
+pub(super) fn name_ending(name: &str) -> Option<&str> {
     name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending)
 }
 
 /// A pattern for a path: one for each name, where `*` matches any characters, and optionally a final `**` for
 /// everything below.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Pattern {
+pub(super) struct PathPattern {
     names: Vec<NamePattern>,
     /// Whether the pattern ends with `**`.
     below: bool,
@@ -37,7 +37,7 @@ pub(super) struct Pattern {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct NamePattern(Vec<String>);
 
-impl Pattern {
+impl PathPattern {
     /// Parses a pattern, a path with `/`; `None` = `**` is not at the end, or a name is empty.
     pub(super) fn new(text: &str) -> Option<Self> {
         let (text, below) = match text.strip_suffix("/**") {
@@ -53,7 +53,7 @@ impl Pattern {
     }
 
     /// The pattern for the first name.
-    pub(super) fn first(&self) -> Option<&NamePattern> {
+    pub(super) fn first_name(&self) -> Option<&NamePattern> {
         self.names.first()
     }
 
@@ -63,7 +63,7 @@ impl Pattern {
     }
 
     /// Whether the pattern matches all of these names from the first one. Each name is compared once.
-    pub(super) fn begins(&self, names: &[String], is_dir: bool) -> bool {
+    pub(super) fn matches_beginning(&self, names: &[String], is_dir: bool) -> bool {
         let fits = match self.below {
             true => names.len() > self.names.len(),
             false => names.len() == self.names.len(),
@@ -83,7 +83,7 @@ impl Pattern {
 
 impl NamePattern {
     /// The name, if the pattern has no star.
-    pub(super) fn exact(&self) -> Option<&str> {
+    pub(super) fn exact_name(&self) -> Option<&str> {
         match self.0.as_slice() {
             [name] => Some(name),
             _ => None,
@@ -91,7 +91,7 @@ impl NamePattern {
     }
 
     /// The suffix, with its dot, if the pattern is a star and a suffix.
-    pub(super) fn tail(&self) -> Option<&str> {
+    pub(super) fn ending_with_dot(&self) -> Option<&str> {
         match self.0.as_slice() {
             [head, tail] if head.is_empty() && tail.starts_with('.') => Some(tail),
             _ => None,
@@ -99,14 +99,14 @@ impl NamePattern {
     }
 
     /// The first character, if the pattern does not begin with a star.
-    pub(super) fn initial(&self) -> Option<char> {
+    pub(super) fn first_character(&self) -> Option<char> {
         self.0.first().and_then(|head| head.chars().next())
     }
 
     /// Whether a name matches the pattern: each literal is found once, from left to right.
     pub(super) fn is_like(&self, name: &str) -> bool {
         let [head, middle @ .., tail] = self.0.as_slice() else {
-            return self.exact() == Some(name);
+            return self.exact_name() == Some(name);
         };
         let rest =
             name.strip_prefix(head.as_str()).and_then(|rest| rest.strip_suffix(tail.as_str()));
@@ -119,7 +119,7 @@ impl NamePattern {
     }
 }
 
-/// Normalizes a literal like [`folded`], but keeps a dot at its end.
+/// Normalizes a literal like [`fold_name`], but keeps a dot at its end.
 fn folded_literal(text: &str) -> String {
     text.to_lowercase()
 }
@@ -129,7 +129,7 @@ const MAX_ALTERNATIVES: usize = 256;
 
 /// The names of a pattern with alternatives, for example `a.b` and `a.c` for `a.{b,c}`. `None` = an unclosed
 /// brace, or too many alternatives.
-pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
+pub(super) fn expand_braces(text: &str) -> Option<Vec<String>> {
     let mut open = vec![String::new()];
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {

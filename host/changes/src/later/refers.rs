@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use belljar_sandbox::Overlay;
 use belljar_work::{StopSignal, WorkStopped};
 
-use super::name::{ending, folded};
-use super::table::{Row, Table};
+use super::name::{fold_name, name_ending};
+use super::table::{LaterTables, ProgramRow};
 use super::{folded_names, walk};
 use crate::workspace::Workspace;
-use crate::{FileChange, FileDifference, Node};
+use crate::{FileChange, FileDifference, NodeKind};
 
 /// The most bytes read of one file.
 const MAX_TEXT: u64 = 256 << 10;
@@ -31,27 +31,27 @@ const MAX_BASES: usize = 8;
 
 /// Marks the changed files that are named in a file which a program runs by itself, in the workspace or in
 /// the changes.
-pub(super) fn mark(
-    table: &'static Table,
+pub(super) fn mark_referred(
+    table: &'static LaterTables,
     files: &mut [FileChange],
     overlay: &Overlay,
     workspace: &Workspace,
     stop: &StopSignal,
 ) -> Result<(), WorkStopped> {
     let is_there =
-        |file: &&FileChange| file.kind != FileDifference::Deleted && file.node == Node::File;
+        |file: &&FileChange| file.kind != FileDifference::Deleted && file.node == NodeKind::File;
     let mut changed: HashMap<String, Vec<usize>> = HashMap::new();
     let mut stems = HashSet::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| is_there(file)) {
         let names = folded_names(&file.path);
         // Only the directory may be named: `node scripts` runs `scripts/index.js`.
-        stems.extend(names.iter().rev().take(2).map(|name| stem(name).to_owned()));
+        stems.extend(names.iter().rev().take(2).map(|name| name_stem(name).to_owned()));
         changed.entry(names.join("/")).or_default().push(at);
     }
     if files.iter().filter(is_there).all(|file| file.runs_later.is_some()) {
         return Ok(());
     }
-    let mut search = Search {
+    let mut search = ReferenceSearch {
         table,
         changed: &changed,
         stems,
@@ -66,7 +66,7 @@ pub(super) fn mark(
     search.read_all(files, overlay);
     let found = search.found;
     // An interrupted search has not found everything.
-    stop.check()?;
+    stop.check_raised()?;
     for (at, reason) in found {
         if let Some(file) = files.get_mut(at) {
             file.runs_later.get_or_insert(reason);
@@ -75,12 +75,12 @@ pub(super) fn mark(
     Ok(())
 }
 
-fn stem(name: &str) -> &str {
+fn name_stem(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-struct Search<'a> {
-    table: &'static Table,
+struct ReferenceSearch<'a> {
+    table: &'static LaterTables,
     /// The changed files by their normalized paths.
     changed: &'a HashMap<String, Vec<usize>>,
     /// The beginnings of the searched names, by which most words are skipped.
@@ -89,55 +89,55 @@ struct Search<'a> {
     found: HashMap<usize, &'static str>,
     /// Files of the workspace that were read already.
     seen: HashSet<PathBuf>,
-    open: VecDeque<(PathBuf, &'static Row, usize)>,
+    open: VecDeque<(PathBuf, &'static ProgramRow, usize)>,
     probes: usize,
     bytes: u64,
     /// Once raised, the searches end one after another.
     stop: &'a StopSignal,
 }
 
-impl Search<'_> {
+impl ReferenceSearch<'_> {
     fn read_all(&mut self, files: &[FileChange], overlay: &Overlay) {
-        for path in walk::referring(self.table, files, self.workspace, self.stop) {
-            let row = self.row(&path);
-            if let (Some(row), Ok((file, _))) = (row, self.workspace.open(&path)) {
-                self.scan(&path, file, row, 0);
+        for path in walk::find_referring(self.table, files, self.workspace, self.stop) {
+            let row = self.referring_row(&path);
+            if let (Some(row), Ok((file, _))) = (row, self.workspace.open_file(&path)) {
+                self.scan_text(&path, file, row, 0);
                 self.seen.insert(path);
             }
         }
-        self.follow();
+        self.follow_scripts();
         // The workspace's own files come first, so that no change can use up their share of bytes.
         self.bytes = self.bytes.max(MAX_TEXTS / 2);
         let there = files
             .iter()
-            .filter(|file| file.kind != FileDifference::Deleted && file.node == Node::File);
+            .filter(|file| file.kind != FileDifference::Deleted && file.node == NodeKind::File);
         for file in there {
             if self.stop.is_raised() {
                 return;
             }
-            if let Some(row) = self.row(&file.path)
+            if let Some(row) = self.referring_row(&file.path)
                 && self.bytes > 0
                 && let Ok(open) = overlay.open_file(&file.path)
             {
-                self.scan(&file.path, open, row, 0);
+                self.scan_text(&file.path, open, row, 0);
             }
         }
         self.follow_changed(files, overlay);
     }
 
-    fn row(&self, path: &Path) -> Option<&'static Row> {
-        self.table.row(&folded_names(path), false, |row| row.refers)
+    fn referring_row(&self, path: &Path) -> Option<&'static ProgramRow> {
+        self.table.find_row(&folded_names(path), false, |row| row.refers)
     }
 
     /// Reads the named scripts of the workspace.
-    fn follow(&mut self) {
+    fn follow_scripts(&mut self) {
         while let Some((path, row, depth)) = self.open.pop_front() {
             if self.probes == 0 || !self.seen.insert(path.clone()) {
                 continue;
             }
             self.probes -= 1;
-            if let Ok((file, _)) = self.workspace.open(&path) {
-                self.scan(&path, file, row, depth);
+            if let Ok((file, _)) = self.workspace.open_file(&path) {
+                self.scan_text(&path, file, row, depth);
             }
         }
     }
@@ -146,7 +146,7 @@ impl Search<'_> {
     fn follow_changed(&mut self, files: &[FileChange], overlay: &Overlay) {
         let mut done = HashSet::new();
         loop {
-            self.follow();
+            self.follow_scripts();
             let next = self.found.iter().map(|(at, reason)| (*at, *reason));
             let next: Vec<_> = next.filter(|(at, _)| done.insert(*at)).collect();
             if next.is_empty() || self.bytes == 0 || self.stop.is_raised() {
@@ -158,7 +158,7 @@ impl Search<'_> {
                 if self.is_shell(&file.path)
                     && let Ok(open) = overlay.open_file(&file.path)
                 {
-                    self.scan(&file.path, open, row, MAX_DEPTH - 1);
+                    self.scan_text(&file.path, open, row, MAX_DEPTH - 1);
                 }
             }
         }
@@ -166,11 +166,13 @@ impl Search<'_> {
 
     /// Whether a script's own text is searched: a shell's, or one without a suffix.
     fn is_shell(&self, path: &Path) -> bool {
-        let name = path.file_name().map(|name| folded(&name.to_string_lossy())).unwrap_or_default();
-        ending(&name).is_none_or(|ending| self.table.words.shells.iter().any(|it| it == ending))
+        let name =
+            path.file_name().map(|name| fold_name(&name.to_string_lossy())).unwrap_or_default();
+        name_ending(&name)
+            .is_none_or(|ending| self.table.words.shells.iter().any(|it| it == ending))
     }
 
-    fn scan(&mut self, path: &Path, file: File, row: &'static Row, depth: usize) {
+    fn scan_text(&mut self, path: &Path, file: File, row: &'static ProgramRow, depth: usize) {
         if self.stop.is_raised() {
             return;
         }
@@ -187,19 +189,19 @@ impl Search<'_> {
         if !above.as_os_str().is_empty() {
             bases.push(PathBuf::new());
         }
-        let words: Vec<&str> = words(&text).collect();
+        let words: Vec<&str> = path_words(&text).collect();
         for pair in words.windows(2) {
             if let [word, dir] = pair
                 && self.table.words.enters.iter().any(|it| it == word)
                 && bases.len() < MAX_BASES
             {
-                let dirs = [joined(&above, dir), joined(Path::new(""), dir)];
+                let dirs = [join_path(&above, dir), join_path(Path::new(""), dir)];
                 bases.extend(dirs.into_iter().flatten().filter(|dir| !dir.as_os_str().is_empty()));
             }
         }
         let mut before = "";
         for word in words {
-            self.name(word, before, &bases, row, depth);
+            self.handle_word(word, before, &bases, row, depth);
             // Options may come between a program and its file.
             if !word.starts_with('-') || self.table.words.modules.iter().any(|it| it == word) {
                 before = word;
@@ -208,12 +210,12 @@ impl Search<'_> {
     }
 
     /// Treats one word of a text as a path.
-    fn name(
+    fn handle_word(
         &mut self,
         word: &str,
         before: &str,
         bases: &[PathBuf],
-        row: &'static Row,
+        row: &'static ProgramRow,
         depth: usize,
     ) {
         let words = &self.table.words;
@@ -223,9 +225,9 @@ impl Search<'_> {
         let opened = before == "." || is(&words.openers, program) || is(&row.openers, program);
         let module = is(&words.modules, before) && !word.contains('/');
         let path = if module { word.replace('.', "/") } else { word.replace('\\', "/") };
-        let last = folded(path.trim_end_matches('/').rsplit('/').next().unwrap_or(&path));
-        let asked = self.stems.contains(stem(&last));
-        let own = ending(&last);
+        let last = fold_name(path.trim_end_matches('/').rsplit('/').next().unwrap_or(&path));
+        let asked = self.stems.contains(name_stem(&last));
+        let own = name_ending(&last);
         let script = own.is_some_and(|ending| is(&words.scripts, ending));
         let bare = own.is_none() && path.contains('/');
         let runs = opened || module || script || bare;
@@ -234,15 +236,15 @@ impl Search<'_> {
             return;
         }
         for base in bases {
-            let Some(path) = joined(base, &path) else { continue };
+            let Some(path) = join_path(base, &path) else { continue };
             let key = folded_names(&path).join("/");
-            let mut hit = asked && !module && self.hit(&key, row);
+            let mut hit = asked && !module && self.mark_found(&key, row);
             if asked && (own.is_none() || module) {
                 let rest = ["index", "__main__", "__init__", "mod", "init"];
                 for ending in &words.scripts {
-                    hit |= self.hit(&format!("{key}.{ending}"), row);
+                    hit |= self.mark_found(&format!("{key}.{ending}"), row);
                     for name in rest {
-                        hit |= self.hit(&format!("{key}/{name}.{ending}"), row);
+                        hit |= self.mark_found(&format!("{key}/{name}.{ending}"), row);
                     }
                 }
             }
@@ -252,7 +254,7 @@ impl Search<'_> {
         }
     }
 
-    fn hit(&mut self, key: &str, row: &'static Row) -> bool {
+    fn mark_found(&mut self, key: &str, row: &'static ProgramRow) -> bool {
         let Some(all) = self.changed.get(key) else { return false };
         for at in all {
             self.found.entry(*at).or_insert(&row.turn);
@@ -262,13 +264,13 @@ impl Search<'_> {
 }
 
 /// The words of a text that may be paths, without quotes, brackets and shell syntax.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn path_words(text: &str) -> impl Iterator<Item = &str> {
     let splits = |c: char| c.is_whitespace() || "\"'`()[]{}<>|;&,=:$#!?".contains(c);
     text.split(splits).filter(|word| !word.is_empty() && word.len() <= MAX_WORD)
 }
 
 /// The texts of a JSON file without those of the row's `skip`; `None` = not JSON, so the whole text counts.
-fn run_values(path: &Path, text: &str, row: &Row) -> Option<String> {
+fn run_values(path: &Path, text: &str, row: &ProgramRow) -> Option<String> {
     if row.skip.is_empty() || path.extension().is_none_or(|it| !it.eq_ignore_ascii_case("json")) {
         return None;
     }
@@ -276,31 +278,31 @@ fn run_values(path: &Path, text: &str, row: &Row) -> Option<String> {
     let mut found = String::new();
     for (key, value) in value.as_object()? {
         if !row.skip.contains(key) {
-            collect(value, &mut found);
+            collect_texts(value, &mut found);
         }
     }
     Some(found)
 }
 
 /// Appends all texts of a value, one a line. The nesting is bounded by serde_json.
-fn collect(value: &serde_json::Value, found: &mut String) {
+fn collect_texts(value: &serde_json::Value, found: &mut String) {
     match value {
         serde_json::Value::String(text) => {
             found.push_str(text);
             found.push('\n');
         }
-        serde_json::Value::Array(values) => values.iter().for_each(|it| collect(it, found)),
+        serde_json::Value::Array(values) => values.iter().for_each(|it| collect_texts(it, found)),
         serde_json::Value::Object(values) => values.iter().for_each(|(key, it)| {
             found.push_str(key);
             found.push('\n');
-            collect(it, found);
+            collect_texts(it, found);
         }),
         serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
     }
 }
 
 /// A path relative to the workspace, named relative to a directory; `None` = outside.
-fn joined(base: &Path, named: &str) -> Option<PathBuf> {
+fn join_path(base: &Path, named: &str) -> Option<PathBuf> {
     let mut path = base.to_owned();
     for name in named.split('/') {
         match name {

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use belljar_work::{StopSignal, WorkStopped};
 
 use super::folded_names;
-use super::name::ending;
-use super::table::{Language, Table};
+use super::name::name_ending;
+use super::table::{LaterTables, ShadowLanguage};
 use crate::workspace::Workspace;
-use crate::{FileChange, FileDifference, Node};
+use crate::{FileChange, FileDifference, NodeKind};
 
 /// Marks the new files that replace a module.
-pub(super) fn mark(
-    table: &'static Table,
+pub(super) fn mark_shadowing(
+    table: &'static LaterTables,
     files: &mut [FileChange],
     workspace: &Workspace,
     stop: &StopSignal,
@@ -22,14 +22,14 @@ pub(super) fn mark(
         matches!(file.kind, FileDifference::Added | FileDifference::Renamed { .. })
     };
     let new: HashSet<PathBuf> = files.iter().filter(is_new).map(|file| file.path.clone()).collect();
-    let mut place = Places { workspace, new: &new, packages: HashMap::new() };
+    let mut place = ModuleDirectories { workspace, new: &new, packages: HashMap::new() };
     for language in &table.languages {
         let names: HashSet<String> =
             language.names.iter().map(|name| name.to_lowercase()).collect();
         for file in files.iter_mut() {
-            stop.check()?;
+            stop.check_raised()?;
             if file.runs_later.is_none()
-                && file.node == Node::File
+                && file.node == NodeKind::File
                 && new.contains(&file.path)
                 && comes_before(language, &names, &file.path, &mut place)
             {
@@ -42,14 +42,15 @@ pub(super) fn mark(
 
 /// Whether a language finds the file, or a package of the same name, before its own module.
 fn comes_before(
-    language: &Language,
+    language: &ShadowLanguage,
     modules: &HashSet<String>,
     path: &Path,
-    place: &mut Places<'_>,
+    place: &mut ModuleDirectories<'_>,
 ) -> bool {
     let names = folded_names(path);
     let Some((last, dirs)) = names.split_last() else { return false };
-    let fits = ending(last).is_some_and(|ending| language.endings.iter().any(|it| it == ending));
+    let fits =
+        name_ending(last).is_some_and(|ending| language.endings.iter().any(|it| it == ending));
     let Some(stem) = last.split('.').next().filter(|_| fits) else { return false };
     if language.roots.iter().any(|root| root == "*") {
         let above = path.parent().unwrap_or(Path::new(""));
@@ -79,19 +80,19 @@ fn comes_before(
 }
 
 /// The directories of the workspace, present and future.
-struct Places<'a> {
+struct ModuleDirectories<'a> {
     workspace: &'a Workspace,
     new: &'a HashSet<PathBuf>,
     /// Whether directories of the workspace are packages.
     packages: HashMap<PathBuf, bool>,
 }
 
-impl Places<'_> {
+impl ModuleDirectories<'_> {
     /// Whether a language looks up modules in a directory. A package is not such a directory, except for the
     /// workspace's own directory and a directory that only these changes make a package, because a program
     /// may be started there.
-    fn is_root(&mut self, dir: &Path, language: &Language) -> bool {
-        let is_new = || self.workspace.look(dir).is_ok_and(|found| found.is_none());
+    fn is_root(&mut self, dir: &Path, language: &ShadowLanguage) -> bool {
+        let is_new = || self.workspace.look_at(dir).is_ok_and(|found| found.is_none());
         if dir.as_os_str().is_empty() {
             return true;
         }
@@ -102,22 +103,22 @@ impl Places<'_> {
     }
 
     /// Whether these changes make a directory a package.
-    fn becomes_package(&mut self, dir: &Path, language: &Language) -> bool {
+    fn becomes_package(&mut self, dir: &Path, language: &ShadowLanguage) -> bool {
         let new = self.init_of(dir, language).iter().any(|init| self.new.contains(init));
         new && !self.is_package(dir, language)
     }
 
-    fn is_package(&mut self, dir: &Path, language: &Language) -> bool {
+    fn is_package(&mut self, dir: &Path, language: &ShadowLanguage) -> bool {
         if let Some(known) = self.packages.get(dir) {
             return *known;
         }
-        let is_there = |init: &PathBuf| self.workspace.look(init).is_ok_and(|it| it.is_some());
+        let is_there = |init: &PathBuf| self.workspace.look_at(init).is_ok_and(|it| it.is_some());
         let is_package = self.init_of(dir, language).iter().any(is_there);
         self.packages.insert(dir.to_owned(), is_package);
         is_package
     }
 
-    fn init_of(&self, dir: &Path, language: &Language) -> Vec<PathBuf> {
+    fn init_of(&self, dir: &Path, language: &ShadowLanguage) -> Vec<PathBuf> {
         let init = language.package.as_deref();
         let endings = language.endings.iter();
         init.map(|init| endings.map(|it| dir.join(format!("{init}.{it}"))).collect())

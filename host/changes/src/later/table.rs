@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::name::{Pattern, alternatives, ending};
+use super::name::{PathPattern, expand_braces, name_ending};
 
 /// The files with rows. If two rows match a name, the first provides the reason.
 pub(super) const FILES: &[(&str, &str)] = &[
@@ -25,7 +25,7 @@ const WORDS: &str = include_str!("words.toml");
 /// A program, with the files that it runs or reads by itself.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Row {
+pub(super) struct ProgramRow {
     /// The program, or several programs.
     pub(super) program: String,
     /// Patterns for paths, relative to any directory, for example `{pre-commit,commit-msg}.{sh,py}`.
@@ -53,14 +53,14 @@ pub(super) struct Row {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rows {
-    row: Vec<Row>,
+struct ProgramRows {
+    row: Vec<ProgramRow>,
 }
 
 /// Module names that a language looks up beside the program before its own library.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Language {
+pub(super) struct ShadowLanguage {
     pub(super) program: String,
     pub(super) reason: String,
     pub(super) source: String,
@@ -76,14 +76,14 @@ pub(super) struct Language {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shadows {
-    language: Vec<Language>,
+struct ShadowLanguages {
+    language: Vec<ShadowLanguage>,
 }
 
 /// Word lists that belong to no particular program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Words {
+pub(super) struct WordLists {
     /// Suffixes of source code, for example `.rs`.
     pub(super) code: Vec<String>,
     /// Suffixes of documents for people. A pattern with an open end does not match such a file.
@@ -107,11 +107,11 @@ pub(super) struct Words {
 
 /// The parsed tables, with indexes.
 #[derive(Debug)]
-pub(super) struct Table {
-    pub(super) rows: Vec<Row>,
-    pub(super) languages: Vec<Language>,
-    pub(super) words: Words,
-    patterns: Vec<(Pattern, usize)>,
+pub(super) struct LaterTables {
+    pub(super) rows: Vec<ProgramRow>,
+    pub(super) languages: Vec<ShadowLanguage>,
+    pub(super) words: WordLists,
+    patterns: Vec<(PathPattern, usize)>,
     /// Patterns by their first name, if that name has no star.
     exact: HashMap<String, Vec<usize>>,
     /// Patterns that begin with a star and a suffix, by the suffix.
@@ -122,23 +122,25 @@ pub(super) struct Table {
 }
 
 /// `None` = a table cannot be parsed; a test proves that all can.
-static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| Table::read().ok());
+static TABLE: LazyLock<Option<LaterTables>> = LazyLock::new(|| LaterTables::parse_tables().ok());
 
 /// The tables.
-pub(super) fn table() -> Option<&'static Table> {
+pub(super) fn later_tables() -> Option<&'static LaterTables> {
     TABLE.as_ref()
 }
 
-impl Table {
+impl LaterTables {
     /// Parses all tables; the error names the invalid one.
-    pub(super) fn read() -> Result<Self, String> {
+    pub(super) fn parse_tables() -> Result<Self, String> {
         let mut rows = Vec::new();
         for (name, text) in FILES {
-            let read: Rows = toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+            let read: ProgramRows =
+                toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
             rows.extend(read.row);
         }
-        let shadows: Shadows = toml::from_str(SHADOWS).map_err(|error| error.to_string())?;
-        let words: Words = toml::from_str(WORDS).map_err(|error| error.to_string())?;
+        let shadows: ShadowLanguages =
+            toml::from_str(SHADOWS).map_err(|error| error.to_string())?;
+        let words: WordLists = toml::from_str(WORDS).map_err(|error| error.to_string())?;
         for language in &shadows.language {
             let said = [&language.program, &language.reason, &language.source];
             if said.iter().any(|text| text.is_empty()) {
@@ -156,23 +158,23 @@ impl Table {
             others: Vec::new(),
         };
         for row in rows {
-            table.add(row)?;
+            table.add_row(row)?;
         }
         Ok(table)
     }
 
-    fn add(&mut self, mut row: Row) -> Result<(), String> {
+    fn add_row(&mut self, mut row: ProgramRow) -> Result<(), String> {
         if [&row.program, &row.reason, &row.source].iter().any(|text| text.is_empty()) {
             return Err(format!("`{}` lacks a reason or a source", row.program));
         }
         let at = self.rows.len();
         for text in &row.names {
-            let names = alternatives(text);
+            let names = expand_braces(text);
             let names = names.ok_or_else(|| format!("`{text}`: its braces are not understood"))?;
             for name in names {
-                let pattern = Pattern::new(&name);
+                let pattern = PathPattern::new(&name);
                 let pattern = pattern.ok_or_else(|| format!("`{name}` is no pattern"))?;
-                self.index(pattern, at);
+                self.index_pattern(pattern, at);
             }
         }
         row.turn = format!("a file for {} names it: it may run in turn", row.program);
@@ -180,12 +182,13 @@ impl Table {
         Ok(())
     }
 
-    fn index(&mut self, pattern: Pattern, row: usize) {
+    fn index_pattern(&mut self, pattern: PathPattern, row: usize) {
         let at = self.patterns.len();
-        let first = pattern.first();
-        let exact = first.and_then(|first| first.exact()).map(str::to_owned);
-        let tail = first.and_then(|first| first.tail()).map(str::to_owned);
-        let initial = first.and_then(|first| first.initial()).filter(|_| pattern.is_one_name());
+        let first = pattern.first_name();
+        let exact = first.and_then(|first| first.exact_name()).map(str::to_owned);
+        let tail = first.and_then(|first| first.ending_with_dot()).map(str::to_owned);
+        let initial =
+            first.and_then(|first| first.first_character()).filter(|_| pattern.is_one_name());
         match (exact, tail, initial) {
             (Some(name), ..) => self.exact.entry(name).or_default().push(at),
             (_, Some(tail), _) => self.tails.entry(tail).or_default().push(at),
@@ -196,17 +199,18 @@ impl Table {
     }
 
     /// The first row accepted by `is_asked` with a pattern that matches the end of these folded names.
-    pub(super) fn row(
+    pub(super) fn find_row(
         &self,
         names: &[String],
         is_dir: bool,
-        is_asked: impl Fn(&Row) -> bool,
-    ) -> Option<&Row> {
+        is_asked: impl Fn(&ProgramRow) -> bool,
+    ) -> Option<&ProgramRow> {
         let last = names.last()?;
-        let document = ending(last).is_some_and(|it| self.words.documents.iter().any(|d| d == it));
+        let document =
+            name_ending(last).is_some_and(|it| self.words.documents.iter().any(|d| d == it));
         let fits = |at: &usize, from: usize, names: &[String]| {
             let (pattern, row) = self.patterns.get(*at)?;
-            let fits = pattern.begins(names, is_dir) && !(document && pattern.is_open());
+            let fits = pattern.matches_beginning(names, is_dir) && !(document && pattern.is_open());
             let row = self.rows.get(*row).filter(|row| fits && (from == 0 || !row.top));
             row.is_some_and(&is_asked).then_some(*at)
         };
@@ -228,10 +232,10 @@ impl Table {
 
     /// Every pattern, one for each alternative, with its row.
     #[cfg(test)]
-    pub(super) fn written(&self) -> impl Iterator<Item = (String, &Row)> {
+    pub(super) fn written_patterns(&self) -> impl Iterator<Item = (String, &ProgramRow)> {
         let names = self.rows.iter().flat_map(|row| row.names.iter().map(move |name| (name, row)));
         names.flat_map(|(name, row)| {
-            alternatives(name).unwrap().into_iter().map(move |name| (name, row))
+            expand_braces(name).unwrap().into_iter().map(move |name| (name, row))
         })
     }
 }

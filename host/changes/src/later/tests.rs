@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::name::{NamePattern, Pattern};
-use super::table::Table;
+use super::name::{NamePattern, PathPattern};
+use super::table::LaterTables;
 use super::*;
 
 fn name(path: &str) -> Option<&'static str> {
@@ -14,8 +14,8 @@ fn name(path: &str) -> Option<&'static str> {
 
 #[test]
 fn the_tables_are_read_and_each_row_has_a_reason_and_a_source() {
-    let table = Table::read().unwrap();
-    assert!(table.rows.len() > 60 && table.written().count() > 1500);
+    let table = LaterTables::parse_tables().unwrap();
+    assert!(table.rows.len() > 60 && table.written_patterns().count() > 1500);
     for row in &table.rows {
         assert!(row.source.len() > 5 && !row.names.is_empty(), "{}", row.program);
     }
@@ -24,7 +24,7 @@ fn the_tables_are_read_and_each_row_has_a_reason_and_a_source() {
 
 #[test]
 fn every_row_is_met_in_every_spelling() {
-    for (pattern, row) in Table::read().unwrap().written() {
+    for (pattern, row) in LaterTables::parse_tables().unwrap().written_patterns() {
         let path = pattern.replace("**", "some/thing").replace('*', "a");
         let upper = path.to_uppercase();
         let wide: String = path.chars().map(wide).collect();
@@ -49,9 +49,12 @@ fn wide(c: char) -> char {
 #[test]
 fn no_row_stands_twice() {
     let mut seen = std::collections::HashSet::new();
-    let all = Table::read().unwrap();
-    let twice: Vec<String> =
-        all.written().map(|(name, _)| name).filter(|it| !seen.insert(it.to_lowercase())).collect();
+    let all = LaterTables::parse_tables().unwrap();
+    let twice: Vec<String> = all
+        .written_patterns()
+        .map(|(name, _)| name)
+        .filter(|it| !seen.insert(it.to_lowercase()))
+        .collect();
     assert_eq!(twice, [""; 0]);
 }
 
@@ -186,9 +189,9 @@ fn a_name_that_is_no_text_is_judged_by_its_bytes() {
 
 #[test]
 fn a_pattern_is_matched_in_one_pass() {
-    let many = Pattern::new(&"*a".repeat(40)).unwrap();
-    assert!(many.begins(&["a".repeat(5000)], false));
-    assert!(!many.begins(&[format!("{}b", "a".repeat(5000))], false));
+    let many = PathPattern::new(&"*a".repeat(40)).unwrap();
+    assert!(many.matches_beginning(&["a".repeat(5000)], false));
+    assert!(!many.matches_beginning(&[format!("{}b", "a".repeat(5000))], false));
     for (pattern, like, unlike) in [
         ("a*b", &["ab", "axb", "abb"][..], &["a", "b", "aba"][..]),
         ("a*a", &["aa", "aba"], &["a"]),
@@ -196,16 +199,16 @@ fn a_pattern_is_matched_in_one_pass() {
         ("a*b*c", &["abc", "a-b-c"], &["acb", "ac"]),
         ("exact", &["exact"], &["exactly", "xexact"]),
     ] {
-        let pattern = Pattern::new(pattern).unwrap();
-        let first: &NamePattern = pattern.first().unwrap();
+        let pattern = PathPattern::new(pattern).unwrap();
+        let first: &NamePattern = pattern.first_name().unwrap();
         like.iter().for_each(|name| assert!(first.is_like(name), "{name}"));
         unlike.iter().for_each(|name| assert!(!first.is_like(name), "{name}"));
     }
-    assert_eq!(Pattern::new("a/**/b"), None);
-    assert_eq!(Pattern::new("a//b"), None);
-    assert_eq!(name::alternatives("a.{b,c}").unwrap(), ["a.b", "a.c"]);
-    assert_eq!(name::alternatives("a.{b"), None);
-    assert_eq!(name::alternatives(&"{a,b}".repeat(30)), None);
+    assert_eq!(PathPattern::new("a/**/b"), None);
+    assert_eq!(PathPattern::new("a//b"), None);
+    assert_eq!(name::expand_braces("a.{b,c}").unwrap(), ["a.b", "a.c"]);
+    assert_eq!(name::expand_braces("a.{b"), None);
+    assert_eq!(name::expand_braces(&"{a,b}".repeat(30)), None);
 }
 
 #[test]

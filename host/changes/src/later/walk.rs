@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use belljar_work::StopSignal;
 
 use super::folded_names;
-use super::table::Table;
+use super::table::LaterTables;
 use crate::FileChange;
 use crate::workspace::Workspace;
 
@@ -21,8 +21,8 @@ const MAX_FILES: usize = 256;
 
 /// The files of the workspace that run others, by name: first in the directories above the changes, then in
 /// the others from the top down. Stops early when the signal is raised.
-pub(super) fn referring(
-    table: &Table,
+pub(super) fn find_referring(
+    table: &LaterTables,
     files: &[FileChange],
     workspace: &Workspace,
     stop: &StopSignal,
@@ -48,7 +48,8 @@ pub(super) fn referring(
             let passed = || table.words.passed_over.iter().any(|it| name == it.as_str());
             if is_dir && depth < MAX_DEPTH && !passed() {
                 open.push_back((path, depth + 1));
-            } else if !is_dir && table.row(&folded_names(&path), false, |row| row.refers).is_some()
+            } else if !is_dir
+                && table.find_row(&folded_names(&path), false, |row| row.refers).is_some()
             {
                 found.push(path);
             }

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::world::{World, all, tree};
-use crate::{Conflict, Selection};
+use crate::{ChangeConflict, PathSelection};
 
 #[test]
 fn a_directory_swapped_for_a_link_during_apply_never_leads_out() {
@@ -34,12 +34,13 @@ fn a_directory_swapped_for_a_link_during_apply_never_leads_out() {
         for round in 0..200 {
             let _ = world.overlay.write_file("d/a", format!("{round}\n").as_bytes());
             let _ = world.overlay.write_file("d/new", format!("{round}\n").as_bytes());
-            let _ = world.overlay.remove("d/b");
-            let Ok(review) = crate::Review::open(&world.overlay, world.home.path().join("journal"))
+            let _ = world.overlay.remove_path("d/b");
+            let Ok(review) =
+                crate::OverlayReview::open(&world.overlay, world.home.path().join("journal"))
             else {
                 continue;
             };
-            tried += usize::from(review.apply(&Selection::all(), &all()).is_ok());
+            tried += usize::from(review.apply_changes(&PathSelection::all(), &all()).is_ok());
             assert_eq!(tree(&outside), before, "round {round}");
         }
         stop.store(true, Ordering::Relaxed);
@@ -68,15 +69,15 @@ fn a_link_in_the_place_of_a_file_or_directory_is_not_followed() {
     symlink(&outside, world.ws().join("d")).unwrap();
     std::fs::remove_file(world.ws().join("f")).unwrap();
     symlink(outside.join("a"), world.ws().join("f")).unwrap();
-    let selection = Selection::paths(["d/a", "f", "g"]).unwrap();
-    let applied = world.review().apply(&selection, &all()).unwrap();
+    let selection = PathSelection::from_paths(["d/a", "f", "g"]).unwrap();
+    let applied = world.review().apply_changes(&selection, &all()).unwrap();
     let left: Vec<_> = applied.conflicts.iter().map(|(path, _)| path.to_str().unwrap()).collect();
     assert_eq!(left, ["d/a", "f"]);
     assert_eq!(tree(&outside), before);
     assert_eq!(world.read("g").unwrap(), "agent\n");
     // A new file in what is a link now.
     let applied = world.apply(&["d/new"], &all());
-    assert_eq!(applied.conflicts, [("d/new".into(), Conflict::NoDirectory)]);
+    assert_eq!(applied.conflicts, [("d/new".into(), ChangeConflict::NoDirectory)]);
     assert_eq!(tree(&outside), before);
 }
 
@@ -89,8 +90,8 @@ fn protected_names_are_never_written_even_if_the_index_has_them() {
     world.overlay.make_dir(".BellJar").unwrap();
     world.write(".BellJar/agent.md", "evil\n");
     world.write("a", "fine\n");
-    let applied = world.review().apply(&Selection::all(), &all()).unwrap();
-    let refused = applied.conflicts.iter().filter(|(_, why)| *why == Conflict::Protected);
+    let applied = world.review().apply_changes(&PathSelection::all(), &all()).unwrap();
+    let refused = applied.conflicts.iter().filter(|(_, why)| *why == ChangeConflict::Protected);
     assert_eq!(refused.count(), 5, "{:?}", applied.conflicts);
     assert_eq!(world.read("AGENTS.md").unwrap(), "rules\n");
     for path in ["agents.MD", "belljar.toml", ".BellJar"] {
@@ -108,7 +109,7 @@ fn a_file_with_other_hard_links_is_replaced_and_they_keep_their_content() {
     world.apply_all();
     assert_eq!(world.read("a").unwrap(), "agent\n");
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "a\n");
-    world.review().undo().unwrap();
+    world.review().undo_apply().unwrap();
     assert_eq!(world.read("a").unwrap(), "a\n");
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "a\n");
 }
@@ -117,7 +118,7 @@ fn a_file_with_other_hard_links_is_replaced_and_they_keep_their_content() {
 fn the_journal_keeps_nothing_in_the_workspace() {
     let world = World::new(&[("a", "a\n"), ("d/b", "b\n")]);
     world.write("a", "agent\n");
-    world.overlay.remove("d/b").unwrap();
+    world.overlay.remove_path("d/b").unwrap();
     world.apply_all();
     let tree = world.tree();
     let names: Vec<_> = tree.keys().map(|path| path.to_str().unwrap()).collect();

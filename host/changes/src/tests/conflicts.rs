@@ -3,17 +3,23 @@
 use std::path::Path;
 
 use super::world::World;
-use crate::{ApplyOptions, Clash, Conflict, Selection, Undone};
+use crate::{ApplyOptions, ChangeConflict, MergeClash, PathSelection, UndoOutcome};
 
 const FILES: [(&str, &str); 4] =
     [("a", "1\n2\n3\n4\n5\n6\n"), ("b", "b\n"), ("d/e", "e\n"), ("d/f", "f\n")];
 
 fn theirs(paths: &[&str]) -> ApplyOptions {
-    ApplyOptions { theirs: Some(Selection::paths(paths).unwrap()), ..ApplyOptions::default() }
+    ApplyOptions {
+        theirs: Some(PathSelection::from_paths(paths).unwrap()),
+        ..ApplyOptions::default()
+    }
 }
 
 fn mine(paths: &[&str]) -> ApplyOptions {
-    ApplyOptions { mine: Some(Selection::paths(paths).unwrap()), ..ApplyOptions::default() }
+    ApplyOptions {
+        mine: Some(PathSelection::from_paths(paths).unwrap()),
+        ..ApplyOptions::default()
+    }
 }
 
 fn none() -> ApplyOptions {
@@ -34,9 +40,9 @@ fn torn() -> World {
 fn a_file_that_both_changed_is_left_and_others_are_applied() {
     let world = torn();
     let changes = world.changes();
-    assert_eq!(changes.files()[0].conflict, Some(Conflict::Changed));
+    assert_eq!(changes.files()[0].conflict, Some(ChangeConflict::Changed));
     let applied = world.apply(&["."], &none());
-    assert_eq!(applied.conflicts, [("a".into(), Conflict::Changed)]);
+    assert_eq!(applied.conflicts, [("a".into(), ChangeConflict::Changed)]);
     assert_eq!(applied.applied, [std::path::PathBuf::from("b")]);
     assert_eq!(world.read("a").unwrap(), "1\nperson\n3\n4\n5\n6\n");
     assert_eq!(world.read("b").unwrap(), "agent\n");
@@ -45,7 +51,7 @@ fn a_file_that_both_changed_is_left_and_others_are_applied() {
     assert_eq!((applied.conflicts, applied.applied), (vec![], vec!["a".into()]));
     assert_eq!(world.read("a").unwrap(), "1\nagent\n3\n4\n5\n6\n");
     // And the person's version is not lost.
-    assert!(matches!(world.review().undo().unwrap(), Undone::TakenBack { .. }));
+    assert!(matches!(world.review().undo_apply().unwrap(), UndoOutcome::TakenBack { .. }));
     assert_eq!(world.read("a").unwrap(), "1\nperson\n3\n4\n5\n6\n");
 }
 
@@ -67,12 +73,16 @@ fn changes_of_both_that_lie_apart_are_merged() {
     world.edit("a", "1\n2\n3\n4\n5\nperson\n");
     let changes = world.changes();
     assert!(changes.files()[0].merges && changes.files()[0].conflict.is_none());
-    assert_eq!((changes.stat().added, changes.stat().removed), (1, 0), "what the agent did");
+    assert_eq!(
+        (changes.change_stat().added, changes.change_stat().removed),
+        (1, 0),
+        "what the agent did"
+    );
     let applied = world.apply(&["."], &none());
     assert_eq!(applied.merged, [std::path::PathBuf::from("a")]);
     assert_eq!(world.read("a").unwrap(), "agent\n1\n2\n3\n4\n5\nperson\n");
     assert!(world.changes().is_empty());
-    world.review().undo().unwrap();
+    world.review().undo_apply().unwrap();
     assert_eq!(world.read("a").unwrap(), "1\n2\n3\n4\n5\nperson\n");
     world.apply(&["."], &none());
     assert_eq!(world.read("a").unwrap(), "agent\n1\n2\n3\n4\n5\nperson\n");
@@ -83,7 +93,7 @@ fn changes_of_both_that_lie_apart_are_merged() {
 fn a_file_that_was_replaced_is_merged_too() {
     let world = World::new(&FILES);
     world.write("a.new", "agent\n1\n2\n3\n4\n5\n6\n");
-    world.overlay.rename("a.new", "a").unwrap();
+    world.overlay.rename_path("a.new", "a").unwrap();
     world.changes();
     world.edit("a", "1\n2\n3\n4\n5\nperson\n");
     let applied = world.apply(&["."], &none());
@@ -106,8 +116,8 @@ fn what_is_gone_in_the_way_or_changed_before_a_deletion_is_left() {
     let world = World::new(&FILES);
     world.write("a", "agent\n");
     world.write("new", "agent\n");
-    world.overlay.remove("b").unwrap();
-    world.overlay.rename("d", "g").unwrap();
+    world.overlay.remove_path("b").unwrap();
+    world.overlay.rename_path("d", "g").unwrap();
     world.tick();
     std::fs::remove_file(world.ws().join("a")).unwrap();
     world.edit("new", "person\n");
@@ -118,10 +128,10 @@ fn what_is_gone_in_the_way_or_changed_before_a_deletion_is_left() {
     assert_eq!(
         applied.conflicts[..4],
         [
-            ("a".into(), Conflict::Gone),
-            ("b".into(), Conflict::Changed),
-            ("g".into(), Conflict::InTheWay),
-            ("g/e".into(), Conflict::Needs("g".into())),
+            ("a".into(), ChangeConflict::Gone),
+            ("b".into(), ChangeConflict::Changed),
+            ("g".into(), ChangeConflict::InTheWay),
+            ("g/e".into(), ChangeConflict::Needs("g".into())),
         ]
     );
     assert_eq!(world.tree(), before);
@@ -136,19 +146,19 @@ fn what_is_gone_in_the_way_or_changed_before_a_deletion_is_left() {
 fn a_deleted_directory_with_something_new_in_it_stays() {
     for edited in ["d/new", "d/e"] {
         let world = World::new(&FILES);
-        world.overlay.remove("d/e").unwrap();
-        world.overlay.remove("d/f").unwrap();
-        world.overlay.remove("d").unwrap();
+        world.overlay.remove_path("d/e").unwrap();
+        world.overlay.remove_path("d/f").unwrap();
+        world.overlay.remove_path("d").unwrap();
         world.edit(edited, "person\n");
         let before = world.tree();
         let applied = world.apply(&["."], &none());
-        assert_eq!(applied.conflicts[0], ("d".into(), Conflict::NewInside(edited.into())));
+        assert_eq!(applied.conflicts[0], ("d".into(), ChangeConflict::NewInside(edited.into())));
         assert_eq!(world.tree(), before);
         let applied = world.apply(&["."], &theirs(&["d"]));
         assert_eq!(applied.conflicts, []);
         assert!(!world.ws().join("d").exists());
         // What was not seen is not lost.
-        world.review().undo().unwrap();
+        world.review().undo_apply().unwrap();
         assert_eq!(world.tree(), before);
     }
 }
@@ -156,7 +166,7 @@ fn a_deleted_directory_with_something_new_in_it_stays() {
 #[test]
 fn files_that_a_person_adds_to_a_renamed_directory_move_with_it() {
     let world = World::new(&FILES);
-    world.overlay.rename("d", "g").unwrap();
+    world.overlay.rename_path("d", "g").unwrap();
     world.write("g/e", "agent\n");
     world.edit("d/new", "person\n");
     assert_eq!(world.apply(&["."], &none()).conflicts, []);
@@ -171,22 +181,22 @@ fn an_undo_does_nothing_when_one_of_the_files_was_changed_since() {
     world.write("a", "agent\n");
     world.overlay.make_dir("n").unwrap();
     world.write("n/new", "agent\n");
-    world.overlay.remove("b").unwrap();
+    world.overlay.remove_path("b").unwrap();
     world.apply_all();
     for (path, undo) in [("a", "agent\n"), ("n/other", ""), ("b", "")] {
         world.edit(path, "person\n");
         let before = world.tree();
-        let undone = world.review().undo().unwrap();
-        assert_eq!(undone, Undone::Refused { changed: vec![path.into()] });
+        let undone = world.review().undo_apply().unwrap();
+        assert_eq!(undone, UndoOutcome::Refused { changed: vec![path.into()] });
         assert_eq!(world.tree(), before);
         match undo {
             "" => std::fs::remove_file(world.ws().join(path)).unwrap(),
             text => world.edit(path, text),
         }
     }
-    assert!(matches!(world.review().undo().unwrap(), Undone::TakenBack { .. }));
+    assert!(matches!(world.review().undo_apply().unwrap(), UndoOutcome::TakenBack { .. }));
     assert_eq!(world.read("a").unwrap(), FILES[0].1);
-    assert_eq!(world.review().undo().unwrap(), Undone::Nothing);
+    assert_eq!(world.review().undo_apply().unwrap(), UndoOutcome::Nothing);
 }
 
 #[test]
@@ -197,12 +207,12 @@ fn applies_are_taken_back_one_after_another() {
     world.apply_all();
     let second = world.tree();
     world.write("a", "two\n");
-    world.overlay.remove("b").unwrap();
+    world.overlay.remove_path("b").unwrap();
     world.apply_all();
     assert_eq!(world.review().kept().unwrap().applies, 2);
-    world.review().undo().unwrap();
+    world.review().undo_apply().unwrap();
     assert_eq!(world.tree(), second);
-    world.review().undo().unwrap();
+    world.review().undo_apply().unwrap();
     assert_eq!(world.tree(), first);
     assert_eq!(world.review().kept().unwrap().applies, 0);
 }
@@ -248,11 +258,11 @@ fn the_lines_of_a_conflict_are_told_and_none_of_what_merges() {
     world.write("a.txt", "one\n2\nthree\nfour\nfive\n");
     world.edit("a.txt", "one\nzwei\nthree\nfour\n5\n");
     let changes = world.changes();
-    let clashes = changes.clashes(&changes.files()[0]).unwrap();
-    let told = |clash: &Clash| (clash.line, clash.ours.clone(), clash.theirs.clone());
+    let clashes = changes.find_clashes(&changes.files()[0]).unwrap();
+    let told = |clash: &MergeClash| (clash.line, clash.ours.clone(), clash.theirs.clone());
     let expected = (2, b"zwei\n".to_vec(), b"2\n".to_vec());
     assert_eq!(clashes.iter().map(told).collect::<Vec<_>>(), [expected]);
     world.edit("a.txt", "one\ntwo\nthree\nfour\n5\n");
     let changes = world.changes();
-    assert!(changes.clashes(&changes.files()[0]).unwrap().is_empty());
+    assert!(changes.find_clashes(&changes.files()[0]).unwrap().is_empty());
 }

@@ -2,8 +2,8 @@
 
 use super::random::change;
 use super::world::{Random, Tree, World, all};
-use crate::execute::Fuse;
-use crate::{Review, Selection};
+use crate::execute::StepFuse;
+use crate::{OverlayReview, PathSelection};
 
 fn world(seed: u64) -> World {
     let files: Vec<(String, String)> =
@@ -18,8 +18,13 @@ fn world(seed: u64) -> World {
 }
 
 /// Opens the review with a fuse, which may burn.
-fn review(world: &World, steps: usize) -> Option<Review> {
-    Review::open_with(&world.overlay, &world.home.path().join("journal"), Fuse::new(steps)).ok()
+fn review(world: &World, steps: usize) -> Option<OverlayReview> {
+    OverlayReview::open_with(
+        &world.overlay,
+        &world.home.path().join("journal"),
+        StepFuse::new(steps),
+    )
+    .ok()
 }
 
 /// Nothing of ours is left, and each file is old or new.
@@ -59,7 +64,7 @@ fn a_death_at_any_step_of_an_apply_leaves_all_old_or_all_new() {
             let world = world(seed);
             let (before, view) = (world.tree(), world.view());
             let review = review(&world, steps).unwrap();
-            let applied = review.apply(&Selection::all(), &all());
+            let applied = review.apply_changes(&PathSelection::all(), &all());
             drop(review);
             let world = world.restarted();
             if applied.is_ok() {
@@ -89,7 +94,7 @@ fn a_death_at_any_step_of_an_undo_is_finished() {
             let (before, view) = (world.tree(), world.view());
             world.apply_all();
             let review = review(&world, steps).unwrap();
-            let undone = review.undo();
+            let undone = review.undo_apply();
             drop(review);
             let world = world.restarted();
             if undone.is_ok() {

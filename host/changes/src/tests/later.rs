@@ -178,7 +178,7 @@ fn source_text_is_counted_once_and_apart_from_what_runs_by_itself() {
     for path in ["src/a.rs", "tests/b.py", "notes.md", "Makefile", "conftest.py"] {
         world.write_below(path, "x\n");
     }
-    world.overlay.remove("gone.rs").unwrap();
-    let stat = world.changes().stat();
+    world.overlay.remove_path("gone.rs").unwrap();
+    let stat = world.changes().change_stat();
     assert_eq!((stat.files, stat.code, stat.run_later), (6, 2, 2));
 }

@@ -1,15 +1,15 @@
 //! Lists as a person is shown them.
 
 use super::world::{World, files};
-use crate::{FileDifference, MAX_TEXT, Node, Selection};
+use crate::{FileDifference, MAX_TEXT, NodeKind, PathSelection};
 
 #[test]
 fn changes_are_told_with_their_lines() {
     let world = World::new(&[("a", "1\n2\n3\n"), ("d/e", "e\n"), ("d/f", "f\n"), ("g", "g\n")]);
     world.write("a", "1\ntwo\n3\n4\n");
-    world.overlay.rename("d", "h").unwrap();
+    world.overlay.rename_path("d", "h").unwrap();
     world.write("h/f", "\0\0");
-    world.overlay.remove("g").unwrap();
+    world.overlay.remove_path("g").unwrap();
     let changes = world.changes();
     let told: Vec<_> = changes
         .files()
@@ -26,20 +26,20 @@ fn changes_are_told_with_their_lines() {
             ("h/f", 0, 0, true),
         ]
     );
-    assert_eq!(changes.stat().to_string(), "4 files changed (+2 -2)");
+    assert_eq!(changes.change_stat().to_string(), "4 files changed (+2 -2)");
     assert_eq!(changes.files()[3].part_of.as_deref(), Some("h".as_ref()));
     assert_eq!(
         changes.files()[3].kind,
         FileDifference::Renamed { from: "d/e".into(), modified: false }
     );
-    assert_eq!(changes.files()[2].node, Node::Directory);
+    assert_eq!(changes.files()[2].node, NodeKind::Directory);
     let json = serde_json::to_value(&changes).unwrap();
     assert_eq!(json["files"][0]["change"], "modified");
     assert_eq!(json["files"][3]["from"], "d/e");
     assert_eq!(json["stat"]["files"], 4);
-    let only = changes.only(&Selection::paths(["h"]).unwrap());
+    let only = changes.select_changes(&PathSelection::from_paths(["h"]).unwrap());
     assert_eq!(only.files().len(), 3);
-    assert_eq!(Selection::paths(["zz", "a"]).unwrap().unknown(&changes), ["zz"]);
+    assert_eq!(PathSelection::from_paths(["zz", "a"]).unwrap().unknown_paths(&changes), ["zz"]);
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn links_and_modes_are_in_the_patch() {
     std::fs::set_permissions(world.ws().join("run"), mode).unwrap();
     // A guest's way to an executable: it takes the place of one.
     world.write("new", "#!/bin/sh\necho\n");
-    world.overlay.rename("new", "run").unwrap();
-    world.overlay.rename("d", "e").unwrap();
+    world.overlay.rename_path("new", "run").unwrap();
+    world.overlay.rename_path("d", "e").unwrap();
     let changes = world.changes();
     let later: Vec<_> = changes.files().iter().filter(|it| it.runs_later.is_some()).collect();
     let later: Vec<_> = later.iter().map(|it| it.path.to_str().unwrap()).collect();
@@ -75,11 +75,11 @@ fn links_and_modes_are_in_the_patch() {
     assert!(world.ws().join("e/link").is_symlink());
     // Deleting a link is in it too, and is taken back.
     let before = world.tree();
-    world.overlay.remove("e/link").unwrap();
+    world.overlay.remove_path("e/link").unwrap();
     let patched = world.patched();
     world.apply_all();
     assert_eq!(files(&world.tree()), files(&patched));
-    world.review().undo().unwrap();
+    world.review().undo_apply().unwrap();
     assert_eq!(world.tree(), before);
 }
 
@@ -98,6 +98,6 @@ fn ten_thousand_changed_files_are_listed() {
             world.write(&format!("d{dir}/f{file}"), &format!("{file}\nof many\nmore\n"));
         }
     }
-    world.overlay.changes();
-    assert_eq!(world.changes().stat().to_string(), "10000 files changed (+10000 -0)");
+    world.overlay.list_changes();
+    assert_eq!(world.changes().change_stat().to_string(), "10000 files changed (+10000 -0)");
 }

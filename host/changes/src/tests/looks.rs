@@ -7,9 +7,9 @@ use std::sync::Arc;
 use belljar_work::StopSignal;
 
 use super::world::{World, all};
-use crate::execute::Fuse;
+use crate::execute::StepFuse;
 use crate::workspace::Workspace;
-use crate::{ChangesError, Review, Selection, later};
+use crate::{ChangesError, OverlayReview, PathSelection, later};
 
 /// All files below a directory, with what they hold.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -35,16 +35,17 @@ fn a_look_leaves_an_interrupted_apply_as_it_is_and_a_decision_ends_it() {
         world.write("c/d.txt", "another d\n");
         world.write("new.txt", "new\n");
         let journal = world.home.path().join("journal");
-        let review = Review::open_with(&world.overlay, &journal, Fuse::new(steps)).unwrap();
-        let applied = review.apply(&Selection::all(), &all());
+        let review =
+            OverlayReview::open_with(&world.overlay, &journal, StepFuse::new(steps)).unwrap();
+        let applied = review.apply_changes(&PathSelection::all(), &all());
         drop(review);
         let world = world.restarted();
         let before = files(world.home.path());
-        let open = Review::is_interrupted(&journal).unwrap();
-        Review::look(&world.overlay, &StopSignal::never()).unwrap();
+        let open = OverlayReview::is_interrupted(&journal).unwrap();
+        OverlayReview::list_read_only(&world.overlay, &StopSignal::never_raised()).unwrap();
         assert_eq!(files(world.home.path()), before, "{steps} steps");
         world.review();
-        assert!(!Review::is_interrupted(&journal).unwrap(), "{steps} steps");
+        assert!(!OverlayReview::is_interrupted(&journal).unwrap(), "{steps} steps");
         if applied.is_ok() {
             assert!(!open);
             break;
@@ -63,16 +64,19 @@ fn only_the_lines_of_what_is_shown_are_counted() {
     let world = World::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
     world.write("a.txt", "one\ntwo\n");
     world.write("b.txt", "one\ntwo\nthree\n");
-    let mut changes = world.review().changes().unwrap();
+    let mut changes = world.review().list_changes().unwrap();
     assert_eq!(
-        (changes.stat().uncounted, changes.stat().to_string()),
+        (changes.change_stat().uncounted, changes.change_stat().to_string()),
         (2, "2 files changed".into())
     );
-    changes.count(|file| file.path == Path::new("a.txt")).unwrap();
-    let stat = changes.stat();
+    changes.count_lines(|file| file.path == Path::new("a.txt")).unwrap();
+    let stat = changes.change_stat();
     assert_eq!((stat.added, stat.removed, stat.uncounted), (2, 1, 1));
     assert_eq!(stat.to_string(), "2 files changed (+2 -1, without 1)");
-    assert_eq!(changes.counted().unwrap().stat().to_string(), "2 files changed (+5 -2)");
+    assert_eq!(
+        changes.with_line_counts().unwrap().change_stat().to_string(),
+        "2 files changed (+5 -2)"
+    );
 }
 
 #[test]
@@ -101,14 +105,14 @@ fn a_raised_signal_ends_all_that_only_reads_and_nothing_was_done() {
     world.apply_all();
     world.write("a.txt", "a third\n");
     let before = (world.tree(), world.view());
-    let stop = StopSignal::never();
+    let stop = StopSignal::never_raised();
     stop.raise();
-    let review = world.review().until(&stop);
+    let review = world.review().with_stop(&stop);
     let is_stopped = |error: ChangesError| matches!(error, ChangesError::Stopped(_));
-    assert!(is_stopped(review.changes().unwrap_err()));
-    assert!(is_stopped(review.apply(&Selection::all(), &all()).unwrap_err()));
-    assert!(is_stopped(review.discard(&Selection::all()).unwrap_err()));
-    assert!(is_stopped(review.undo().unwrap_err()));
+    assert!(is_stopped(review.list_changes().unwrap_err()));
+    assert!(is_stopped(review.apply_changes(&PathSelection::all(), &all()).unwrap_err()));
+    assert!(is_stopped(review.discard_changes(&PathSelection::all()).unwrap_err()));
+    assert!(is_stopped(review.undo_apply().unwrap_err()));
     assert_eq!((world.tree(), world.view()), before);
     // Whoever comes next is not kept from anything.
     world.apply_all();
@@ -127,13 +131,13 @@ fn the_search_for_what_runs_later_ends_with_its_signal() {
         files.iter_mut().for_each(|file| file.runs_later = None);
         files
     };
-    let workspace = Workspace::new(Arc::clone(world.overlay.lower()));
-    let stop = StopSignal::never();
+    let workspace = Workspace::new(Arc::clone(world.overlay.lower_dir()));
+    let stop = StopSignal::never_raised();
     let mut files = unmarked();
-    later::mark(&mut files, &world.overlay, &workspace, &stop).unwrap();
+    later::mark_later(&mut files, &world.overlay, &workspace, &stop).unwrap();
     assert!(files.iter().all(|file| file.runs_later.is_some()), "{files:?}");
     stop.raise();
     let mut files = unmarked();
-    later::mark(&mut files, &world.overlay, &workspace, &stop).unwrap_err();
+    later::mark_later(&mut files, &world.overlay, &workspace, &stop).unwrap_err();
     assert!(files.iter().all(|file| file.runs_later.is_none()), "{files:?}");
 }

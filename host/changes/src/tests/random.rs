@@ -2,7 +2,7 @@
 //! one tree; and the same in parts, taken back, and given up.
 
 use super::world::{Random, World, files};
-use crate::{Selection, Undone};
+use crate::{PathSelection, UndoOutcome};
 
 const FILES: [(&str, &str); 9] = [
     ("a", "one\ntwo\nthree\n"),
@@ -44,14 +44,14 @@ pub(super) fn change(world: &World, random: &mut Random) {
         0 | 1 => world.overlay.write_file(&path, content(random).as_bytes()),
         2 => world.overlay.write_file(place(random), content(random).as_bytes()),
         3 => world.overlay.make_dir(place(random)),
-        4 => world.overlay.remove(&path),
+        4 => world.overlay.remove_path(&path),
         5 => {
             // All of it, from within.
             let inside = view.keys().rev().filter(|it| it.starts_with(&path));
-            inside.clone().for_each(|it| world.overlay.remove(it).unwrap());
+            inside.clone().for_each(|it| world.overlay.remove_path(it).unwrap());
             Ok(())
         }
-        _ => world.overlay.rename(&path, place(random)),
+        _ => world.overlay.rename_path(&path, place(random)),
     };
 }
 
@@ -65,7 +65,7 @@ fn world(seed: u64) -> World {
 }
 
 fn kinds(world: &World) -> Vec<String> {
-    let told = world.overlay.changes();
+    let told = world.overlay.list_changes();
     told.iter().map(|it| format!("{} {:?} {}", it.path.display(), it.kind, it.directory)).collect()
 }
 
@@ -84,7 +84,7 @@ fn what_is_applied_is_what_the_agent_saw_and_git_makes_the_same_of_the_patch() {
         assert_eq!(world.view(), view, "seed {seed}");
         let world = world.restarted();
         assert_eq!(world.view(), view, "seed {seed}");
-        assert_eq!(world.overlay.used().files, 0, "seed {seed}");
+        assert_eq!(world.overlay.used_quota().files, 0, "seed {seed}");
     }
 }
 
@@ -97,8 +97,11 @@ fn what_is_taken_back_is_as_before_and_can_be_applied_again() {
             continue;
         }
         world.apply_all();
-        let undone = world.review().undo().unwrap();
-        assert!(matches!(undone, Undone::TakenBack { .. }), "seed {seed}: {undone:?} {told:#?}");
+        let undone = world.review().undo_apply().unwrap();
+        assert!(
+            matches!(undone, UndoOutcome::TakenBack { .. }),
+            "seed {seed}: {undone:?} {told:#?}"
+        );
         assert_eq!(world.tree(), before, "seed {seed}: {told:#?}");
         assert_eq!(world.view(), view, "seed {seed}: {told:#?} {:#?}", kinds(&world));
         assert_eq!(kinds(&world), told, "seed {seed}");
@@ -121,7 +124,7 @@ fn parts_that_are_applied_leave_the_rest_as_the_agent_saw_it() {
             let path = rest.swap_remove(random.below(rest.len()));
             let applied = world
                 .review()
-                .apply(&Selection::paths([&path]).unwrap(), &super::world::all())
+                .apply_changes(&PathSelection::from_paths([&path]).unwrap(), &super::world::all())
                 .unwrap();
             assert_eq!(applied.conflicts, [], "seed {seed} {path:?}: {told:#?}");
             assert_eq!(world.view(), view, "seed {seed} {path:?}: {told:#?} {:#?}", kinds(&world));
@@ -142,7 +145,7 @@ fn parts_that_are_discarded_leave_a_rest_that_is_applied_as_it_is_seen() {
             continue;
         }
         let path = random.pick(&paths);
-        world.review().discard(&Selection::paths([&path]).unwrap()).unwrap();
+        world.review().discard_changes(&PathSelection::from_paths([&path]).unwrap()).unwrap();
         assert_eq!(world.tree(), before, "seed {seed}");
         let view = world.view();
         let now = kinds(&world);
@@ -150,8 +153,8 @@ fn parts_that_are_discarded_leave_a_rest_that_is_applied_as_it_is_seen() {
         assert_eq!(world.view(), view, "seed {seed} {path:?}: {told:#?} {now:#?}");
         world.apply_all();
         assert_eq!(world.tree(), view, "seed {seed} {path:?}: {told:#?} {now:#?}");
-        world.review().undo().unwrap();
-        world.review().discard(&Selection::all()).unwrap();
+        world.review().undo_apply().unwrap();
+        world.review().discard_changes(&PathSelection::all()).unwrap();
         assert_eq!(world.view(), before, "seed {seed} {path:?}: {told:#?}");
         assert_eq!(kinds(&world), [""; 0], "seed {seed}");
     }

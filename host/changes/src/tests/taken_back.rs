@@ -4,8 +4,11 @@
 use std::path::PathBuf;
 
 use super::world::World;
-use crate::execute::Fuse;
-use crate::{ApplyOptions, Changes, Conflict, FileDifference, Review, Selection, Undone};
+use crate::execute::StepFuse;
+use crate::{
+    ApplyOptions, ChangeConflict, Changes, FileDifference, OverlayReview, PathSelection,
+    UndoOutcome,
+};
 
 const TEXT: &str = "1\n2\n3\n4\n5\n6\n";
 const AGENT: &str = "1\nagent\n3\n4\n5\n6\n";
@@ -13,8 +16,8 @@ const PERSON: &str = "1\nperson\n3\n4\n5\n6\n";
 const END: &str = "1\n2\n3\n4\n5\n6\nperson\n";
 const BOTH: &str = "1\nagent\n3\n4\n5\n6\nperson\n";
 
-fn all() -> Option<Selection> {
-    Some(Selection::all())
+fn all() -> Option<PathSelection> {
+    Some(PathSelection::all())
 }
 
 fn theirs() -> ApplyOptions {
@@ -40,8 +43,8 @@ fn both(agent: &str, person: &str) -> World {
 
 fn undo(world: &World, restored: &[&str]) {
     let restored: Vec<PathBuf> = restored.iter().map(PathBuf::from).collect();
-    match world.review().undo().unwrap() {
-        Undone::TakenBack { restored: found, files: _ } => assert_eq!(found, restored),
+    match world.review().undo_apply().unwrap() {
+        UndoOutcome::TakenBack { restored: found, files: _ } => assert_eq!(found, restored),
         other => panic!("{other:?}"),
     }
 }
@@ -50,19 +53,22 @@ fn undo(world: &World, restored: &[&str]) {
 fn directories_are_no_files_in_what_was_applied_and_taken_back() {
     let world = World::new(&[("a", TEXT), ("gone/one", "1\n")]);
     let journal = world.home.path().join("journal");
-    assert!(!Review::has_applied(&journal).unwrap(), "nothing can be taken back yet");
+    assert!(!OverlayReview::has_applied(&journal).unwrap(), "nothing can be taken back yet");
     world.write_below("new/deep/file", "x\n");
     world.write("a", "agent\n");
-    world.overlay.remove("gone/one").unwrap();
-    world.overlay.remove("gone").unwrap();
-    let applied = world.review().apply(&Selection::all(), &ApplyOptions::default()).unwrap();
+    world.overlay.remove_path("gone/one").unwrap();
+    world.overlay.remove_path("gone").unwrap();
+    let applied =
+        world.review().apply_changes(&PathSelection::all(), &ApplyOptions::default()).unwrap();
     assert!(applied.applied.contains(&PathBuf::from("new/deep")), "{applied:?}");
     assert_eq!(applied.files, 3, "{applied:?}");
-    assert!(Review::has_applied(&journal).unwrap());
-    let Undone::TakenBack { restored, files } = world.review().undo().unwrap() else { panic!() };
+    assert!(OverlayReview::has_applied(&journal).unwrap());
+    let UndoOutcome::TakenBack { restored, files } = world.review().undo_apply().unwrap() else {
+        panic!()
+    };
     assert!(restored.contains(&PathBuf::from("new/deep")), "{restored:?}");
     assert_eq!(files, 3, "{restored:?}");
-    assert!(!Review::has_applied(&journal).unwrap(), "it is taken back");
+    assert!(!OverlayReview::has_applied(&journal).unwrap(), "it is taken back");
 }
 
 fn seen(world: &World, path: &str) -> String {
@@ -72,7 +78,7 @@ fn seen(world: &World, path: &str) -> String {
 /// The changes as a person is told of them.
 fn told(changes: &Changes) -> String {
     let mut patch = Vec::new();
-    changes.patch(&mut patch).unwrap();
+    changes.write_patch(&mut patch).unwrap();
     let files = changes.files().iter();
     let files = files.map(|it| (it.path.clone(), it.kind.clone(), it.conflict.clone(), it.merges));
     format!("{:#?}\n{}", files.collect::<Vec<_>>(), String::from_utf8_lossy(&patch))
@@ -88,7 +94,7 @@ fn a_conflict_that_the_agent_won_is_a_conflict_again() {
     let world = world.restarted();
     assert_eq!(told(&world.changes()), before);
     let applied = world.apply(&["a"], &none());
-    assert_eq!(applied.conflicts, [("a".into(), Conflict::Changed)]);
+    assert_eq!(applied.conflicts, [("a".into(), ChangeConflict::Changed)]);
     assert_eq!(world.read("a").unwrap(), PERSON, "the person's line is still there");
 }
 
@@ -97,7 +103,7 @@ fn a_conflict_over_what_was_deleted_or_is_gone_is_one_again() {
     let world = World::new(&[("a", TEXT), ("b", "b\n"), ("d/e", "e\n")]);
     world.write("a", AGENT);
     for path in ["b", "d/e", "d"] {
-        world.overlay.remove(path).unwrap();
+        world.overlay.remove_path(path).unwrap();
     }
     world.changes();
     world.edit("b", "person\n");
@@ -111,10 +117,10 @@ fn a_conflict_over_what_was_deleted_or_is_gone_is_one_again() {
     assert_eq!(world.tree(), tree);
     let left = world.apply(&["."], &none()).conflicts;
     let left: Vec<_> =
-        left.into_iter().filter(|(_, it)| !matches!(it, Conflict::Needs(_))).collect();
-    assert_eq!(left[0], ("a".into(), Conflict::Gone), "{before}");
-    assert_eq!(left[1], ("b".into(), Conflict::Changed));
-    assert!(matches!(&left[2], (d, Conflict::NewInside(_)) if d == "d"), "{left:?}");
+        left.into_iter().filter(|(_, it)| !matches!(it, ChangeConflict::Needs(_))).collect();
+    assert_eq!(left[0], ("a".into(), ChangeConflict::Gone), "{before}");
+    assert_eq!(left[1], ("b".into(), ChangeConflict::Changed));
+    assert!(matches!(&left[2], (d, ChangeConflict::NewInside(_)) if d == "d"), "{left:?}");
     assert_eq!(world.tree(), tree, "nothing of the person is lost");
 }
 
@@ -128,7 +134,12 @@ fn what_a_person_changes_after_an_undo_is_merged_as_if_nothing_had_been_applied(
     world.edit("a", END);
     let changes = world.changes();
     assert!(changes.files()[0].merges, "{}", told(&changes));
-    assert_eq!((changes.stat().added, changes.stat().removed), (1, 1), "{}", told(&changes));
+    assert_eq!(
+        (changes.change_stat().added, changes.change_stat().removed),
+        (1, 1),
+        "{}",
+        told(&changes)
+    );
     assert_eq!(world.apply(&["a"], &none()).merged, [PathBuf::from("a")]);
     assert_eq!(world.read("a").unwrap(), BOTH);
 }
@@ -158,8 +169,8 @@ fn what_the_agent_goes_on_with_after_an_apply_is_new_or_changed_from_before_it_a
     world.apply_all();
     world.write("a", &AGENT.replace('5', "five"));
     world.write("new", "one\ntwo\n");
-    world.overlay.rename("moved", "elsewhere").unwrap();
-    world.overlay.remove("left").unwrap();
+    world.overlay.rename_path("moved", "elsewhere").unwrap();
+    world.overlay.remove_path("left").unwrap();
     let view = world.view();
     undo(&world, &["a", "left", "moved", "new"]);
     assert_eq!(world.view(), view);
@@ -181,7 +192,7 @@ fn what_the_agent_goes_on_with_after_an_apply_is_new_or_changed_from_before_it_a
 #[test]
 fn the_change_that_was_given_up_for_the_workspaces_is_the_agents_again() {
     let world = both(AGENT, PERSON);
-    world.overlay.remove("b").unwrap();
+    world.overlay.remove_path("b").unwrap();
     world.write("n", "agent\n");
     world.edit("b", "person\n");
     world.edit("n", "person\n");
@@ -221,19 +232,24 @@ fn decided() -> (World, ApplyOptions) {
         world.write(path, AGENT);
     }
     world.write("new", "new\n");
-    world.overlay.remove("gone").unwrap();
+    world.overlay.remove_path("gone").unwrap();
     world.changes();
     for (path, text) in [("mine", PERSON), ("both", END), ("theirs", PERSON), ("gone", PERSON)] {
         world.edit(path, text);
     }
-    let paths = |paths: &[&str]| Some(Selection::paths(paths).unwrap());
+    let paths = |paths: &[&str]| Some(PathSelection::from_paths(paths).unwrap());
     let (theirs, mine) = (paths(&["theirs", "gone"]), paths(&["mine"]));
     (world, ApplyOptions { theirs, mine, ..ApplyOptions::default() })
 }
 
 /// Opens the review with a fuse, which may burn.
-fn review(world: &World, steps: usize) -> Option<Review> {
-    Review::open_with(&world.overlay, &world.home.path().join("journal"), Fuse::new(steps)).ok()
+fn review(world: &World, steps: usize) -> Option<OverlayReview> {
+    OverlayReview::open_with(
+        &world.overlay,
+        &world.home.path().join("journal"),
+        StepFuse::new(steps),
+    )
+    .ok()
 }
 
 #[test]
@@ -242,7 +258,7 @@ fn after_a_death_at_any_step_of_an_apply_each_decision_is_open_again_or_taken() 
     for steps in 0.. {
         let (world, options) = decided();
         let (tree, before) = (world.tree(), told(&world.changes()));
-        let applied = review(&world, steps).unwrap().apply(&Selection::all(), &options);
+        let applied = review(&world, steps).unwrap().apply_changes(&PathSelection::all(), &options);
         let world = world.restarted();
         drop(review(&world, steps % 5));
         let world = world.restarted();
@@ -271,8 +287,8 @@ fn after_a_death_at_any_step_of_an_undo_each_decision_is_open_again() {
     for steps in 0.. {
         let (world, options) = decided();
         let (tree, view, before) = (world.tree(), world.view(), told(&world.changes()));
-        world.review().apply(&Selection::all(), &options).unwrap();
-        let undone = review(&world, steps).unwrap().undo();
+        world.review().apply_changes(&PathSelection::all(), &options).unwrap();
+        let undone = review(&world, steps).unwrap().undo_apply();
         let world = world.restarted();
         drop(review(&world, steps % 4));
         let world = world.restarted();

@@ -8,7 +8,7 @@ use std::process::Command;
 use belljar_sandbox::{Overlay, OverlayQuota};
 use tempfile::TempDir;
 
-use crate::{Applied, ApplyOptions, Changes, Review, Selection};
+use crate::{AppliedChanges, ApplyOptions, Changes, OverlayReview, PathSelection};
 
 /// Paths with what is there: the content and whether it can be started, a link's target, or `None`
 /// for a directory.
@@ -82,12 +82,12 @@ impl World {
         self.home.path().join("ws")
     }
 
-    pub(crate) fn review(&self) -> Review {
-        Review::open(&self.overlay, self.home.path().join("journal")).unwrap()
+    pub(crate) fn review(&self) -> OverlayReview {
+        OverlayReview::open(&self.overlay, self.home.path().join("journal")).unwrap()
     }
 
     pub(crate) fn changes(&self) -> Changes {
-        self.review().changes().unwrap().counted().unwrap()
+        self.review().list_changes().unwrap().with_line_counts().unwrap()
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
@@ -98,7 +98,7 @@ impl World {
     pub(crate) fn write_below(&self, path: &str, text: &str) {
         let dirs: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
         for dir in dirs.into_iter().rev().skip(1) {
-            if self.overlay.list(dir, 100_000).is_err() {
+            if self.overlay.list_dir(dir, 100_000).is_err() {
                 self.overlay.make_dir(dir).unwrap();
             }
         }
@@ -115,14 +115,14 @@ impl World {
         std::fs::read_to_string(self.ws().join(path)).ok()
     }
 
-    pub(crate) fn apply(&self, paths: &[&str], options: &ApplyOptions) -> Applied {
-        let selection = Selection::paths(paths).unwrap();
-        self.review().apply(&selection, options).unwrap()
+    pub(crate) fn apply(&self, paths: &[&str], options: &ApplyOptions) -> AppliedChanges {
+        let selection = PathSelection::from_paths(paths).unwrap();
+        self.review().apply_changes(&selection, options).unwrap()
     }
 
     /// Applies all, which has to be possible.
     pub(crate) fn apply_all(&self) {
-        let applied = self.review().apply(&Selection::all(), &all()).unwrap();
+        let applied = self.review().apply_changes(&PathSelection::all(), &all()).unwrap();
         assert_eq!(applied.conflicts, []);
     }
 
@@ -139,7 +139,7 @@ impl World {
     }
 
     fn view_of(&self, dir: &Path, found: &mut Tree) {
-        for (name, is_dir) in self.overlay.list(dir, 100_000).unwrap() {
+        for (name, is_dir) in self.overlay.list_dir(dir, 100_000).unwrap() {
             let path = dir.join(name);
             if is_dir {
                 found.insert(path.clone(), None);
@@ -156,7 +156,7 @@ impl World {
     /// The workspace after `git apply` of the patch.
     pub(crate) fn patched(&self) -> Tree {
         let mut patch = Vec::new();
-        self.changes().patch(&mut patch).unwrap();
+        self.changes().write_patch(&mut patch).unwrap();
         let copy = self.home.path().join("copy");
         if copy.exists() {
             std::fs::remove_dir_all(&copy).unwrap();

@@ -37,7 +37,7 @@ pub(crate) struct ChangesArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub(crate) changed: ChangedArgs,
@@ -79,7 +79,7 @@ pub(crate) struct UndoArgs {
 /// A word that may be a path. One that is no text is taken as lists show it.
 fn any_text() -> impl TypedValueParser<Value = String> {
     let text = |word: OsString| {
-        word.into_string().unwrap_or_else(|word| Path::new(&word).shown().to_string())
+        word.into_string().unwrap_or_else(|word| Path::new(&word).to_shown().to_string())
     };
     OsStringValueParser::new().map(text)
 }

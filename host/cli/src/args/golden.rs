@@ -4,30 +4,30 @@ use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory as _};
 
-use super::Args;
+use super::CliArgs;
 
 /// Columns of the terminal.
 const WIDTH: usize = 100;
 
 /// The help of a command and of those below it.
-fn help(command: &mut Command, into: &mut String) {
+fn write_help(command: &mut Command, into: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
     writeln!(into, "$ {name} --help\n{}", command.render_long_help()).unwrap();
     for below in command.get_subcommands_mut().filter(|below| below.get_name() != "help") {
-        help(below, into);
+        write_help(below, into);
     }
 }
 
 /// One file for `belljar` itself, and one for each command with those below it.
 #[test]
 fn golden_help_is_as_reviewed() {
-    let mut command = Args::command().term_width(WIDTH);
+    let mut command = CliArgs::command().term_width(WIDTH);
     command.build();
     let own = command.render_long_help().to_string();
     belljar_kit::golden!("help", own);
     for below in command.get_subcommands_mut().filter(|below| below.get_name() != "help") {
         let mut text = String::new();
-        help(below, &mut text);
+        write_help(below, &mut text);
         belljar_kit::golden!(format!("help-{}", below.get_name()), text);
     }
 }

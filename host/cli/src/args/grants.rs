@@ -85,7 +85,7 @@ pub(crate) struct RevokeArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct ExplainArgs {
     /// The agent
     pub(crate) agent: String,

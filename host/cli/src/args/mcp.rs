@@ -8,7 +8,7 @@ use crate::args::server::{NoTenant, TenantArg};
 
 /// Options of `mcp`.
 #[derive(Debug, ClapArgs)]
-#[command(args_conflicts_with_subcommands = true, after_help = crate::setup::exit::help())]
+#[command(args_conflicts_with_subcommands = true, after_help = crate::setup::exit::exit_table())]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     pub(crate) command: Option<McpCommand>,

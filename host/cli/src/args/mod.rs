@@ -30,16 +30,16 @@ use crate::args::tools::ToolsCommand;
 /// only the files and hosts that you granted.
 #[derive(Debug, Parser)]
 #[command(name = "belljar", version, after_help = crate::setup::exit::help_of_all(), max_term_width = 100)]
-pub(crate) struct Args {
+pub(crate) struct CliArgs {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Global {
+pub(crate) struct GlobalOptions {
     /// Print results and errors, and nothing else
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Global {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Show what belljar does: a scripted model, real sandboxed tools, no configuration
     Demo,
     /// Run an agent on a task
@@ -159,7 +159,7 @@ pub(crate) struct InitArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct RunArgs {
     /// The task; `-` or nothing reads it from stdin
     pub(crate) task: Option<String>,
@@ -218,7 +218,7 @@ pub(crate) struct RunOptions {
 
 impl RunOptions {
     /// The bounds, in the words of policy.
-    pub(crate) fn limits(&self) -> LimitsRequest {
+    pub(crate) fn limits_request(&self) -> LimitsRequest {
         LimitsRequest {
             steps: self.max_steps,
             tokens: self.max_tokens,
@@ -229,13 +229,13 @@ impl RunOptions {
     }
 
     /// The form of the output on stdout.
-    pub(crate) fn format(&self) -> OutputFormat {
+    pub(crate) fn stdout_format(&self) -> OutputFormat {
         if self.json { OutputFormat::Json } else { self.output_format }
     }
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct ChatArgs {
     /// The agent [default: the session's, else the stock agent general-purpose]
     #[arg(long, short, value_name = "NAME")]
@@ -273,7 +273,7 @@ pub(crate) struct ChatArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct AcpArgs {
     /// The agent of new sessions; the editor may choose another [default: general-purpose]
     #[arg(long, short, value_name = "NAME")]
@@ -394,7 +394,7 @@ pub(crate) enum TeamsCommand {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct TeamRunArgs {
     /// The team
     pub(crate) name: String,
@@ -460,7 +460,7 @@ pub(crate) enum DraftsCommand {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) data: DataArg,
@@ -470,7 +470,7 @@ pub(crate) struct DoctorArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct ProveArgs {
     /// Only attacks with this in their names: `files`, `network-redirect`
     #[arg(value_name = "WORD")]
@@ -502,6 +502,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory as _;
-        Args::command().debug_assert();
+        CliArgs::command().debug_assert();
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::args::server::TenantArg;
 
 #[derive(Debug, Args)]
-#[command(after_help = crate::setup::exit::help())]
+#[command(after_help = crate::setup::exit::exit_table())]
 pub(crate) struct ReplayArgs {
     /// The run, by its id or the beginning of it, or `latest`
     pub(crate) run: String,

@@ -36,7 +36,7 @@ pub(crate) struct NoTenant {
 pub(crate) struct ServeArgs {
     /// Address and port, or a port of this machine alone [default: `listen` under `[server]`, else
     /// 127.0.0.1:7411]
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// A name that the server goes by, beside those of this machine; repeatable
     #[arg(long, value_name = "NAME")]
@@ -60,7 +60,7 @@ pub(crate) struct ServeArgs {
 pub(crate) const USUAL_PORT: u16 = 7411;
 
 /// An address with a port, or a port, which is then this machine's own.
-fn listen(text: &str) -> Result<SocketAddr, String> {
+fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_port_alone_is_one_of_this_machine_and_what_is_no_address_says_how_to_write_it() {
-        let of = |text| listen(text).map(|address| address.to_string());
+        let of = |text| parse_listen_address(text).map(|address| address.to_string());
         assert_eq!(of("7513").unwrap(), "127.0.0.1:7513");
         assert_eq!(of("0.0.0.0:80").unwrap(), "0.0.0.0:80");
         assert_eq!(of("[::1]:80").unwrap(), "[::1]:80");

@@ -17,52 +17,52 @@ mod serve;
 mod tools;
 
 #[cfg(target_os = "linux")]
-pub(crate) use self::inspect::prove_wall::attack as attack_the_wall;
-use crate::args::{Args, Command};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::walls::Walls;
-use crate::term::out::Out;
+pub(crate) use self::inspect::prove_wall::run_attack as attack_the_wall;
+use crate::args::{CliArgs, CliCommand};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
+use crate::setup::walls::WallRaiser;
+use crate::term::out::TerminalOutput;
 
 /// Runs a command. A command that runs a tool, even only to list its functions, does so behind the OS
 /// sandbox. `grant`, `revoke` and `drafts` list functions too, in a store without any right, and stay
 /// outside, because they write the operator's files.
-pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
-    let places = || Places::find(args.global.workspace.as_deref());
-    let walls = Walls::new(args.global.no_os_sandbox, out);
+pub(crate) fn run(args: &CliArgs, out: &TerminalOutput) -> Result<CommandExit, Failure> {
+    let places = || HomePaths::find_paths(args.global.workspace.as_deref());
+    let walls = WallRaiser::new(args.global.no_os_sandbox, out);
     match &args.command {
-        Command::Demo => run::demo::run(walls, out),
-        Command::Run(run) => run::agent::run(run, &places()?, walls, out),
-        Command::Chat(chat) => chat::run(chat, &places()?, walls, out),
-        Command::Acp(acp) => acp::run(acp, &places()?, walls, out),
-        Command::Serve(serve) => serve::run(serve, &places()?, walls, out),
-        Command::Mcp(mcp) => mcp::run(mcp, &places()?, walls, out),
-        Command::Keys(keys) => serve::keys::run(keys, &places()?, out),
-        Command::Tenants(tenants) => serve::tenants::run(tenants, &places()?, out),
-        Command::Sessions(sessions) => inspect::sessions::run(sessions, &places()?, out),
-        Command::Backup(backup) => backup::run(backup, &places()?, out),
-        Command::Restore(restore) => backup::restore::run(restore, &places()?, out),
-        Command::Receipts(receipts) => inspect::receipts::run(receipts, &places()?, out),
-        Command::Changes(args) => changes::look::run(args, &places()?, out),
-        Command::Apply(args) => changes::apply::run(args, &places()?, out),
-        Command::Discard(args) => changes::discard::run(args, &places()?, out),
-        Command::Undo(args) => changes::undo::run(args, &places()?, out),
-        Command::Replay(replay) => inspect::replay::run(replay, &places()?, walls, out),
-        Command::Init(init) => {
+        CliCommand::Demo => run::demo::run(walls, out),
+        CliCommand::Run(run) => run::agent::run(run, &places()?, walls, out),
+        CliCommand::Chat(chat) => chat::run(chat, &places()?, walls, out),
+        CliCommand::Acp(acp) => acp::run(acp, &places()?, walls, out),
+        CliCommand::Serve(serve) => serve::run(serve, &places()?, walls, out),
+        CliCommand::Mcp(mcp) => mcp::run(mcp, &places()?, walls, out),
+        CliCommand::Keys(keys) => serve::keys::run(keys, &places()?, out),
+        CliCommand::Tenants(tenants) => serve::tenants::run(tenants, &places()?, out),
+        CliCommand::Sessions(sessions) => inspect::sessions::run(sessions, &places()?, out),
+        CliCommand::Backup(backup) => backup::run(backup, &places()?, out),
+        CliCommand::Restore(restore) => backup::restore::run(restore, &places()?, out),
+        CliCommand::Receipts(receipts) => inspect::receipts::run(receipts, &places()?, out),
+        CliCommand::Changes(args) => changes::look::run(args, &places()?, out),
+        CliCommand::Apply(args) => changes::apply::run(args, &places()?, out),
+        CliCommand::Discard(args) => changes::discard::run(args, &places()?, out),
+        CliCommand::Undo(args) => changes::undo::run(args, &places()?, out),
+        CliCommand::Replay(replay) => inspect::replay::run(replay, &places()?, walls, out),
+        CliCommand::Init(init) => {
             init::run(init, &places()?, args.global.workspace.is_some(), walls, out)
         }
-        Command::Agents(agents) => catalogue::agents::run(agents, places()?, walls, out),
-        Command::Teams(command) => catalogue::teams::run(command, places()?, walls, out),
-        Command::Skills(skills) => catalogue::skills::run(skills, places()?, walls, out),
-        Command::Drafts(drafts) => catalogue::drafts::run(drafts, &places()?, out),
-        Command::Tools(command) => tools::run(command, &places, walls, out),
-        Command::Grant(grant) => grant::run(grant, &places()?, out),
-        Command::Revoke(revoke) => grant::revoke::run(revoke, &places()?, out),
-        Command::Explain(explain) => catalogue::explain::run(explain, &places()?, walls, out),
-        Command::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
-        Command::Prove(prove) => inspect::prove::run(prove, &places()?, out),
-        Command::Limits { json } => catalogue::limits::run(*json, out),
-        Command::Completions { shell } => manual::completions::run(*shell, out),
-        Command::Man { dir } => manual::man::run(dir.as_deref(), walls, out),
+        CliCommand::Agents(agents) => catalogue::agents::run(agents, places()?, walls, out),
+        CliCommand::Teams(command) => catalogue::teams::run(command, places()?, walls, out),
+        CliCommand::Skills(skills) => catalogue::skills::run(skills, places()?, walls, out),
+        CliCommand::Drafts(drafts) => catalogue::drafts::run(drafts, &places()?, out),
+        CliCommand::Tools(command) => tools::run(command, &places, walls, out),
+        CliCommand::Grant(grant) => grant::run(grant, &places()?, out),
+        CliCommand::Revoke(revoke) => grant::revoke::run(revoke, &places()?, out),
+        CliCommand::Explain(explain) => catalogue::explain::run(explain, &places()?, walls, out),
+        CliCommand::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
+        CliCommand::Prove(prove) => inspect::prove::run(prove, &places()?, out),
+        CliCommand::Limits { json } => catalogue::limits::run(*json, out),
+        CliCommand::Completions { shell } => manual::completions::run(*shell, out),
+        CliCommand::Man { dir } => manual::man::run(dir.as_deref(), walls, out),
     }
 }

@@ -7,13 +7,13 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use belljar_definition::MAX_DEFINITION;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 
-use super::folder::{self, Deadline, MAX_READING};
-use super::gather::{Gather, unfit};
-use super::members::{Member, Members};
+use super::folder::{self, MAX_READING, WorkDeadline};
+use super::gather::{FileGatherer, unfit_reason};
+use super::members::{ArchiveMember, MemberReader};
 use crate::setup::exit::Failure;
 
 /// Bytes of an archive once decompressed. A repository of agents has a few million with its
@@ -30,33 +30,34 @@ const MAX_TEXT: usize = 64 << 20;
 const MAX_KEPT_PATH: usize = 1 << 10;
 
 /// Reads a `.tar.gz`. A single folder around everything, as such archives have, is left away.
-pub(super) fn read_compressed(path: &Path, gather: &mut Gather) -> Result<(), Failure> {
-    let shown = Shown::new(&path.to_string_lossy()).to_string();
-    let (file, _) = folder::file(path)
+pub(super) fn read_compressed(path: &Path, gather: &mut FileGatherer) -> Result<(), Failure> {
+    let shown = ShownText::new(&path.to_string_lossy()).to_string();
+    let (file, _) = folder::open_file(path)
         .map_err(|error| Failure::usage(format!("failed to open `{shown}`: {error}")))?;
-    let until = Deadline::after(MAX_READING);
+    let until = WorkDeadline::after_limit(MAX_READING);
     // Bounded on both sides: what unpacks to nothing takes time as well.
-    let packed = Bounded { reader: BufReader::new(file), left: MAX_PACKED, until };
-    let entries = entries(MultiGzDecoder::new(BufReader::new(packed)), until, gather)
-        .map_err(|why| why.failure(&format!("`{shown}`")))?;
+    let packed = BoundedReader { reader: BufReader::new(file), left: MAX_PACKED, until };
+    let entries = read_entries(MultiGzDecoder::new(BufReader::new(packed)), until, gather)
+        .map_err(|why| why.into_failure(&format!("`{shown}`")))?;
     let strip = single_folder(&entries);
-    keep(entries, strip, gather)
+    gather_entries(entries, strip, gather)
 }
 
 /// Reads what git gave of a commit.
-pub(super) fn read_tar(file: File, gather: &mut Gather) -> Result<(), Failure> {
-    let entries = entries(BufReader::new(file), Deadline::after(MAX_READING), gather)
-        .map_err(|why| why.failure("what git gave of the commit"))?;
-    keep(entries, None, gather)
+pub(super) fn read_tar(file: File, gather: &mut FileGatherer) -> Result<(), Failure> {
+    let entries =
+        read_entries(BufReader::new(file), WorkDeadline::after_limit(MAX_READING), gather)
+            .map_err(|why| why.into_failure("what git gave of the commit"))?;
+    gather_entries(entries, None, gather)
 }
 
 /// One entry, with `/` between the parts of its path.
-struct Entry {
+struct ArchiveEntry {
     path: String,
-    content: Content,
+    content: EntryContent,
 }
 
-enum Content {
+enum EntryContent {
     /// Markdown, whole unless it is longer than an agent may be.
     Text(Vec<u8>),
     /// A regular file that is not looked at.
@@ -66,82 +67,84 @@ enum Content {
 }
 
 /// Why an archive is not read.
-enum Unreadable {
+enum UnreadableArchive {
     Io(io::Error),
     Bounds(Failure),
 }
 
-impl Unreadable {
-    fn failure(self, what: &str) -> Failure {
+impl UnreadableArchive {
+    fn into_failure(self, what: &str) -> Failure {
         match self {
             Self::Io(error) => {
                 let error = error.to_string();
-                Failure::usage(format!("{what} cannot be read: {}", Shown::new(&error)))
-                    .hint("nothing of it is installed")
+                Failure::usage(format!("{what} cannot be read: {}", ShownText::new(&error)))
+                    .with_hint("nothing of it is installed")
             }
             Self::Bounds(failure) => failure,
         }
     }
 }
 
-impl From<io::Error> for Unreadable {
+impl From<io::Error> for UnreadableArchive {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Failure> for Unreadable {
+impl From<Failure> for UnreadableArchive {
     fn from(failure: Failure) -> Self {
         Self::Bounds(failure)
     }
 }
 
 /// All entries that are not folders.
-fn entries(
+fn read_entries(
     reader: impl Read,
-    until: Deadline,
-    gather: &mut Gather,
-) -> Result<Vec<Entry>, Unreadable> {
-    let mut members = Members::new(Bounded { reader, left: MAX_UNPACKED, until });
+    until: WorkDeadline,
+    gather: &mut FileGatherer,
+) -> Result<Vec<ArchiveEntry>, UnreadableArchive> {
+    let mut members = MemberReader::new(BoundedReader { reader, left: MAX_UNPACKED, until });
     let (mut found, mut total) = (Vec::new(), 0_usize);
-    while let Some(member) = members.next(|| gather.count().map_err(Unreadable::from))? {
+    while let Some(member) =
+        members.next_member(|| gather.count_entry().map_err(UnreadableArchive::from))?
+    {
         if member.kind == EntryType::Directory {
             continue;
         }
-        let (path, content) = match look(&member) {
+        let (path, content) = match classify_member(&member) {
             (path, Some(content)) => (path, content),
             (path, None) => {
-                let bytes = members.read(MAX_DEFINITION as u64 + 1)?;
+                let bytes = members.read_content(MAX_DEFINITION as u64 + 1)?;
                 total = total.saturating_add(bytes.len());
                 if total > MAX_TEXT {
                     return Err(too_large().into());
                 }
-                (path, Content::Text(bytes))
+                (path, EntryContent::Text(bytes))
             }
         };
-        found.push(Entry { path: kept(path), content });
+        found.push(ArchiveEntry { path: clip_path(path), content });
     }
     Ok(found)
 }
 
 /// The path of a member, and its kind; `None` = markdown, to be read.
-fn look(member: &Member) -> (String, Option<Content>) {
+fn classify_member(member: &ArchiveMember) -> (String, Option<EntryContent>) {
     let path = String::from_utf8_lossy(&member.path);
     let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
     let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
     let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
     let content = if leads_out {
-        Content::Unfit("its path leads out of the archive")
+        EntryContent::Unfit("its path leads out of the archive")
     } else if plain.len() > MAX_KEPT_PATH {
-        Content::Unfit("its path is empty or too long")
+        EntryContent::Unfit("its path is empty or too long")
     } else if matches!(member.kind, EntryType::Symlink | EntryType::Link) {
-        Content::Unfit("it is a link")
+        EntryContent::Unfit("it is a link")
     } else if !is_file {
-        Content::Unfit("it is no regular file")
+        EntryContent::Unfit("it is no regular file")
     } else if !is_markdown(&plain) {
-        Content::File
+        EntryContent::File
     } else if std::str::from_utf8(&member.path).is_err() {
-        Content::Unfit("its name is not UTF-8")
+        EntryContent::Unfit("its name is not UTF-8")
     } else {
         return (plain, None);
     };
@@ -149,7 +152,7 @@ fn look(member: &Member) -> (String, Option<Content>) {
 }
 
 /// The beginning of a path that is too long to be kept whole.
-fn kept(mut path: String) -> String {
+fn clip_path(mut path: String) -> String {
     if path.len() > MAX_KEPT_PATH {
         let end = (0..=MAX_KEPT_PATH).rev().find(|end| path.is_char_boundary(*end));
         path.truncate(end.unwrap_or_default());
@@ -158,22 +161,26 @@ fn kept(mut path: String) -> String {
     path
 }
 
-fn keep(entries: Vec<Entry>, strip: Option<String>, gather: &mut Gather) -> Result<(), Failure> {
-    for Entry { path, content } in entries {
+fn gather_entries(
+    entries: Vec<ArchiveEntry>,
+    strip: Option<String>,
+    gather: &mut FileGatherer,
+) -> Result<(), Failure> {
+    for ArchiveEntry { path, content } in entries {
         let path = match &strip {
             Some(folder) => path.strip_prefix(folder.as_str()).unwrap_or(&path),
             None => &path,
         };
         match content {
             // Reported under any name, because an honest archive has none of these.
-            Content::Unfit(why) => gather.leave_out(path, why),
-            Content::Text(bytes) => {
-                if gather.wants(path) {
-                    gather.take(path, bytes)?;
+            EntryContent::Unfit(why) => gather.leave_out(path, why),
+            EntryContent::Text(bytes) => {
+                if gather.wants_file(path) {
+                    gather.keep_file(path, bytes)?;
                 }
             }
-            Content::File => {
-                gather.wants(path);
+            EntryContent::File => {
+                gather.wants_file(path);
             }
         }
     }
@@ -181,8 +188,8 @@ fn keep(entries: Vec<Entry>, strip: Option<String>, gather: &mut Gather) -> Resu
 }
 
 /// `folder/`, where everything lies in it.
-fn single_folder(entries: &[Entry]) -> Option<String> {
-    let usable = entries.iter().filter(|entry| unfit(&entry.path).is_none());
+fn single_folder(entries: &[ArchiveEntry]) -> Option<String> {
+    let usable = entries.iter().filter(|entry| unfit_reason(&entry.path).is_none());
     let folders: BTreeSet<Option<&str>> =
         usable.map(|entry| entry.path.split_once('/').map(|(folder, _)| folder)).collect();
     match folders.into_iter().collect::<Vec<_>>().as_slice() {
@@ -202,18 +209,18 @@ fn too_large() -> io::Error {
 }
 
 /// Reads so many bytes for so long and then fails, so that no bomb goes off.
-struct Bounded<R> {
+struct BoundedReader<R> {
     reader: R,
     left: u64,
-    until: Deadline,
+    until: WorkDeadline,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             return Err(too_large());
         }
-        self.until.left()?;
+        self.until.time_left()?;
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.reader.read(buffer.get_mut(..most).unwrap_or_default())?;
         self.left = self.left.saturating_sub(read as u64);
@@ -250,9 +257,9 @@ mod tests {
     }
 
     fn read(entries: &[(&str, EntryType, &[u8])]) -> (Vec<String>, Vec<(String, String)>) {
-        let mut gather = Gather::default();
+        let mut gather = FileGatherer::default();
         read_compressed(archive(entries).path(), &mut gather).unwrap();
-        let collected = gather.finish();
+        let collected = gather.into_collected();
         let left = collected.left_out.into_iter().map(|file| (file.path, file.why));
         (collected.files.into_iter().map(|file| file.path).collect(), left.collect())
     }
@@ -303,7 +310,7 @@ mod tests {
             encoder.write_all(&zeros).unwrap();
         }
         encoder.finish().unwrap();
-        let failure = read_compressed(file.path(), &mut Gather::default()).unwrap_err();
+        let failure = read_compressed(file.path(), &mut FileGatherer::default()).unwrap_err();
         assert!(failure.message.contains("holds more than"), "{}", failure.message);
     }
 
@@ -311,6 +318,6 @@ mod tests {
     fn what_is_no_archive_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "plain text").unwrap();
-        assert!(read_compressed(file.path(), &mut Gather::default()).is_err());
+        assert!(read_compressed(file.path(), &mut FileGatherer::default()).is_err());
     }
 }

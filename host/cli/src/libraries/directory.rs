@@ -5,55 +5,61 @@ use std::path::Path;
 
 use belljar_catalogue::limits::MAX_AGENT_DEPTH;
 use belljar_definition::MAX_DEFINITION;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use rustix::fs::FileType;
 
-use super::folder::{Deadline, Folder, MAX_READING, Named, UNFIT};
-use super::gather::Gather;
+use super::folder::{FolderEntry, MAX_READING, OpenFolder, UNFIT, WorkDeadline};
+use super::gather::FileGatherer;
 use crate::setup::exit::Failure;
 
 /// Folders are entered a little deeper than agents are accepted, so that a too deep file is reported.
 const MAX_DEPTH: usize = MAX_AGENT_DEPTH + 4;
 
-pub(super) fn read(root: &Path, gather: &mut Gather) -> Result<(), Failure> {
+pub(super) fn read_directory(root: &Path, gather: &mut FileGatherer) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         let path = root.to_string_lossy();
-        Failure::new(format!("failed to read `{}`: {error}", Shown::new(&path)))
+        Failure::new(format!("failed to read `{}`: {error}", ShownText::new(&path)))
     };
-    let folder = Folder::open(root).map_err(failed)?;
-    let mut walk = Walk { gather, until: Deadline::after(MAX_READING), failed: &failed };
-    walk.folder(&folder, "", 0)
+    let folder = OpenFolder::open(root).map_err(failed)?;
+    let mut walk =
+        DirectoryWalk { gather, until: WorkDeadline::after_limit(MAX_READING), failed: &failed };
+    walk.walk_folder(&folder, "", 0)
 }
 
-struct Walk<'a> {
-    gather: &'a mut Gather,
-    until: Deadline,
+struct DirectoryWalk<'a> {
+    gather: &'a mut FileGatherer,
+    until: WorkDeadline,
     /// Converts a fault that ends the reading into a failure.
     failed: &'a dyn Fn(std::io::Error) -> Failure,
 }
 
-impl Walk<'_> {
-    fn folder(&mut self, folder: &Folder, below: &str, depth: usize) -> Result<(), Failure> {
+impl DirectoryWalk<'_> {
+    fn walk_folder(
+        &mut self,
+        folder: &OpenFolder,
+        below: &str,
+        depth: usize,
+    ) -> Result<(), Failure> {
         let mut entries = Vec::new();
-        for entry in folder.entries().map_err(self.failed)? {
-            self.gather.count()?;
-            self.until.left().map_err(self.failed)?;
+        for entry in folder.list_entries().map_err(self.failed)? {
+            self.gather.count_entry()?;
+            self.until.time_left().map_err(self.failed)?;
             // The entries after an unreadable one are unreadable too.
             let Ok(entry) = entry else { break };
             entries.push(entry);
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
-            self.until.left().map_err(self.failed)?;
-            self.entry(folder, &entry, below, depth)?;
+            self.until.time_left().map_err(self.failed)?;
+            self.handle_entry(folder, &entry, below, depth)?;
         }
         Ok(())
     }
 
-    fn entry(
+    fn handle_entry(
         &mut self,
-        folder: &Folder,
-        entry: &Named,
+        folder: &OpenFolder,
+        entry: &FolderEntry,
         below: &str,
         depth: usize,
     ) -> Result<(), Failure> {
@@ -76,8 +82,8 @@ impl Walk<'_> {
                 if skipped || depth >= MAX_DEPTH {
                     return Ok(());
                 }
-                match folder.folder(text) {
-                    Ok(inner) => self.folder(&inner, &below, depth + 1)?,
+                match folder.open_folder(text) {
+                    Ok(inner) => self.walk_folder(&inner, &below, depth + 1)?,
                     Err(error) => {
                         let why = format!("the folder cannot be read: {error}");
                         self.gather.leave_out(&below, why);
@@ -85,13 +91,13 @@ impl Walk<'_> {
                 }
             }
             FileType::RegularFile => {
-                if self.gather.wants(&below) {
-                    self.file(folder, text, &below)?;
+                if self.gather.wants_file(&below) {
+                    self.gather_file(folder, text, &below)?;
                 }
             }
             // A link, a FIFO, a device, or something that cannot be looked at.
             _ => {
-                if self.gather.wants(&below) {
+                if self.gather.wants_file(&below) {
                     self.gather.leave_out(&below, UNFIT);
                 }
             }
@@ -99,10 +105,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn file(&mut self, folder: &Folder, name: &str, below: &str) -> Result<(), Failure> {
+    fn gather_file(&mut self, folder: &OpenFolder, name: &str, below: &str) -> Result<(), Failure> {
         let read = || -> std::io::Result<Option<Vec<u8>>> {
-            let (file, meta) = folder.file(name)?;
-            if folder.lends(&meta)? {
+            let (file, meta) = folder.open_file(name)?;
+            if folder.is_foreign_link(&meta)? {
                 return Ok(None);
             }
             let mut bytes = Vec::new();
@@ -110,7 +116,7 @@ impl Walk<'_> {
             Ok(Some(bytes))
         };
         match read() {
-            Ok(Some(bytes)) => self.gather.take(below, bytes)?,
+            Ok(Some(bytes)) => self.gather.keep_file(below, bytes)?,
             Ok(None) => {
                 self.gather.leave_out(below, "it is a second name of somebody else's file");
             }
@@ -140,9 +146,9 @@ mod tests {
         std::os::unix::fs::symlink(&outside, root.join("folder")).unwrap();
         std::os::unix::fs::symlink(&root, root.join("loop")).unwrap();
         mknodat(CWD, root.join("fifo.md"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let mut gather = Gather::default();
-        read(&root, &mut gather).unwrap();
-        let collected = gather.finish();
+        let mut gather = FileGatherer::default();
+        read_directory(&root, &mut gather).unwrap();
+        let collected = gather.into_collected();
         let paths: Vec<_> = collected.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["a.md"]);
         let left: Vec<_> = collected.left_out.iter().map(|file| file.path.as_str()).collect();

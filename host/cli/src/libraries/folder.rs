@@ -19,17 +19,17 @@ pub(super) const UNFIT: &str = "it is a link or no regular file";
 pub(super) const MAX_READING: Duration = Duration::from_secs(60);
 
 /// A folder that is open.
-pub(super) struct Folder(OwnedFd);
+pub(super) struct OpenFolder(OwnedFd);
 
 /// A time that is over at some point.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deadline {
+pub(super) struct WorkDeadline {
     began: Instant,
     limit: Duration,
 }
 
-impl Deadline {
-    pub(super) fn after(limit: Duration) -> Self {
+impl WorkDeadline {
+    pub(super) fn after_limit(limit: Duration) -> Self {
         Self { began: Instant::now(), limit }
     }
 
@@ -38,7 +38,7 @@ impl Deadline {
     /// # Errors
     ///
     /// When nothing is.
-    pub(super) fn left(&self) -> io::Result<Duration> {
+    pub(super) fn time_left(&self) -> io::Result<Duration> {
         self.limit.checked_sub(self.began.elapsed()).ok_or_else(|| {
             let why = format!("it took more than {} s", self.limit.as_secs());
             io::Error::new(io::ErrorKind::TimedOut, why)
@@ -46,27 +46,27 @@ impl Deadline {
     }
 }
 
-impl Folder {
+impl OpenFolder {
     /// Opens a folder that is not a link itself.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self(rustix::fs::open(path, flags() | OFlags::DIRECTORY, Mode::empty())?))
+        Ok(Self(rustix::fs::open(path, open_flags() | OFlags::DIRECTORY, Mode::empty())?))
     }
 
     /// Opens a folder inside this one.
-    pub(super) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+    pub(super) fn open_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref().as_bytes();
-        Ok(Self(openat(&self.0, name, flags() | OFlags::DIRECTORY, Mode::empty())?))
+        Ok(Self(openat(&self.0, name, open_flags() | OFlags::DIRECTORY, Mode::empty())?))
     }
 
     /// Opens a regular file in this folder.
-    pub(super) fn file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
-        regular(openat(&self.0, name.as_ref().as_bytes(), flags(), Mode::empty())?)
+    pub(super) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
+        check_regular(openat(&self.0, name.as_ref().as_bytes(), open_flags(), Mode::empty())?)
     }
 
     /// Reads a regular file in this folder whole. More than `limit` bytes are an error.
-    pub(super) fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Vec<u8>> {
+    pub(super) fn read_file(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.file(name)?.0.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        self.open_file(name)?.0.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         match bytes.len() as u64 > limit {
             false => Ok(bytes),
             true => Err(io::Error::other(format!("it has more than {limit} bytes"))),
@@ -74,7 +74,7 @@ impl Folder {
     }
 
     /// The kind of the file with this name; `None` = missing.
-    pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
+    pub(super) fn file_kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
         match statat(&self.0, name.as_ref().as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => Ok(Some(FileType::from_raw_mode(about.st_mode))),
             Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -83,16 +83,18 @@ impl Folder {
     }
 
     /// The names in this folder with their kinds, in the system's order.
-    pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Named>> + '_> {
+    pub(super) fn list_entries(
+        &self,
+    ) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>> + '_> {
         let entries = Dir::read_from(&self.0)?;
         let named = entries.map(|entry| {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
             let kind = match entry.file_type() {
-                FileType::Unknown => self.kind(&name)?.unwrap_or(FileType::Unknown),
+                FileType::Unknown => self.file_kind(&name)?.unwrap_or(FileType::Unknown),
                 kind => kind,
             };
-            Ok(Named { name, kind })
+            Ok(FolderEntry { name, kind })
         });
         Ok(named.filter(|named| {
             named.as_ref().map_or(true, |named| named.name != "." && named.name != "..")
@@ -101,7 +103,7 @@ impl Folder {
 
     /// Whether a file in the folder is a hard link to another person's file: a writer of a folder can link a
     /// file there without read access.
-    pub(super) fn lends(&self, file: &Metadata) -> io::Result<bool> {
+    pub(super) fn is_foreign_link(&self, file: &Metadata) -> io::Result<bool> {
         let own = rustix::fs::fstat(&self.0)?.st_uid;
         Ok(is_borrowed(file.nlink(), file.uid(), own))
     }
@@ -109,12 +111,12 @@ impl Folder {
 
 /// Opens a regular file that is not a link itself. The parent folder may be out of reach behind the OS
 /// sandbox.
-pub(super) fn file(path: &Path) -> io::Result<(File, Metadata)> {
-    regular(rustix::fs::open(path, flags(), Mode::empty())?)
+pub(super) fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
+    check_regular(rustix::fs::open(path, open_flags(), Mode::empty())?)
 }
 
 /// The opened file, if regular.
-fn regular(opened: OwnedFd) -> io::Result<(File, Metadata)> {
+fn check_regular(opened: OwnedFd) -> io::Result<(File, Metadata)> {
     let file = File::from(opened);
     let meta = file.metadata()?;
     match meta.is_file() {
@@ -124,12 +126,12 @@ fn regular(opened: OwnedFd) -> io::Result<(File, Metadata)> {
 }
 
 /// A name in a folder.
-pub(super) struct Named {
+pub(super) struct FolderEntry {
     pub(super) name: std::ffi::OsString,
     pub(super) kind: FileType,
 }
 
-fn flags() -> OFlags {
+fn open_flags() -> OFlags {
     OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
 }
 
@@ -150,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_time_ends() {
-        assert!(Deadline::after(MAX_READING).left().is_ok());
-        let error = Deadline::after(Duration::ZERO).left();
+        assert!(WorkDeadline::after_limit(MAX_READING).time_left().is_ok());
+        let error = WorkDeadline::after_limit(Duration::ZERO).time_left();
         assert!(error.is_err() || error.is_ok_and(|left| left.is_zero()));
     }
 
@@ -163,14 +165,15 @@ mod tests {
         std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
         std::os::unix::fs::symlink(".", dir.path().join("folder")).unwrap();
         mknodat(CWD, dir.path().join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let folder = Folder::open(dir.path()).unwrap();
-        assert_eq!(folder.read("a", 5).unwrap(), b"12345");
-        assert!(folder.read("a", 4).is_err());
-        assert!(folder.file("link").is_err() && folder.folder("folder").is_err());
-        assert_eq!(folder.file("fifo").unwrap_err().to_string(), UNFIT);
-        assert!(folder.file(".").is_err());
-        assert!(Folder::open(&dir.path().join("folder")).is_err());
-        let mut names: Vec<_> = folder.entries().unwrap().map(|one| one.unwrap().name).collect();
+        let folder = OpenFolder::open(dir.path()).unwrap();
+        assert_eq!(folder.read_file("a", 5).unwrap(), b"12345");
+        assert!(folder.read_file("a", 4).is_err());
+        assert!(folder.open_file("link").is_err() && folder.open_folder("folder").is_err());
+        assert_eq!(folder.open_file("fifo").unwrap_err().to_string(), UNFIT);
+        assert!(folder.open_file(".").is_err());
+        assert!(OpenFolder::open(&dir.path().join("folder")).is_err());
+        let mut names: Vec<_> =
+            folder.list_entries().unwrap().map(|one| one.unwrap().name).collect();
         names.sort();
         assert_eq!(names, ["a", "fifo", "folder", "link"]);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_catalogue::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES};
 use belljar_definition::MAX_DEFINITION;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::setup::exit::Failure;
 
@@ -50,7 +50,7 @@ pub(crate) struct LeftOutFile {
 
 /// The content of a source.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub(crate) struct CollectedSource {
     /// In the order of their paths.
     pub(crate) files: Vec<GatheredFile>,
     /// Files that may have been meant as agents and were not taken.
@@ -63,7 +63,7 @@ pub(crate) struct Collected {
 
 /// Takes files one by one.
 #[derive(Debug, Default)]
-pub(super) struct Gather {
+pub(super) struct FileGatherer {
     files: BTreeMap<String, Vec<u8>>,
     /// Those of the files, in lower case.
     paths: BTreeSet<String>,
@@ -87,22 +87,22 @@ pub(super) enum FileVerdict {
     LeaveOut(&'static str),
 }
 
-impl Gather {
+impl FileGatherer {
     /// Counts one entry of the source.
-    pub(super) fn count(&mut self) -> Result<(), Failure> {
+    pub(super) fn count_entry(&mut self) -> Result<(), Failure> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
             return Err(Failure::usage(format!(
                 "the source has more than {MAX_ENTRIES} files and folders"
             ))
-            .hint("give the folder in it that holds the agents"));
+            .with_hint("give the folder in it that holds the agents"));
         }
         Ok(())
     }
 
     /// Whether to read the file at this path; notes a file left out.
-    pub(super) fn wants(&mut self, path: &str) -> bool {
-        match verdict(path) {
+    pub(super) fn wants_file(&mut self, path: &str) -> bool {
+        match file_verdict(path) {
             // On a file system without letter case both would be one file, ambiguously.
             FileVerdict::Read if self.paths.contains(&path.to_lowercase()) => {
                 self.leave_out(path, "another file has this path too");
@@ -122,7 +122,7 @@ impl Gather {
     }
 
     /// Keeps a file that was wanted.
-    pub(super) fn take(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn keep_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Failure> {
         if bytes.len() > MAX_DEFINITION {
             self.leave_out(path, "it is longer than an agent may be");
             return Ok(());
@@ -133,7 +133,7 @@ impl Gather {
                 "the source has more than {MAX_AGENT_FILES} markdown files, or more than \
                  {MAX_TOTAL} bytes of them"
             ))
-            .hint("give the folder in it that holds the agents"));
+            .with_hint("give the folder in it that holds the agents"));
         }
         self.paths.insert(path.to_lowercase());
         self.files.insert(path.to_owned(), bytes);
@@ -143,22 +143,22 @@ impl Gather {
     /// Notes a file that is not taken.
     pub(super) fn leave_out(&mut self, path: &str, why: impl Into<String>) {
         if self.left_out.len() < MAX_LEFT_OUT {
-            let path = Shown::clipped(path, MAX_PATH).to_string();
+            let path = ShownText::clip_line(path, MAX_PATH).to_string();
             self.left_out.push(LeftOutFile { path, why: why.into() });
         } else {
             self.unnamed += 1;
         }
     }
 
-    pub(super) fn finish(self) -> Collected {
+    pub(super) fn into_collected(self) -> CollectedSource {
         let Self { files, left_out, unnamed, folders, .. } = self;
         let files = files.into_iter().map(|(path, bytes)| GatheredFile { path, bytes }).collect();
-        Collected { files, left_out, unnamed, folders }
+        CollectedSource { files, left_out, unnamed, folders }
     }
 }
 
 /// Why belljar would not make this path: the lock file is parsed by the same rule.
-pub(super) fn unfit(path: &str) -> Option<&'static str> {
+pub(super) fn unfit_reason(path: &str) -> Option<&'static str> {
     if path.is_empty() || path.len() > MAX_PATH {
         return Some("its path is empty or too long");
     }
@@ -166,14 +166,14 @@ pub(super) fn unfit(path: &str) -> Option<&'static str> {
         if matches!(part, "" | "." | "..") || part.contains('\\') || part.len() > 255 {
             return Some("its path is not a plain one");
         }
-        if part.chars().any(belljar_policy::Shown::hides) {
+        if part.chars().any(belljar_policy::ShownText::is_hidden) {
             return Some("its path holds characters that no screen shows");
         }
     }
     None
 }
 
-fn verdict(path: &str) -> FileVerdict {
+fn file_verdict(path: &str) -> FileVerdict {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let folders: Vec<&str> = folders.split('/').filter(|folder| !folder.is_empty()).collect();
     let mut hidden = folders.iter().enumerate().filter(|(_, folder)| folder.starts_with('.'));
@@ -186,7 +186,7 @@ fn verdict(path: &str) -> FileVerdict {
     }
     let known = |list: &[&str], folder: &str| list.contains(&folder.to_ascii_lowercase().as_str());
     if let Some(folder) = folders.iter().find(|folder| known(OTHER_KINDS, folder)) {
-        return FileVerdict::Other(Shown::clipped(folder, 80).to_string());
+        return FileVerdict::Other(ShownText::clip_line(folder, 80).to_string());
     }
     let is_markdown = name.len() > 3
         && name.get(name.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
@@ -197,7 +197,7 @@ fn verdict(path: &str) -> FileVerdict {
     if name.eq_ignore_ascii_case("SKILL.md") {
         return FileVerdict::Other("skills".to_owned());
     }
-    if let Some(why) = unfit(path) {
+    if let Some(why) = unfit_reason(path) {
         return FileVerdict::LeaveOut(why);
     }
     // Not of the lock, which may have such a path from before.
@@ -250,22 +250,22 @@ mod tests {
                 ),
             ),
         ] {
-            assert_eq!(verdict(path), expected, "{path}");
+            assert_eq!(file_verdict(path), expected, "{path}");
         }
     }
 
     #[test]
     fn a_path_is_taken_once_and_too_much_is_an_error() {
-        let mut gather = Gather::default();
-        assert!(gather.wants("a.md"));
-        gather.take("a.md", b"x".to_vec()).unwrap();
-        assert!(!gather.wants("a.md") && !gather.wants("A.md"));
-        gather.take("long.md", vec![0; MAX_DEFINITION + 1]).unwrap();
+        let mut gather = FileGatherer::default();
+        assert!(gather.wants_file("a.md"));
+        gather.keep_file("a.md", b"x".to_vec()).unwrap();
+        assert!(!gather.wants_file("a.md") && !gather.wants_file("A.md"));
+        gather.keep_file("long.md", vec![0; MAX_DEFINITION + 1]).unwrap();
         for n in 0..MAX_TOTAL / MAX_DEFINITION - 1 {
-            gather.take(&format!("{n}.md"), vec![0; MAX_DEFINITION]).unwrap();
+            gather.keep_file(&format!("{n}.md"), vec![0; MAX_DEFINITION]).unwrap();
         }
-        assert!(gather.take("more.md", vec![0; MAX_DEFINITION]).is_err());
-        let collected = gather.finish();
+        assert!(gather.keep_file("more.md", vec![0; MAX_DEFINITION]).is_err());
+        let collected = gather.into_collected();
         assert_eq!(collected.left_out.len(), 3);
         assert_eq!(collected.files[0].path, "0.md");
     }

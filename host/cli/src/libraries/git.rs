@@ -12,11 +12,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::archive::MAX_UNPACKED;
-use super::folder::Deadline;
+use super::folder::WorkDeadline;
 use super::repository;
 use crate::setup::exit::Failure;
 
@@ -56,7 +56,7 @@ const BOUNDED: &str = "ulimit -c 0; ulimit -v 3145728 2>/dev/null; ulimit -f 838
 const NO_PROGRAM: i32 = 127;
 
 /// A complete commit.
-pub(crate) struct Commit {
+pub(crate) struct GitCommit {
     /// Its full id.
     pub(super) id: String,
     /// Its files, as tar; a file without a name.
@@ -71,54 +71,54 @@ pub(super) fn is_repository(path: &Path) -> bool {
 }
 
 /// The commit named by `rev`, or the checked-out one.
-pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Failure> {
+pub(super) fn read_commit(repository: &Path, rev: Option<&str>) -> Result<GitCommit, Failure> {
     let temporary = tempfile::tempdir().map_err(|error| {
         Failure::new(format!("failed to make a temporary directory for git: {error}"))
     })?;
-    let git = Git { home: temporary.path(), until: Deadline::after(MAX_TIME) };
+    let git = GitRunner { home: temporary.path(), until: WorkDeadline::after_limit(MAX_TIME) };
     let (copy, clone) = (temporary.path().join("copy.git"), temporary.path().join("clone.git"));
-    let shown = Shown::new(&repository.to_string_lossy()).to_string();
-    let failed = |what: String, done: &Done| {
-        Failure::usage(format!("{what}: {}", done.words)).hint("nothing of it is installed")
+    let shown = ShownText::new(&repository.to_string_lossy()).to_string();
+    let failed = |what: String, done: &GitOutput| {
+        Failure::usage(format!("{what}: {}", done.words)).with_hint("nothing of it is installed")
     };
-    repository::copy(repository, &copy, git.until).map_err(|unfit| {
-        Failure::usage(format!("the repository `{shown}` {}", unfit.why)).hint(unfit.hint)
+    repository::copy_repository(repository, &copy, git.until).map_err(|unfit| {
+        Failure::usage(format!("the repository `{shown}` {}", unfit.why)).with_hint(unfit.hint)
     })?;
-    let mut command = git.command();
+    let mut command = git.base_command();
     command.args(["clone", "--quiet", "--bare", "--no-local", "--template=", "--"]);
-    let cloned = git.run(command.arg(&copy).arg(&clone), 0)?;
+    let cloned = git.run_command(command.arg(&copy).arg(&clone), 0)?;
     if !cloned.status.success() {
         return Err(failed(format!("git cannot read the repository `{shown}`"), &cloned));
     }
 
-    let id = git.id(&clone, rev.unwrap_or("HEAD"), &shown)?;
-    attributes(&clone)
+    let id = git.resolve_id(&clone, rev.unwrap_or("HEAD"), &shown)?;
+    override_attributes(&clone)
         .map_err(|error| Failure::new(format!("failed to prepare the clone for git: {error}")))?;
-    let mut command = git.in_clone(&clone);
+    let mut command = git.command_in_clone(&clone);
     command.args(["archive", "--format=tar", &id]);
-    let archived = git.run(&mut command, MAX_UNPACKED)?;
+    let archived = git.run_command(&mut command, MAX_UNPACKED)?;
     if !archived.status.success() {
         return Err(failed(format!("git cannot give the files of `{id}`"), &archived));
     }
-    Ok(Commit { id, archive: archived.output })
+    Ok(GitCommit { id, archive: archived.output })
 }
 
 /// Makes git return files as committed: attributes in the commit would change their text. The clone's own
 /// attributes have precedence.
-fn attributes(clone: &Path) -> io::Result<()> {
+fn override_attributes(clone: &Path) -> io::Result<()> {
     let folder = clone.join("info");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("attributes"), format!("* {AS_COMMITTED}\n"))
 }
 
 /// The environment of git: one directory of ours, removed afterwards.
-struct Git<'a> {
+struct GitRunner<'a> {
     home: &'a Path,
-    until: Deadline,
+    until: WorkDeadline,
 }
 
 /// The result of a git command.
-struct Done {
+struct GitOutput {
     status: ExitStatus,
     /// At its beginning.
     output: File,
@@ -126,8 +126,8 @@ struct Done {
     words: String,
 }
 
-impl Done {
-    fn text(&self) -> String {
+impl GitOutput {
+    fn output_text(&self) -> String {
         let mut text = String::new();
         // What cannot be read is as good as nothing said.
         let _ = (&self.output).read_to_string(&mut text);
@@ -135,8 +135,8 @@ impl Done {
     }
 }
 
-impl Git<'_> {
-    fn command(&self) -> Command {
+impl GitRunner<'_> {
+    fn base_command(&self) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", BOUNDED, "git"]).env_clear().current_dir(self.home);
         // A separate process group, so that git's children end with it.
@@ -164,36 +164,36 @@ impl Git<'_> {
         command
     }
 
-    /// Git in the clone, wherever it would look for a repository otherwise.
-    fn in_clone(&self, clone: &Path) -> Command {
-        let mut command = self.command();
+    /// A git command for the repository `clone`, whatever repository git would find by itself.
+    fn command_in_clone(&self, clone: &Path) -> Command {
+        let mut command = self.base_command();
         command.arg("--git-dir").arg(clone);
         command
     }
 
-    /// The id of the commit that `wanted` names.
-    fn id(&self, clone: &Path, wanted: &str, shown: &str) -> Result<String, Failure> {
-        let mut command = self.in_clone(clone);
+    /// The id of the commit that `wanted` names, for example a branch; `shown` = the source, for the error.
+    fn resolve_id(&self, clone: &Path, wanted: &str, shown: &str) -> Result<String, Failure> {
+        let mut command = self.command_in_clone(clone);
         command.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-        let parsed = self.run(command.arg(format!("{wanted}^{{commit}}")), 1 << 10)?;
-        let id = parsed.text().trim().to_owned();
+        let parsed = self.run_command(command.arg(format!("{wanted}^{{commit}}")), 1 << 10)?;
+        let id = parsed.output_text().trim().to_owned();
         if !parsed.status.success() || id.is_empty() {
-            let wanted = Shown::clipped(wanted, 80);
+            let wanted = ShownText::clip_line(wanted, 80);
             return Err(Failure::usage(format!("`{shown}` has no commit `{wanted}`"))
-                .hint("give a branch, a tag or a commit with `--rev`"));
+                .with_hint("give a branch, a tag or a commit with `--rev`"));
         }
         Ok(id)
     }
 
     /// Runs git to its end. At most `limit` bytes of output are kept; more is an error.
-    fn run(&self, command: &mut Command, limit: u64) -> Result<Done, Failure> {
+    fn run_command(&self, command: &mut Command, limit: u64) -> Result<GitOutput, Failure> {
         let failed = |error: io::Error| Failure::new(format!("failed to run git: {error}"));
         let mut words = tempfile::tempfile().map_err(failed)?;
         let mut output = tempfile::tempfile().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(words.try_clone().map_err(failed)?);
         let mut child = command.spawn().map_err(failed)?;
-        let copied = self.copy(&mut child, &mut output, limit);
+        let copied = self.copy_output(&mut child, &mut output, limit);
         let status = match copied {
             // The output is closed, so git has ended or ends now.
             Ok(()) => child.wait(),
@@ -206,7 +206,7 @@ impl Git<'_> {
         }
         let status = status.map_err(failed)?;
         if status.code() == Some(NO_PROGRAM) {
-            return Err(Failure::new("the program `git` is not there").hint(
+            return Err(Failure::new("the program `git` is not there").with_hint(
                 "install git, or give a copy of the directory without `.git`, or an archive",
             ));
         }
@@ -216,10 +216,10 @@ impl Git<'_> {
         words.take(16 << 10).read_to_end(&mut said).map_err(failed)?;
         let said = String::from_utf8_lossy(&said);
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok(Done { status, output, words: Shown::clipped(&said, MAX_WORDS).to_string() })
+        Ok(GitOutput { status, output, words: ShownText::clip_line(&said, MAX_WORDS).to_string() })
     }
 
-    fn copy(&self, child: &mut Child, to: &mut File, limit: u64) -> io::Result<()> {
+    fn copy_output(&self, child: &mut Child, to: &mut File, limit: u64) -> io::Result<()> {
         let Some(mut from) = child.stdout.take() else { return Ok(()) };
         let (mut left, mut buffer) = (limit, vec![0; 64 << 10]);
         loop {
@@ -239,7 +239,7 @@ impl Git<'_> {
         use rustix::event::{PollFd, PollFlags, poll};
         use rustix::time::Timespec;
         loop {
-            let left = self.until.left()?;
+            let left = self.until.time_left()?;
             let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
             let most = Timespec { tv_sec: seconds, tv_nsec: i64::from(left.subsec_nanos()) };
             match poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&most)) {

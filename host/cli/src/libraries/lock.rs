@@ -7,12 +7,12 @@ use std::path::{Component, Path, PathBuf};
 
 use belljar_catalogue::limits::MAX_AGENT_FILES;
 use belljar_definition::Slug;
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{ShownPath as _, ShownText};
 use belljar_sandbox::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::gather::unfit;
-use super::source::Source;
+use super::gather::unfit_reason;
+use super::source::LibrarySource;
 use crate::setup::exit::Failure;
 use crate::setup::home::read_bounded;
 
@@ -31,17 +31,17 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// All installed libraries by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Lock {
-    pub(crate) libraries: BTreeMap<Slug, Installed>,
+pub(crate) struct LibraryLock {
+    pub(crate) libraries: BTreeMap<Slug, InstalledLibrary>,
 }
 
 /// One installed library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledLibrary {
     /// The directory below the folder of libraries: one plain name.
     pub(crate) directory: String,
     /// Where it came from.
-    pub(crate) source: Source,
+    pub(crate) source: LibrarySource,
     /// The commit.
     pub(crate) revision: Option<String>,
     /// The files by path below the directory, with the agreed digests.
@@ -50,34 +50,33 @@ pub(crate) struct Installed {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenLock {
     version: i64,
     #[serde(default)]
-    libraries: BTreeMap<String, Library>,
+    libraries: BTreeMap<String, WrittenLibrary>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Library {
+struct WrittenLibrary {
     directory: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
-    source: Source,
+    source: LibrarySource,
     files: BTreeMap<String, String>,
 }
 
-impl Lock {
+impl LibraryLock {
     /// Reads the lock of this folder; a missing lock means no libraries.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(LOCK);
         let bad = |why: String| {
-            Failure::usage(format!("the list of installed libraries cannot be used: {why}")).hint(
-                format!(
+            Failure::usage(format!("the list of installed libraries cannot be used: {why}"))
+                .with_hint(format!(
                     "correct `{0}`, or remove it and add the libraries again; until then none of \
                      them is loaded",
-                    path.shown()
-                ),
-            )
+                    path.to_shown()
+                ))
         };
         let bytes = match read_bounded(&path, MAX_BYTES) {
             Ok(bytes) => bytes,
@@ -91,7 +90,7 @@ impl Lock {
     /// Parses a lock; all of it has to be in belljar's own form.
     fn parse(text: &str) -> Result<Self, String> {
         let of_toml = |error: toml::de::Error| {
-            Shown::clipped(error.to_string().trim(), 300).to_string().replace("\\n", " ")
+            ShownText::clip_line(error.to_string().trim(), 300).to_string().replace("\\n", " ")
         };
         let table: toml::Table = text.parse().map_err(of_toml)?;
         match table.get("version").and_then(toml::Value::as_integer) {
@@ -99,16 +98,18 @@ impl Lock {
             Some(other) => return Err(format!("its version is {other}, not {VERSION}")),
             None => return Err("it has no version".to_owned()),
         }
-        let written: Written = toml::from_str(text).map_err(of_toml)?;
+        let written: WrittenLock = toml::from_str(text).map_err(of_toml)?;
         if written.libraries.len() > MAX_LIBRARIES {
             return Err(format!("it has more than {MAX_LIBRARIES} libraries"));
         }
         let mut lock = Self::default();
         for (name, library) in written.libraries {
-            let shown = Shown::clipped(&name, 80).to_string();
-            let name = exact(&name).ok_or_else(|| format!("`{shown}` is no name of a library"))?;
-            let installed = library.read().map_err(|why| format!("library `{shown}`: {why}"))?;
-            let double = |it: &Installed| it.directory == installed.directory;
+            let shown = ShownText::clip_line(&name, 80).to_string();
+            let name = parse_exact_slug(&name)
+                .ok_or_else(|| format!("`{shown}` is no name of a library"))?;
+            let installed =
+                library.into_installed().map_err(|why| format!("library `{shown}`: {why}"))?;
+            let double = |it: &InstalledLibrary| it.directory == installed.directory;
             if lock.libraries.values().any(double) {
                 return Err(format!("library `{shown}` has the directory of another one"));
             }
@@ -120,7 +121,7 @@ impl Lock {
     /// Replaces the lock atomically: a reader sees the old or the new list. The lock alone decides which
     /// libraries are installed.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
-        let text = self.text().map_err(io::Error::other)?;
+        let text = self.to_text().map_err(io::Error::other)?;
         if text.len() as u64 > MAX_BYTES || self.libraries.len() > MAX_LIBRARIES {
             return Err(io::Error::other(format!(
                 "the list would have more than {MAX_BYTES} bytes or {MAX_LIBRARIES} libraries"
@@ -135,13 +136,13 @@ impl Lock {
         Ok(())
     }
 
-    fn text(&self) -> Result<String, String> {
+    fn to_text(&self) -> Result<String, String> {
         let libraries = self
             .libraries
             .iter()
-            .map(|(name, installed)| Ok((name.to_string(), installed.written()?)));
+            .map(|(name, installed)| Ok((name.to_string(), installed.to_written()?)));
         let libraries = libraries.collect::<Result<_, String>>()?;
-        let text = toml::to_string(&Written { version: VERSION, libraries })
+        let text = toml::to_string(&WrittenLock { version: VERSION, libraries })
             .map_err(|error| error.to_string())?;
         Ok(format!(
             "# Written by `belljar agents add`, `update` and `remove`. A file that is not as it says is not used.\n{text}"
@@ -149,13 +150,13 @@ impl Lock {
     }
 }
 
-impl Installed {
-    fn written(&self) -> Result<Library, String> {
+impl InstalledLibrary {
+    fn to_written(&self) -> Result<WrittenLibrary, String> {
         let file = |(path, digest): (&PathBuf, &Digest)| {
             let path = path.to_str().ok_or("a path is not UTF-8")?;
             Ok((path.to_owned(), format!("sha256:{digest}")))
         };
-        Ok(Library {
+        Ok(WrittenLibrary {
             directory: self.directory.clone(),
             revision: self.revision.clone(),
             source: self.source.clone(),
@@ -164,10 +165,10 @@ impl Installed {
     }
 }
 
-impl Library {
-    fn read(self) -> Result<Installed, String> {
+impl WrittenLibrary {
+    fn into_installed(self) -> Result<InstalledLibrary, String> {
         let Self { directory, revision, source, files } = self;
-        if exact(&directory).is_none() {
+        if parse_exact_slug(&directory).is_none() {
             return Err("its directory is no plain name".to_owned());
         }
         if !source.path().is_absolute() {
@@ -182,52 +183,56 @@ impl Library {
         }
         let mut pinned = BTreeMap::new();
         for (path, digest) in files {
-            let shown = Shown::clipped(&path, 100).to_string();
+            let shown = ShownText::clip_line(&path, 100).to_string();
             let below = PathBuf::from(&path);
             let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
-            if unfit(&path).is_some() || !plain {
+            if unfit_reason(&path).is_some() || !plain {
                 return Err(format!("`{shown}` is no path below its directory"));
             }
             let digest = digest.strip_prefix("sha256:").and_then(Digest::from_hex);
             let digest = digest.ok_or_else(|| format!("`{shown}` has no SHA-256"))?;
             pinned.insert(below, digest);
         }
-        Ok(Installed { directory, source, revision, files: pinned })
+        Ok(InstalledLibrary { directory, source, revision, files: pinned })
     }
 }
 
 /// A slug in its exact spelling: belljar's own file has no other.
-fn exact(text: &str) -> Option<Slug> {
-    Slug::of(text).filter(|slug| slug.as_str() == text)
+fn parse_exact_slug(text: &str) -> Option<Slug> {
+    Slug::from_name(text).filter(|slug| slug.as_str() == text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lock() -> Lock {
-        let files = BTreeMap::from([(PathBuf::from("a/b c.md"), Digest::of(b"x"))]);
-        let source = Source::Git { path: "/srv/x".into(), rev: Some("main".into()) };
-        let installed =
-            Installed { directory: "x-00ff".into(), source, revision: Some("0".repeat(40)), files };
-        let name = Slug::of("x").unwrap();
-        Lock { libraries: BTreeMap::from([(name, installed)]) }
+    fn lock() -> LibraryLock {
+        let files = BTreeMap::from([(PathBuf::from("a/b c.md"), Digest::hash_bytes(b"x"))]);
+        let source = LibrarySource::Git { path: "/srv/x".into(), rev: Some("main".into()) };
+        let installed = InstalledLibrary {
+            directory: "x-00ff".into(),
+            source,
+            revision: Some("0".repeat(40)),
+            files,
+        };
+        let name = Slug::from_name("x").unwrap();
+        LibraryLock { libraries: BTreeMap::from([(name, installed)]) }
     }
 
     #[test]
     fn what_is_written_is_read_again() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Lock::read(dir.path()).unwrap(), Lock::default());
+        assert_eq!(LibraryLock::read(dir.path()).unwrap(), LibraryLock::default());
         lock().write(dir.path()).unwrap();
-        assert_eq!(Lock::read(dir.path()).unwrap(), lock());
-        Lock::default().write(dir.path()).unwrap();
-        assert_eq!(Lock::read(dir.path()).unwrap(), Lock::default());
+        assert_eq!(LibraryLock::read(dir.path()).unwrap(), lock());
+        LibraryLock::default().write(dir.path()).unwrap();
+        assert_eq!(LibraryLock::read(dir.path()).unwrap(), LibraryLock::default());
     }
 
     #[test]
     fn a_lock_that_is_not_as_belljar_writes_it_is_one_error() {
-        let good = lock().text().unwrap();
-        assert!(Lock::parse(&good).is_ok());
+        let good = lock().to_text().unwrap();
+        assert!(LibraryLock::parse(&good).is_ok());
         for (from, to, why) in [
             ("version = 1", "version = 2", "its version is 2"),
             ("version = 1", "", "no version"),
@@ -244,7 +249,7 @@ mod tests {
         ] {
             let text = good.replace(from, to);
             assert_ne!(text, good, "{from}");
-            let error = Lock::parse(&text).unwrap_err();
+            let error = LibraryLock::parse(&text).unwrap_err();
             assert!(error.contains(why), "{from} -> {to}: {error}");
         }
     }

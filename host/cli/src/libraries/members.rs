@@ -20,7 +20,7 @@ const MAX_PAX: u64 = 64 << 10;
 const MAX_ABOUT: usize = 4;
 
 /// The members of an archive, in order.
-pub(super) struct Members<R> {
+pub(super) struct MemberReader<R> {
     reader: R,
     /// Bytes of the last member to skip, with padding.
     rest: u64,
@@ -28,7 +28,7 @@ pub(super) struct Members<R> {
 }
 
 /// The facts about a member from its headers.
-pub(super) struct Member {
+pub(super) struct ArchiveMember {
     /// As it is written there.
     pub(super) path: Vec<u8>,
     pub(super) kind: EntryType,
@@ -36,46 +36,50 @@ pub(super) struct Member {
 
 /// The facts about the next member.
 #[derive(Default)]
-struct About {
+struct MemberHeaders {
     path: Option<Vec<u8>>,
     size: Option<u64>,
 }
 
-impl<R: Read> Members<R> {
+impl<R: Read> MemberReader<R> {
     pub(super) fn new(reader: R) -> Self {
         Self { reader, rest: 0, fill: 0 }
     }
 
     /// The next member; `None` = the archive is over. `count` is called for every header.
-    pub(super) fn next<E: From<io::Error>>(
+    pub(super) fn next_member<E: From<io::Error>>(
         &mut self,
         mut count: impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<Member>, E> {
-        let mut about = About::default();
+    ) -> Result<Option<ArchiveMember>, E> {
+        let mut about = MemberHeaders::default();
         for seen in 0..=MAX_ABOUT {
             let Some(header) = self.header_of(&mut count)? else {
                 return match seen {
                     0 => Ok(None),
-                    _ => Err(damaged("it ends before what it has described").into()),
+                    _ => Err(damaged_archive("it ends before what it has described").into()),
                 };
             };
             let size = header.entry_size()?;
             match header.entry_type() {
-                EntryType::GNULongName => about.path = Some(self.name(size)?),
-                EntryType::GNULongLink => drop(self.name(size)?),
-                EntryType::XHeader => {
-                    about.read(&self.whole(size, MAX_PAX, "an extended header")?)?
-                }
+                EntryType::GNULongName => about.path = Some(self.read_name(size)?),
+                EntryType::GNULongLink => drop(self.read_name(size)?),
+                EntryType::XHeader => about.parse_extended(&self.read_whole(
+                    size,
+                    MAX_PAX,
+                    "an extended header",
+                )?)?,
                 // The data of such a header is not in ordinary blocks.
-                EntryType::GNUSparse => return Err(damaged("it holds a sparse file").into()),
+                EntryType::GNUSparse => {
+                    return Err(damaged_archive("it holds a sparse file").into());
+                }
                 kind => {
-                    self.has(about.size.unwrap_or(size))?;
+                    self.require_size(about.size.unwrap_or(size))?;
                     let path = about.path.unwrap_or_else(|| header.path_bytes().into_owned());
-                    return Ok(Some(Member { path, kind }));
+                    return Ok(Some(ArchiveMember { path, kind }));
                 }
             }
         }
-        Err(damaged("it has too many headers about one file").into())
+        Err(damaged_archive("it has too many headers about one file").into())
     }
 
     /// The next header of a single file. Headers about all files, for example git's commit, are skipped: no
@@ -86,31 +90,32 @@ impl<R: Read> Members<R> {
     ) -> Result<Option<Header>, E> {
         loop {
             self.pass_by()?;
-            let Some(header) = self.header()? else { return Ok(None) };
+            let Some(header) = self.next_header()? else { return Ok(None) };
             count()?;
             if header.entry_type() != EntryType::XGlobalHeader {
                 return Ok(Some(header));
             }
-            self.whole(header.entry_size()?, MAX_PAX, "an extended header")?;
+            self.read_whole(header.entry_size()?, MAX_PAX, "an extended header")?;
         }
     }
 
     /// Reads of the current member, at most `limit` bytes.
-    pub(super) fn read(&mut self, limit: u64) -> io::Result<Vec<u8>> {
+    pub(super) fn read_content(&mut self, limit: u64) -> io::Result<Vec<u8>> {
         let wanted = self.rest.min(limit);
         let mut bytes = Vec::new();
         let read = (&mut self.reader).take(wanted).read_to_end(&mut bytes)? as u64;
         self.rest = self.rest.saturating_sub(read);
         match read == wanted {
             true => Ok(bytes),
-            false => Err(damaged("it ends within a file")),
+            false => Err(damaged_archive("it ends within a file")),
         }
     }
 
-    fn has(&mut self, size: u64) -> io::Result<()> {
+    fn require_size(&mut self, size: u64) -> io::Result<()> {
         let over = size % BLOCK;
         self.fill = if over == 0 { 0 } else { BLOCK - over };
-        size.checked_add(self.fill).ok_or_else(|| damaged("a file in it has no such size"))?;
+        size.checked_add(self.fill)
+            .ok_or_else(|| damaged_archive("a file in it has no such size"))?;
         self.rest = size;
         Ok(())
     }
@@ -122,12 +127,12 @@ impl<R: Read> Members<R> {
         (self.rest, self.fill) = (0, 0);
         match passed == wanted {
             true => Ok(()),
-            false => Err(damaged("it ends within a file")),
+            false => Err(damaged_archive("it ends within a file")),
         }
     }
 
     /// `None` = the end of the archive: no more bytes, or the first empty block, as in tar.
-    fn header(&mut self) -> io::Result<Option<Header>> {
+    fn next_header(&mut self) -> io::Result<Option<Header>> {
         let mut header = Header::new_old();
         let mut block = Vec::new();
         (&mut self.reader).take(BLOCK).read_to_end(&mut block)?;
@@ -135,7 +140,7 @@ impl<R: Read> Members<R> {
             return Ok(None);
         }
         if block.len() as u64 != BLOCK {
-            return Err(damaged("it ends within a header"));
+            return Err(damaged_archive("it ends within a header"));
         }
         header.as_mut_bytes().copy_from_slice(&block);
         // All bytes of the header, those of the sum as spaces.
@@ -144,20 +149,22 @@ impl<R: Read> Members<R> {
         });
         match header.cksum()? == sum {
             true => Ok(Some(header)),
-            false => Err(damaged("a header does not have its own sum")),
+            false => Err(damaged_archive("a header does not have its own sum")),
         }
     }
 
-    fn whole(&mut self, size: u64, limit: u64, what: &str) -> io::Result<Vec<u8>> {
+    fn read_whole(&mut self, size: u64, limit: u64, what: &str) -> io::Result<Vec<u8>> {
         if size > limit {
-            return Err(damaged(&format!("it has {what} of {size} bytes; {limit} are read")));
+            return Err(damaged_archive(&format!(
+                "it has {what} of {size} bytes; {limit} are read"
+            )));
         }
-        self.has(size)?;
-        self.read(limit)
+        self.require_size(size)?;
+        self.read_content(limit)
     }
 
-    fn name(&mut self, size: u64) -> io::Result<Vec<u8>> {
-        let mut name = self.whole(size, MAX_NAME, "a name")?;
+    fn read_name(&mut self, size: u64) -> io::Result<Vec<u8>> {
+        let mut name = self.read_whole(size, MAX_NAME, "a name")?;
         if let Some(end) = name.iter().position(|byte| *byte == 0) {
             name.truncate(end);
         }
@@ -165,10 +172,10 @@ impl<R: Read> Members<R> {
     }
 }
 
-impl About {
+impl MemberHeaders {
     /// Parses an extended header: `LENGTH KEY=VALUE\n`, one after another.
-    fn read(&mut self, mut text: &[u8]) -> io::Result<()> {
-        let bad = || damaged("an extended header cannot be read");
+    fn parse_extended(&mut self, mut text: &[u8]) -> io::Result<()> {
+        let bad = || damaged_archive("an extended header cannot be read");
         while !text.is_empty() {
             let space = text.iter().position(|byte| *byte == b' ').ok_or_else(bad)?;
             let length = text.get(..space).and_then(|digits| std::str::from_utf8(digits).ok());
@@ -184,7 +191,7 @@ impl About {
                     self.size = Some(size.ok_or_else(bad)?);
                 }
                 key if key.starts_with(b"GNU.sparse.") => {
-                    return Err(damaged("it holds a sparse file"));
+                    return Err(damaged_archive("it holds a sparse file"));
                 }
                 _ => {}
             }
@@ -194,7 +201,7 @@ impl About {
     }
 }
 
-fn damaged(why: &str) -> io::Error {
+fn damaged_archive(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
@@ -226,11 +233,11 @@ mod tests {
 
     /// The paths and contents of an archive, or why it is not read.
     fn read(archive: &[u8]) -> io::Result<Vec<(String, String)>> {
-        let mut members = Members::new(archive);
+        let mut members = MemberReader::new(archive);
         let mut found = Vec::new();
-        while let Some(member) = members.next::<io::Error>(|| Ok(()))? {
+        while let Some(member) = members.next_member::<io::Error>(|| Ok(()))? {
             let path = String::from_utf8(member.path).unwrap();
-            found.push((path, String::from_utf8(members.read(1 << 20)?).unwrap()));
+            found.push((path, String::from_utf8(members.read_content(1 << 20)?).unwrap()));
         }
         Ok(found)
     }

@@ -19,15 +19,15 @@ mod repository;
 mod shelf;
 mod source;
 
-use belljar_catalogue::{API_LIBRARY, Root};
+use belljar_catalogue::{API_LIBRARY, LibraryRoot};
 
 use crate::setup::exit::Failure;
-use crate::setup::home::Places;
+use crate::setup::home::HomePaths;
 
-pub(crate) use gather::{Collected, GatheredFile, LeftOutFile};
-pub(crate) use lock::{Installed, Lock};
-pub(crate) use shelf::Shelf;
-pub(crate) use source::{Source, Taken};
+pub(crate) use gather::{CollectedSource, GatheredFile, LeftOutFile};
+pub(crate) use lock::{InstalledLibrary, LibraryLock};
+pub(crate) use shelf::LibraryShelf;
+pub(crate) use source::{LibrarySource, PreparedSource};
 
 /// Names that no library gets: the name of agents made through the API, and words in ids of agents outside of
 /// libraries.
@@ -39,14 +39,14 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 }
 
 /// The installed libraries for the catalogue of agents: the agreed files, while unchanged.
-pub(crate) fn roots(places: &Places) -> Result<Vec<Root>, Failure> {
-    let lock = Lock::read(&places.libraries())?;
+pub(crate) fn library_roots(places: &HomePaths) -> Result<Vec<LibraryRoot>, Failure> {
+    let lock = LibraryLock::read(&places.libraries_directory())?;
     // A library installed by another program under such a name would be mistaken for something else.
     let libraries = lock.libraries.into_iter().filter(|(name, _)| !is_reserved(name.as_str()));
     let roots = libraries.map(|(name, library)| {
-        let dir = places.libraries().join(&library.directory);
-        let Installed { source, revision, files, .. } = library;
-        Root::installed(&name, dir, files).from_source(source.to_string(), revision)
+        let dir = places.libraries_directory().join(&library.directory);
+        let InstalledLibrary { source, revision, files, .. } = library;
+        LibraryRoot::for_installed(&name, dir, files).from_source(source.to_string(), revision)
     });
     Ok(roots.collect())
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::folder::{Deadline, Folder};
+use super::folder::{OpenFolder, WorkDeadline};
 
 /// Bytes of all objects. A library with ten years of history has a few hundred million.
 const MAX_BYTES: u64 = 1 << 30;
@@ -48,7 +48,7 @@ const CONFIG: &str = "\
 
 /// Why a repository is not copied.
 #[derive(Debug)]
-pub(super) struct Unfit {
+pub(super) struct RepositoryFault {
     /// Completes "the repository ...".
     pub(super) why: String,
     pub(super) hint: &'static str,
@@ -57,7 +57,7 @@ pub(super) struct Unfit {
 const ELSEWHERE: &str = "belljar takes of a repository what lies in it and nothing else: make a \
     whole one with `git clone --no-local --bare`, and give that";
 
-impl From<io::Error> for Unfit {
+impl From<io::Error> for RepositoryFault {
     fn from(error: io::Error) -> Self {
         Self { why: format!("cannot be read: {error}"), hint: "nothing of it is installed" }
     }
@@ -75,35 +75,40 @@ const ELSEWHERE_BY: &[(&str, &str)] = &[
 ];
 
 /// Copies a work tree's or a bare repository to a directory that is not there yet.
-pub(super) fn copy(from: &Path, to: &Path, until: Deadline) -> Result<(), Unfit> {
-    let folder = open(from)?;
+pub(super) fn copy_repository(
+    from: &Path,
+    to: &Path,
+    until: WorkDeadline,
+) -> Result<(), RepositoryFault> {
+    let folder = open_repository(from)?;
     for (path, what) in ELSEWHERE_BY {
         if is_there(&folder, path)? {
-            return Err(Unfit { why: (*what).to_owned(), hint: ELSEWHERE });
+            return Err(RepositoryFault { why: (*what).to_owned(), hint: ELSEWHERE });
         }
     }
-    let mut copier = Copier { left: MAX_BYTES, files: 0, until };
-    let refs = copier.references(&folder)?;
-    let head = head(&folder)?;
+    let mut copier = RepositoryCopier { left: MAX_BYTES, files: 0, until };
+    let refs = copier.read_references(&folder)?;
+    let head = read_head(&folder)?;
     let is_long = head.len() == 64 || refs.values().any(|id| id.len() == 64);
     for below in ["objects/pack", "refs/heads"] {
         fs::create_dir_all(to.join(below))?;
     }
-    copier.objects(&folder, &to.join("objects"))?;
-    if folder.kind("shallow")?.is_some() {
-        let list = text(folder.read("shallow", MAX_LIST).map_err(at("shallow"))?);
+    copier.copy_objects(&folder, &to.join("objects"))?;
+    if folder.file_kind("shallow")?.is_some() {
+        let list =
+            lossy_text(folder.read_file("shallow", MAX_LIST).map_err(fault_at_path("shallow"))?);
         let ids: Vec<&str> = list.lines().filter(|line| is_id(line)).collect();
         fs::write(to.join("shallow"), ids.join("\n") + "\n")?;
     }
     let packed: String = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
     fs::write(to.join("packed-refs"), packed)?;
     fs::write(to.join("HEAD"), head + "\n")?;
-    fs::write(to.join("config"), config(is_long))?;
+    fs::write(to.join("config"), copy_config(is_long))?;
     Ok(())
 }
 
 /// The copy's configuration; `is_long` = its ids have 64 digits.
-fn config(is_long: bool) -> String {
+fn copy_config(is_long: bool) -> String {
     let (version, format) = match is_long {
         true => (1, "[extensions]\n\tobjectFormat = sha256\n"),
         false => (0, ""),
@@ -112,12 +117,14 @@ fn config(is_long: bool) -> String {
 }
 
 /// The repository's own folder: `.git` if present, or the given one.
-fn open(from: &Path) -> Result<Folder, Unfit> {
-    let folder = Folder::open(from)?;
-    let refused = |what: &str| Err(Unfit { why: what.to_owned(), hint: ELSEWHERE });
-    match folder.kind(".git")? {
+fn open_repository(from: &Path) -> Result<OpenFolder, RepositoryFault> {
+    let folder = OpenFolder::open(from)?;
+    let refused = |what: &str| Err(RepositoryFault { why: what.to_owned(), hint: ELSEWHERE });
+    match folder.file_kind(".git")? {
         None => Ok(folder),
-        Some(FileType::Directory) => Ok(folder.folder(".git").map_err(at(".git"))?),
+        Some(FileType::Directory) => {
+            Ok(folder.open_folder(".git").map_err(fault_at_path(".git"))?)
+        }
         Some(FileType::RegularFile) => refused("lies elsewhere: its `.git` is a file"),
         Some(FileType::Symlink) => refused("lies elsewhere: its `.git` is a link"),
         Some(_) => refused("cannot be used: its `.git` is no folder"),
@@ -125,31 +132,31 @@ fn open(from: &Path) -> Result<Folder, Unfit> {
 }
 
 /// Whether the path exists. A parent folder that is a link leads elsewhere, and is refused.
-fn is_there(folder: &Folder, path: &str) -> Result<bool, Unfit> {
-    below(folder, path, 0)
+fn is_there(folder: &OpenFolder, path: &str) -> Result<bool, RepositoryFault> {
+    is_below_folder(folder, path, 0)
 }
 
 /// As [`is_there`], from the part of the path that begins at `start` and lies in `folder`.
-fn below(folder: &Folder, path: &str, start: usize) -> Result<bool, Unfit> {
+fn is_below_folder(folder: &OpenFolder, path: &str, start: usize) -> Result<bool, RepositoryFault> {
     let rest = path.get(start..).unwrap_or_default();
     let Some(length) = rest.find('/') else {
-        return Ok(folder.kind(rest)?.is_some());
+        return Ok(folder.file_kind(rest)?.is_some());
     };
     let (name, so_far) = (rest.get(..length), path.get(..start + length));
     let (name, so_far) = (name.unwrap_or_default(), so_far.unwrap_or_default());
-    match folder.kind(name)? {
+    match folder.file_kind(name)? {
         None => Ok(false),
         Some(FileType::Directory) => {
-            let inner = folder.folder(name).map_err(at(so_far))?;
-            below(&inner, path, start + length + 1)
+            let inner = folder.open_folder(name).map_err(fault_at_path(so_far))?;
+            is_below_folder(&inner, path, start + length + 1)
         }
         Some(_) => Err(leads_away(so_far)),
     }
 }
 
 /// The commit of `HEAD`, for the copy.
-fn head(folder: &Folder) -> Result<String, Unfit> {
-    let head = text(folder.read("HEAD", MAX_REF).map_err(at("HEAD"))?);
+fn read_head(folder: &OpenFolder) -> Result<String, RepositoryFault> {
+    let head = lossy_text(folder.read_file("HEAD", MAX_REF).map_err(fault_at_path("HEAD"))?);
     let head = head.trim_end();
     let branch = head.strip_prefix("ref:").map(str::trim_start);
     match branch {
@@ -157,7 +164,7 @@ fn head(folder: &Folder) -> Result<String, Unfit> {
             Ok(format!("ref: {name}"))
         }
         None if is_id(head) => Ok(head.to_owned()),
-        Some(_) | None => Err(Unfit {
+        Some(_) | None => Err(RepositoryFault {
             why: "cannot be used: its `HEAD` names neither a branch nor a commit".to_owned(),
             hint: "check a branch out there, or name one of its commits in a clone",
         }),
@@ -165,15 +172,15 @@ fn head(folder: &Folder) -> Result<String, Unfit> {
 }
 
 /// Counts the copied files and bytes.
-struct Copier {
+struct RepositoryCopier {
     left: u64,
     files: usize,
-    until: Deadline,
+    until: WorkDeadline,
 }
 
-impl Copier {
-    fn count(&mut self) -> io::Result<()> {
-        self.until.left()?;
+impl RepositoryCopier {
+    fn count_file(&mut self) -> io::Result<()> {
+        self.until.time_left()?;
         self.files += 1;
         match self.files > MAX_FILES {
             true => Err(io::Error::other(format!("it has more than {MAX_FILES} files"))),
@@ -182,50 +189,57 @@ impl Copier {
     }
 
     /// Branches and tags that name an object. Symbolic references other than `HEAD` are ignored.
-    fn references(&mut self, folder: &Folder) -> Result<BTreeMap<String, String>, Unfit> {
+    fn read_references(
+        &mut self,
+        folder: &OpenFolder,
+    ) -> Result<BTreeMap<String, String>, RepositoryFault> {
         let mut found = BTreeMap::new();
-        if folder.kind("packed-refs")?.is_some() {
-            let list = text(folder.read("packed-refs", MAX_LIST).map_err(at("packed-refs"))?);
+        if folder.file_kind("packed-refs")?.is_some() {
+            let list = lossy_text(
+                folder.read_file("packed-refs", MAX_LIST).map_err(fault_at_path("packed-refs"))?,
+            );
             for (id, name) in list.lines().filter_map(|line| line.split_once(' ')) {
                 if is_id(id) && is_kept(name) {
-                    self.count()?;
+                    self.count_file()?;
                     found.insert(name.to_owned(), id.to_owned());
                 }
             }
         }
-        if folder.kind("refs")?.is_some() {
-            let refs = folder.folder("refs").map_err(at("refs"))?;
+        if folder.file_kind("refs")?.is_some() {
+            let refs = folder.open_folder("refs").map_err(fault_at_path("refs"))?;
             for kind in ["heads", "tags"] {
-                if refs.kind(kind)?.is_some() {
+                if refs.file_kind(kind)?.is_some() {
                     let below = format!("refs/{kind}");
-                    let folder = refs.folder(kind).map_err(at(&below))?;
-                    self.loose(&folder, &below, 0, &mut found)?;
+                    let folder = refs.open_folder(kind).map_err(fault_at_path(&below))?;
+                    self.read_loose_references(&folder, &below, 0, &mut found)?;
                 }
             }
         }
         Ok(found)
     }
 
-    fn loose(
+    fn read_loose_references(
         &mut self,
-        folder: &Folder,
+        folder: &OpenFolder,
         below: &str,
         depth: usize,
         found: &mut BTreeMap<String, String>,
-    ) -> Result<(), Unfit> {
-        for entry in folder.entries()? {
+    ) -> Result<(), RepositoryFault> {
+        for entry in folder.list_entries()? {
             let entry = entry?;
-            self.count()?;
+            self.count_file()?;
             let Some(name) = entry.name.to_str().map(|name| format!("{below}/{name}")) else {
                 continue;
             };
             match entry.kind {
                 FileType::Directory if depth < MAX_DEPTH => {
-                    let folder = folder.folder(&entry.name).map_err(at(&name))?;
-                    self.loose(&folder, &name, depth + 1, found)?;
+                    let folder = folder.open_folder(&entry.name).map_err(fault_at_path(&name))?;
+                    self.read_loose_references(&folder, &name, depth + 1, found)?;
                 }
                 FileType::RegularFile if is_kept(&name) => {
-                    let id = text(folder.read(&entry.name, MAX_REF).map_err(at(&name))?);
+                    let id = lossy_text(
+                        folder.read_file(&entry.name, MAX_REF).map_err(fault_at_path(&name))?,
+                    );
                     let id = id.trim_end();
                     if is_id(id) {
                         found.insert(name, id.to_owned());
@@ -238,9 +252,9 @@ impl Copier {
         Ok(())
     }
 
-    fn objects(&mut self, folder: &Folder, to: &Path) -> Result<(), Unfit> {
-        let objects = folder.folder("objects").map_err(at("objects"))?;
-        for entry in objects.entries()? {
+    fn copy_objects(&mut self, folder: &OpenFolder, to: &Path) -> Result<(), RepositoryFault> {
+        let objects = folder.open_folder("objects").map_err(fault_at_path("objects"))?;
+        for entry in objects.list_entries()? {
             let entry = entry?;
             let Some(name) = entry.name.to_str() else { continue };
             let is_loose = name.len() == 2 && is_hex(name);
@@ -248,32 +262,32 @@ impl Copier {
                 continue;
             }
             let below = format!("objects/{name}");
-            let inner = objects.folder(name).map_err(at(&below))?;
+            let inner = objects.open_folder(name).map_err(fault_at_path(&below))?;
             let fits = match is_loose {
                 true => |name: &str| matches!(name.len(), 38 | 62) && is_hex(name),
                 false => is_pack,
             };
             fs::create_dir_all(to.join(name))?;
-            for entry in inner.entries()? {
+            for entry in inner.list_entries()? {
                 let entry = entry?;
-                self.count()?;
+                self.count_file()?;
                 let Some(name) = entry.name.to_str().filter(|name| fits(name)) else { continue };
                 let below = format!("{below}/{name}");
-                self.file(&inner, name, &to.join(below.trim_start_matches("objects/")))
-                    .map_err(at(&below))?;
+                self.copy_file(&inner, name, &to.join(below.trim_start_matches("objects/")))
+                    .map_err(fault_at_path(&below))?;
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, folder: &Folder, name: &str, to: &Path) -> io::Result<()> {
-        let (file, meta) = folder.file(name)?;
+    fn copy_file(&mut self, folder: &OpenFolder, name: &str, to: &Path) -> io::Result<()> {
+        let (file, meta) = folder.open_file(name)?;
         let too_much = || io::Error::other(format!("its objects have more than {MAX_BYTES} bytes"));
         // Asked first, so that a sparse file costs nothing.
         if meta.len() > self.left {
             return Err(too_much());
         }
-        if folder.lends(&meta)? {
+        if folder.is_foreign_link(&meta)? {
             return Err(io::Error::other("it is a second name of somebody else's file"));
         }
         let copied = io::copy(&mut file.take(self.left), &mut File::create_new(to)?)?;
@@ -283,28 +297,28 @@ impl Copier {
 }
 
 /// The fault of a part that is there.
-fn at(path: &str) -> impl Fn(io::Error) -> Unfit {
+fn fault_at_path(path: &str) -> impl Fn(io::Error) -> RepositoryFault {
     move |error| {
         use rustix::io::Errno;
         let code = error.raw_os_error();
         let is = |errno: Errno| code == Some(errno.raw_os_error());
         match is(Errno::LOOP) || is(Errno::NOTDIR) || error.kind() == io::ErrorKind::InvalidInput {
             true => leads_away(path),
-            false => Unfit {
-                why: format!("cannot be read: `{}`: {error}", belljar_policy::Shown::new(path)),
+            false => RepositoryFault {
+                why: format!("cannot be read: `{}`: {error}", belljar_policy::ShownText::new(path)),
                 hint: "nothing of it is installed",
             },
         }
     }
 }
 
-fn leads_away(path: &str) -> Unfit {
-    let path = belljar_policy::Shown::clipped(path, 200);
+fn leads_away(path: &str) -> RepositoryFault {
+    let path = belljar_policy::ShownText::clip_line(path, 200);
     let why = format!("cannot be used: its `{path}` is a link, or neither file nor folder");
-    Unfit { why, hint: ELSEWHERE }
+    RepositoryFault { why, hint: ELSEWHERE }
 }
 
-fn text(bytes: Vec<u8>) -> String {
+fn lossy_text(bytes: Vec<u8>) -> String {
     // Text outside of UTF-8 is neither an id nor a kept name.
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -335,7 +349,8 @@ fn is_name(name: &str) -> bool {
             && !part.ends_with('.')
             && !part.ends_with(".lock")
     };
-    let plain = |c: char| !belljar_policy::Shown::hides(c) && !" ~^:?*[\\\u{fffd}".contains(c);
+    let plain =
+        |c: char| !belljar_policy::ShownText::is_hidden(c) && !" ~^:?*[\\\u{fffd}".contains(c);
     name.len() <= 512
         && name.split('/').all(part)
         && name.chars().all(plain)
@@ -369,10 +384,14 @@ mod tests {
         dir
     }
 
-    fn taken(dir: &tempfile::TempDir) -> Result<(), Unfit> {
+    fn taken(dir: &tempfile::TempDir) -> Result<(), RepositoryFault> {
         let to = dir.path().join("to");
         let _ = fs::remove_dir_all(&to);
-        copy(&dir.path().join("from"), &to, Deadline::after(Duration::from_secs(60)))
+        copy_repository(
+            &dir.path().join("from"),
+            &to,
+            WorkDeadline::after_limit(Duration::from_secs(60)),
+        )
     }
 
     #[test]

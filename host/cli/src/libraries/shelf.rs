@@ -14,10 +14,10 @@ use belljar_policy::ShownPath as _;
 use belljar_sandbox::Digest;
 
 use super::gather::GatheredFile;
-use super::lock::{Installed, Lock};
+use super::lock::{InstalledLibrary, LibraryLock};
 use crate::setup::below;
 use crate::setup::exit::Failure;
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::{HomePaths, create_private};
 use crate::setup::ours::{create_new_private, open_private, private_directory};
 
 /// Held while the shelf is changed.
@@ -30,20 +30,23 @@ const STAGED: &str = ".new-";
 const DIGITS: usize = 12;
 
 /// The libraries' directory, held by this process.
-pub(crate) struct Shelf {
+pub(crate) struct LibraryShelf {
     dir: PathBuf,
     /// The libraries that are installed.
-    pub(crate) lock: Lock,
+    pub(crate) lock: LibraryLock,
     /// Let go when it is closed.
     _busy: File,
 }
 
-impl Shelf {
+impl LibraryShelf {
     /// Opens the directory, made if missing, locks it for this process and reads the installed libraries.
-    pub(crate) fn open(places: &Places) -> Result<Self, Failure> {
-        let dir = places.libraries();
+    pub(crate) fn open_locked(places: &HomePaths) -> Result<Self, Failure> {
+        let dir = places.libraries_directory();
         let failed = |error: io::Error| {
-            Failure::new(format!("the libraries in `{}` cannot be changed: {error}", dir.shown()))
+            Failure::new(format!(
+                "the libraries in `{}` cannot be changed: {error}",
+                dir.to_shown()
+            ))
         };
         below::in_home(&places.home, &dir).map_err(failed)?;
         let busy = open_private(&dir.join(BUSY)).map_err(failed)?;
@@ -51,37 +54,37 @@ impl Shelf {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Failure::new("another belljar is changing the libraries")
-                    .hint("try again when it has finished"));
+                    .with_hint("try again when it has finished"));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let lock = Lock::read(&dir)?;
+        let lock = LibraryLock::read(&dir)?;
         Ok(Self { dir, lock, _busy: busy })
     }
 
     /// The directory, which the OS sandbox has to let through.
-    pub(crate) fn dir(&self) -> &Path {
+    pub(crate) fn directory_path(&self) -> &Path {
         &self.dir
     }
 
     /// Installs these files as the library, replacing the earlier ones.
-    pub(crate) fn install(
+    pub(crate) fn install_library(
         &mut self,
         name: &Slug,
         files: &[GatheredFile],
-        with: impl FnOnce(String, BTreeMap<PathBuf, Digest>) -> Installed,
+        with: impl FnOnce(String, BTreeMap<PathBuf, Digest>) -> InstalledLibrary,
     ) -> Result<(), Failure> {
-        self.sweep();
+        self.sweep_directories();
         let install = || -> io::Result<()> {
             let digests: BTreeMap<PathBuf, Digest> = files
                 .iter()
-                .map(|file| (PathBuf::from(&file.path), Digest::of(&file.bytes)))
+                .map(|file| (PathBuf::from(&file.path), Digest::hash_bytes(&file.bytes)))
                 .collect();
             let staged = private_directory(STAGED, &self.dir)?;
             for file in files {
-                write(&staged.path().join(&file.path), &file.bytes)?;
+                write_file(&staged.path().join(&file.path), &file.bytes)?;
             }
-            let directory = self.free(name, &digests)?;
+            let directory = self.free_directory_name(name, &digests)?;
             // Renamed away, there is nothing left for it to remove.
             fs::rename(staged.keep(), self.dir.join(&directory))?;
             let mut lock = self.lock.clone();
@@ -93,36 +96,40 @@ impl Shelf {
         let done = install().map_err(|error| {
             Failure::new(format!(
                 "library `{name}` cannot be written to `{}`: {error}",
-                self.dir.shown()
+                self.dir.to_shown()
             ))
         });
-        self.sweep();
+        self.sweep_directories();
         done
     }
 
     /// Notes another revision of a library with unchanged files.
-    pub(crate) fn note(&mut self, name: &Slug, revision: Option<String>) -> Result<(), Failure> {
+    pub(crate) fn note_revision(
+        &mut self,
+        name: &Slug,
+        revision: Option<String>,
+    ) -> Result<(), Failure> {
         let mut lock = self.lock.clone();
         if let Some(library) = lock.libraries.get_mut(name) {
             library.revision = revision;
         }
-        self.replace(lock)
+        self.replace_lock(lock)
     }
 
     /// Takes a library away.
-    pub(crate) fn remove(&mut self, name: &Slug) -> Result<(), Failure> {
+    pub(crate) fn remove_library(&mut self, name: &Slug) -> Result<(), Failure> {
         let mut lock = self.lock.clone();
         lock.libraries.remove(name);
-        self.replace(lock)?;
-        self.sweep();
+        self.replace_lock(lock)?;
+        self.sweep_directories();
         Ok(())
     }
 
-    fn replace(&mut self, lock: Lock) -> Result<(), Failure> {
+    fn replace_lock(&mut self, lock: LibraryLock) -> Result<(), Failure> {
         lock.write(&self.dir).map_err(|error| {
             Failure::new(format!(
                 "the libraries in `{}` stay as they are: {error}",
-                self.dir.shown()
+                self.dir.to_shown()
             ))
         })?;
         self.lock = lock;
@@ -131,7 +138,7 @@ impl Shelf {
 
     /// Removes belljar's directories that are not in the lock: of a removed library, or an interrupted
     /// change. Failures are retried the next time.
-    fn sweep(&self) {
+    fn sweep_directories(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let kept = self.lock.libraries.values().any(|library| library.directory == name);
@@ -146,12 +153,16 @@ impl Shelf {
     }
 
     /// A free name for a directory with this content.
-    fn free(&self, name: &Slug, files: &BTreeMap<PathBuf, Digest>) -> io::Result<String> {
+    fn free_directory_name(
+        &self,
+        name: &Slug,
+        files: &BTreeMap<PathBuf, Digest>,
+    ) -> io::Result<String> {
         let mut listing = String::new();
         for (path, digest) in files {
             listing.push_str(&format!("{digest} {}\n", path.to_string_lossy()));
         }
-        let digest = Digest::of(listing.as_bytes()).to_string();
+        let digest = Digest::hash_bytes(listing.as_bytes()).to_string();
         let short = digest.get(..DIGITS).unwrap_or(&digest);
         // Slugs have a longest length, and a directory's name has to be one.
         let stem: String = name.as_str().chars().take(40).collect();
@@ -165,7 +176,7 @@ impl Shelf {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         create_private(folder)?;
     }
@@ -184,29 +195,29 @@ fn is_ours(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::libraries::Source;
+    use crate::libraries::LibrarySource;
 
-    fn shelf(dir: &Path) -> Shelf {
+    fn shelf(dir: &Path) -> LibraryShelf {
         let home = dir.to_path_buf();
         let (cache, workspace) = (home.join("cache"), home.clone());
-        Shelf::open(&Places { home, cache, workspace, user_home: None }).unwrap()
+        LibraryShelf::open_locked(&HomePaths { home, cache, workspace, user_home: None }).unwrap()
     }
 
-    fn names(shelf: &Shelf) -> Vec<String> {
-        let entries = fs::read_dir(shelf.dir()).unwrap();
+    fn names(shelf: &LibraryShelf) -> Vec<String> {
+        let entries = fs::read_dir(shelf.directory_path()).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
 
-    fn install(shelf: &mut Shelf, text: &str) -> String {
-        let name = Slug::of("x").unwrap();
+    fn install(shelf: &mut LibraryShelf, text: &str) -> String {
+        let name = Slug::from_name("x").unwrap();
         let files = [GatheredFile { path: "a/b.md".into(), bytes: text.into() }];
         shelf
-            .install(&name, &files, |directory, files| Installed {
+            .install_library(&name, &files, |directory, files| InstalledLibrary {
                 directory,
-                source: Source::Directory { path: "/srv".into() },
+                source: LibrarySource::Directory { path: "/srv".into() },
                 revision: None,
                 files,
             })
@@ -221,17 +232,17 @@ mod tests {
         let first = install(&mut shelf, "one");
         assert_eq!(names(&shelf), [".busy", "lock.toml", &first]);
         // As a change leaves them that was cut off.
-        fs::create_dir(shelf.dir().join(".new-abc")).unwrap();
-        fs::write(shelf.dir().join(".new-lock"), "half").unwrap();
-        fs::create_dir_all(shelf.dir().join("y-0123456789ab/a")).unwrap();
-        fs::create_dir(shelf.dir().join("mine")).unwrap();
+        fs::create_dir(shelf.directory_path().join(".new-abc")).unwrap();
+        fs::write(shelf.directory_path().join(".new-lock"), "half").unwrap();
+        fs::create_dir_all(shelf.directory_path().join("y-0123456789ab/a")).unwrap();
+        fs::create_dir(shelf.directory_path().join("mine")).unwrap();
         let second = install(&mut shelf, "two");
         assert_eq!(names(&shelf), [".busy", "lock.toml", "mine", &second]);
         // The same content again does not touch the directory that is in use.
         let third = install(&mut shelf, "two");
         assert_ne!(third, second);
         assert_eq!(names(&shelf), [".busy", "lock.toml", "mine", &third]);
-        shelf.remove(&Slug::of("x").unwrap()).unwrap();
+        shelf.remove_library(&Slug::from_name("x").unwrap()).unwrap();
         assert_eq!(names(&shelf), [".busy", "lock.toml", "mine"]);
     }
 
@@ -241,9 +252,9 @@ mod tests {
         let first = shelf(dir.path());
         let home = dir.path().to_path_buf();
         let (cache, workspace) = (home.join("cache"), home.clone());
-        let places = Places { home, cache, workspace, user_home: None };
-        assert!(Shelf::open(&places).is_err());
+        let places = HomePaths { home, cache, workspace, user_home: None };
+        assert!(LibraryShelf::open_locked(&places).is_err());
         drop(first);
-        assert!(Shelf::open(&places).is_ok());
+        assert!(LibraryShelf::open_locked(&places).is_ok());
     }
 }

@@ -5,17 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::Slug;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::{Deserialize, Serialize};
 
-use super::gather::{Collected, Gather};
+use super::gather::{CollectedSource, FileGatherer};
 use super::{archive, directory, git};
 use crate::setup::exit::Failure;
 
 /// A place of agents on this machine. Nothing is fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Source {
+pub(crate) enum LibrarySource {
     /// A directory as it is.
     Directory {
         /// Absolute, without links.
@@ -37,22 +37,23 @@ pub(crate) enum Source {
 }
 
 /// A source after all work of other programs: the rest is reading, and happens behind the OS sandbox.
-pub(crate) enum Taken {
+pub(crate) enum PreparedSource {
     /// Read as it lies there.
     Directory(PathBuf),
     /// A compressed archive.
     Archive(PathBuf),
     /// The files of one commit, from git.
-    Git(git::Commit),
+    Git(git::GitCommit),
 }
 
-impl Source {
+impl LibrarySource {
     /// The source that the operator named.
-    pub(crate) fn of(given: &Path, rev: Option<&str>) -> Result<Self, Failure> {
-        let shown = Shown::new(&given.to_string_lossy()).to_string();
+    pub(crate) fn from_path(given: &Path, rev: Option<&str>) -> Result<Self, Failure> {
+        let shown = ShownText::new(&given.to_string_lossy()).to_string();
         if looks_remote(given) {
-            return Err(Failure::usage(format!("`{shown}` is not on this machine"))
-                .hint("belljar fetches no library: clone it with git, and give the directory"));
+            return Err(Failure::usage(format!("`{shown}` is not on this machine")).with_hint(
+                "belljar fetches no library: clone it with git, and give the directory",
+            ));
         }
         let failure = |why: String| Failure::usage(format!("`{shown}` cannot be used: {why}"));
         let path = given.canonicalize().map_err(|error| failure(error.to_string()))?;
@@ -60,7 +61,7 @@ impl Source {
             return Err(failure("its path is not UTF-8, so it cannot be recorded".to_owned()));
         };
         // Spelt out for a person, it would be the name of another place.
-        if text.chars().any(Shown::hides) {
+        if text.chars().any(ShownText::is_hidden) {
             return Err(failure("its path holds characters that no screen shows".to_owned()));
         }
         let meta = fs::metadata(&path).map_err(|error| failure(error.to_string()))?;
@@ -86,7 +87,7 @@ impl Source {
     }
 
     /// One word.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub(crate) fn kind_word(&self) -> &'static str {
         match self {
             Self::Directory { .. } => "directory",
             Self::Archive { .. } => "archive",
@@ -95,10 +96,10 @@ impl Source {
     }
 
     /// A name for the library, from the last part of the path.
-    pub(crate) fn name(&self) -> Option<Slug> {
+    pub(crate) fn library_name(&self) -> Option<Slug> {
         let name = self.path().file_name()?.to_string_lossy().into_owned();
         let stem = [".tar.gz", ".tgz", ".git"].iter().find_map(|end| name.strip_suffix(end));
-        Slug::of(stem.unwrap_or(&name))
+        Slug::from_name(stem.unwrap_or(&name))
     }
 
     /// Does what takes another program. To be called before the OS sandbox goes up.
@@ -106,9 +107,9 @@ impl Source {
     /// # Errors
     ///
     /// When the path leads elsewhere than at the agreement, or git fails.
-    pub(crate) fn take(&self) -> Result<Taken, Failure> {
+    pub(crate) fn prepare_source(&self) -> Result<PreparedSource, Failure> {
         let path = self.path();
-        let shown = Shown::new(&path.to_string_lossy()).to_string();
+        let shown = ShownText::new(&path.to_string_lossy()).to_string();
         let real = path
             .canonicalize()
             .map_err(|error| Failure::new(format!("`{shown}` cannot be used: {error}")))?;
@@ -116,21 +117,21 @@ impl Source {
             let real = real.to_string_lossy();
             return Err(Failure::usage(format!(
                 "`{shown}` leads elsewhere now: to `{}`",
-                Shown::new(&real)
+                ShownText::new(&real)
             ))
-            .hint("remove the library and add it from there, if that is what you want"));
+            .with_hint("remove the library and add it from there, if that is what you want"));
         }
         Ok(match self {
-            Self::Directory { path } => Taken::Directory(path.clone()),
-            Self::Archive { path } => Taken::Archive(path.clone()),
-            Self::Git { path, rev } => Taken::Git(git::commit(path, rev.as_deref())?),
+            Self::Directory { path } => PreparedSource::Directory(path.clone()),
+            Self::Archive { path } => PreparedSource::Archive(path.clone()),
+            Self::Git { path, rev } => PreparedSource::Git(git::read_commit(path, rev.as_deref())?),
         })
     }
 }
 
-impl Taken {
+impl PreparedSource {
     /// The paths that have to be readable behind the OS sandbox.
-    pub(crate) fn reads(&self) -> Vec<PathBuf> {
+    pub(crate) fn readable_paths(&self) -> Vec<PathBuf> {
         match self {
             Self::Directory(path) | Self::Archive(path) => vec![path.clone()],
             Self::Git(_) => Vec::new(),
@@ -146,23 +147,23 @@ impl Taken {
     }
 
     /// Reads it.
-    pub(crate) fn collect(self) -> Result<Collected, Failure> {
-        let mut gather = Gather::default();
+    pub(crate) fn collect_files(self) -> Result<CollectedSource, Failure> {
+        let mut gather = FileGatherer::default();
         match self {
-            Self::Directory(path) => directory::read(&path, &mut gather)?,
+            Self::Directory(path) => directory::read_directory(&path, &mut gather)?,
             Self::Archive(path) => archive::read_compressed(&path, &mut gather)?,
             Self::Git(commit) => archive::read_tar(commit.archive, &mut gather)?,
         }
-        Ok(gather.finish())
+        Ok(gather.into_collected())
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for LibrarySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path().to_string_lossy();
-        write!(f, "{} {}", self.kind(), Shown::new(&path))?;
+        write!(f, "{} {}", self.kind_word(), ShownText::new(&path))?;
         match self {
-            Self::Git { rev: Some(rev), .. } => write!(f, " at {}", Shown::clipped(rev, 80)),
+            Self::Git { rev: Some(rev), .. } => write!(f, " at {}", ShownText::clip_line(rev, 80)),
             Self::Directory { .. } | Self::Archive { .. } | Self::Git { .. } => Ok(()),
         }
     }
@@ -189,18 +190,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().canonicalize().unwrap().join("Some Agents.git");
         fs::create_dir(&path).unwrap();
-        let source = Source::of(&path, None).unwrap();
-        assert_eq!(source, Source::Directory { path: path.clone() });
-        assert_eq!(source.name().unwrap().as_str(), "some-agents");
-        assert!(Source::of(&path, Some("main")).unwrap_err().message.contains("--rev"));
+        let source = LibrarySource::from_path(&path, None).unwrap();
+        assert_eq!(source, LibrarySource::Directory { path: path.clone() });
+        assert_eq!(source.library_name().unwrap().as_str(), "some-agents");
+        assert!(
+            LibrarySource::from_path(&path, Some("main")).unwrap_err().message.contains("--rev")
+        );
         fs::create_dir(path.join(".git")).unwrap();
-        assert_eq!(Source::of(&path, None).unwrap().kind(), "git");
+        assert_eq!(LibrarySource::from_path(&path, None).unwrap().kind_word(), "git");
         let archive = dir.path().join("x.tar.gz");
         fs::write(&archive, "").unwrap();
-        assert_eq!(Source::of(&archive, None).unwrap().kind(), "archive");
+        assert_eq!(LibrarySource::from_path(&archive, None).unwrap().kind_word(), "archive");
         let other = dir.path().join("x.zip");
         fs::write(&other, "").unwrap();
-        assert!(Source::of(&other, None).is_err());
+        assert!(LibrarySource::from_path(&other, None).is_err());
     }
 
     #[test]
@@ -209,15 +212,15 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         let (path, other) = (root.join("agents"), root.join("other"));
         fs::create_dir(&path).unwrap();
-        let source = Source::of(&path, None).unwrap();
-        assert!(source.take().is_ok());
+        let source = LibrarySource::from_path(&path, None).unwrap();
+        assert!(source.prepare_source().is_ok());
         fs::rename(&path, &other).unwrap();
         std::os::unix::fs::symlink(&other, &path).unwrap();
-        let failure = source.take().err().unwrap();
+        let failure = source.prepare_source().err().unwrap();
         assert!(failure.message.contains("leads elsewhere now"), "{}", failure.message);
         for name in ["a\u{202e}b", "a\u{200b}", "a\u{1b}[2J"] {
             fs::create_dir(root.join(name)).unwrap();
-            let failure = Source::of(&root.join(name), None).unwrap_err();
+            let failure = LibrarySource::from_path(&root.join(name), None).unwrap_err();
             assert!(failure.message.contains("no screen shows"), "{}", failure.message);
         }
     }
@@ -225,7 +228,7 @@ mod tests {
     #[test]
     fn an_address_is_not_fetched() {
         for address in ["https://example.org/a.git", "git@example.org:a/b.git", "ssh://x/y"] {
-            let failure = Source::of(Path::new(address), None).unwrap_err();
+            let failure = LibrarySource::from_path(Path::new(address), None).unwrap_err();
             assert!(failure.hints[0].contains("clone it"), "{address}");
         }
     }

@@ -1,11 +1,16 @@
 //! The question before something is changed.
 
 use crate::setup::exit::Failure;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// Whether a person agrees to what was shown, by `--yes` or asked. Otherwise nothing is `done`, for example
 /// `written` or `applied`.
-pub(crate) fn agreed(question: &str, yes: bool, done: &str, out: &Out) -> Result<bool, Failure> {
+pub(crate) fn ask_agreement(
+    question: &str,
+    yes: bool,
+    done: &str,
+    out: &TerminalOutput,
+) -> Result<bool, Failure> {
     match yes.then_some(true).or_else(|| out.ask(question)) {
         Some(true) => Ok(true),
         Some(false) => {
@@ -13,6 +18,6 @@ pub(crate) fn agreed(question: &str, yes: bool, done: &str, out: &Out) -> Result
             Ok(false)
         }
         None => Err(Failure::usage(format!("there is nobody to ask, so nothing is {done}"))
-            .hint("look at what is shown above and repeat the command with `--yes`")),
+            .with_hint("look at what is shown above and repeat the command with `--yes`")),
     }
 }

@@ -13,7 +13,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use super::ours;
 
 /// A file that the build has made.
-pub(crate) struct File {
+pub(crate) struct BuildFile {
     /// The name, with a digest of the content: another release's file has another name.
     name: &'static str,
     /// How many bytes it has.
@@ -22,37 +22,37 @@ pub(crate) struct File {
     mapped: OnceLock<Option<&'static [u8]>>,
 }
 
-impl File {
+impl BuildFile {
     #[allow(dead_code, reason = "how a release is built")]
     pub(crate) const fn new(name: &'static str, bytes: usize) -> Self {
         Self { name, bytes, mapped: OnceLock::new() }
     }
 
     /// The name in the directory.
-    pub(crate) fn name(&self) -> &'static str {
+    pub(crate) fn file_name(&self) -> &'static str {
         self.name
     }
 
     /// The content. `None` = missing, or not trustworthy.
-    pub(crate) fn code(&self) -> Option<&'static [u8]> {
+    pub(crate) fn machine_code(&self) -> Option<&'static [u8]> {
         *self.mapped.get_or_init(|| {
             let program = std::env::current_exe().ok()?;
-            let path = place(&program)?.join(self.name);
+            let path = library_directory(&program)?.join(self.name);
             let program = std::fs::metadata(program).ok()?;
-            map(&path, self.bytes, program.uid())
+            map_file(&path, self.bytes, program.uid())
         })
     }
 }
 
 /// `PREFIX/lib/belljar` of `PREFIX/bin/belljar`.
-pub(crate) fn place(program: &Path) -> Option<PathBuf> {
+pub(crate) fn library_directory(program: &Path) -> Option<PathBuf> {
     Some(program.parent()?.parent()?.join("lib/belljar"))
 }
 
 /// Maps a file of exactly `bytes` bytes for the life of the process, if only root and `owner`, the program's
 /// owner, can write or replace it.
 #[expect(unsafe_code, reason = "memory that is a file")]
-pub(crate) fn map(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]> {
+pub(crate) fn map_file(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]> {
     let directory = std::fs::metadata(path.parent()?).ok()?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = Opened::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -72,7 +72,7 @@ pub(crate) fn map(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]
 
 /// Whether only root and this user can write the file.
 fn is_only(about: &Metadata, owner: u32) -> bool {
-    ours::judge(about.uid(), about.mode(), owner).is_none()
+    ours::judge_mode(about.uid(), about.mode(), owner).is_none()
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_file_that_others_could_have_written_or_replaced_is_not_mapped() {
         let prefix = tempfile::tempdir().unwrap();
-        let lib = place(&prefix.path().join("bin/belljar")).unwrap();
+        let lib = library_directory(&prefix.path().join("bin/belljar")).unwrap();
         assert_eq!(lib, prefix.path().join("lib/belljar"));
         fs::create_dir_all(&lib).unwrap();
         let path = lib.join("a.code");
@@ -96,10 +96,10 @@ mod tests {
         chmod(&lib, 0o755);
         chmod(&path, 0o644);
         let us = rustix::process::geteuid().as_raw();
-        let mapped = |path: &Path| map(path, 12, us);
+        let mapped = |path: &Path| map_file(path, 12, us);
         assert_eq!(mapped(&path), Some(&b"machine code"[..]));
-        assert_eq!(map(&path, 11, us), None, "another size");
-        assert_eq!(map(&path, 13, us), None, "another size");
+        assert_eq!(map_file(&path, 11, us), None, "another size");
+        assert_eq!(map_file(&path, 13, us), None, "another size");
         for mode in [0o664, 0o646] {
             chmod(&path, mode);
             assert_eq!(mapped(&path), None, "{mode:o}");
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(mapped(&path), Some(&b"machine code"[..]));
         // What belongs to somebody else, as far as this user can tell.
         if us != 0 {
-            assert_eq!(map(&path, 12, us + 1), None);
+            assert_eq!(map_file(&path, 12, us + 1), None);
         }
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The part that a file or directory has in a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum FileRole {
     /// Executed or imported, or similar to such a file.
     Program,
     /// Ambiguous, and not declared.
@@ -26,10 +26,10 @@ pub(crate) enum Role {
 
 /// A file or directory that an argument names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedFile {
     /// As it is named; a program is started in `/`.
     pub(crate) path: PathBuf,
-    pub(crate) role: Role,
+    pub(crate) role: FileRole,
     /// Whether it is a file, and no directory.
     pub(crate) is_file: bool,
 }
@@ -121,7 +121,7 @@ pub(crate) const CODE_VARIABLES: &[&str] = &[
 
 /// How far the arguments are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ArgumentPlace {
     /// Of an interpreter, before its script.
     BeforeScript,
     /// Among a starter's arguments, before the program.
@@ -132,36 +132,36 @@ enum Place {
 
 /// The file or directory in each argument, in order; `None` = no existing file or directory. `data`: the
 /// files that the operator declared as data.
-pub(crate) fn named(
+pub(crate) fn find_named_files(
     command: &Path,
     args: &[String],
     data: &BTreeSet<PathBuf>,
-) -> Vec<Option<Named>> {
-    let mut place = place_behind(command).unwrap_or(Place::Own);
+) -> Vec<Option<NamedFile>> {
+    let mut place = place_behind(command).unwrap_or(ArgumentPlace::Own);
     let mut option: Option<&str> = None;
     let mut all = Vec::with_capacity(args.len());
     for arg in args {
-        let (of, value) = parts(arg, option);
-        let named = value.and_then(file).map(|path| {
-            let role = role(&path, place, of, data);
-            Named { is_file: path.is_file(), path, role }
+        let (of, value) = split_argument(arg, option);
+        let named = value.and_then(existing_file).map(|path| {
+            let role = file_role(&path, place, of, data);
+            NamedFile { is_file: path.is_file(), path, role }
         });
         let is_option = arg.starts_with('-') && arg.len() > 1;
         match place {
-            Place::BeforeScript if is_option => {
+            ArgumentPlace::BeforeScript if is_option => {
                 if INSTEAD.contains(&arg.as_str()) {
-                    place = Place::Own;
+                    place = ArgumentPlace::Own;
                 }
             }
-            Place::BeforeScript => {
+            ArgumentPlace::BeforeScript => {
                 if !option.is_some_and(|option| LOADED_FIRST.contains(&option)) {
-                    place = Place::Own;
+                    place = ArgumentPlace::Own;
                 }
             }
-            Place::BeforeProgram if !is_option => {
+            ArgumentPlace::BeforeProgram if !is_option => {
                 place = place_behind(Path::new(arg)).unwrap_or(place);
             }
-            Place::BeforeProgram | Place::Own => {}
+            ArgumentPlace::BeforeProgram | ArgumentPlace::Own => {}
         }
         option = (is_option && !arg.contains('=')).then_some(arg.as_str());
         all.push(named);
@@ -170,7 +170,7 @@ pub(crate) fn named(
 }
 
 /// Where the arguments behind a program begin; `None` = it is neither an interpreter nor a starter.
-fn place_behind(program: &Path) -> Option<Place> {
+fn place_behind(program: &Path) -> Option<ArgumentPlace> {
     let is = |list: &[&str], path: &Path| {
         let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
         let name = name.unwrap_or_default();
@@ -183,16 +183,17 @@ fn place_behind(program: &Path) -> Option<Place> {
     let any = |list| is(list, program) || target.as_ref().is_some_and(|target| is(list, target));
     // Starters are checked first: a link to `busybox`, for example, acts by its own name.
     if is(STARTERS, program) || (!is(INTERPRETERS, program) && any(STARTERS)) {
-        return Some(Place::BeforeProgram);
+        return Some(ArgumentPlace::BeforeProgram);
     }
-    any(INTERPRETERS).then_some(Place::BeforeScript)
+    any(INTERPRETERS).then_some(ArgumentPlace::BeforeScript)
 }
 
 /// The option of an argument, and the text in which it could name a file.
-fn parts<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<&'a str>) {
+fn split_argument<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<&'a str>) {
     if !arg.starts_with('-') {
         // `env NAME=/path program`.
-        let value = arg.split_once('=').map(|(_, value)| value).filter(|_| file(arg).is_none());
+        let value =
+            arg.split_once('=').map(|(_, value)| value).filter(|_| existing_file(arg).is_none());
         return (before, Some(value.unwrap_or(arg)));
     }
     if let Some((option, value)) = arg.split_once('=') {
@@ -205,7 +206,7 @@ fn parts<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<
 }
 
 /// The file or directory with this name, if present.
-fn file(text: &str) -> Option<PathBuf> {
+fn existing_file(text: &str) -> Option<PathBuf> {
     if text.is_empty() {
         return None;
     }
@@ -213,17 +214,22 @@ fn file(text: &str) -> Option<PathBuf> {
     (path.is_file() || path.is_dir()).then_some(path)
 }
 
-fn role(path: &Path, place: Place, option: Option<&str>, data: &BTreeSet<PathBuf>) -> Role {
+fn file_role(
+    path: &Path,
+    place: ArgumentPlace,
+    option: Option<&str>,
+    data: &BTreeSet<PathBuf>,
+) -> FileRole {
     let is_file = path.is_file();
-    if place == Place::BeforeScript || (is_file && looks_like_code(path)) {
-        return Role::Program;
+    if place == ArgumentPlace::BeforeScript || (is_file && looks_like_code(path)) {
+        return FileRole::Program;
     }
     let found = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let of_data = |said: &PathBuf| {
         path.starts_with(said) || said.canonicalize().is_ok_and(|said| found.starts_with(said))
     };
     if data.iter().any(of_data) {
-        return Role::Data;
+        return FileRole::Data;
     }
     // `--plugin /srv/x`: loaded, by the option's name.
     let is_loaded = option.is_some_and(|option| {
@@ -231,21 +237,24 @@ fn role(path: &Path, place: Place, option: Option<&str>, data: &BTreeSet<PathBuf
         let words = ["exten", "hook", "import", "load", "modul", "plugin", "requir", "script"];
         words.iter().any(|word| option.contains(word))
     });
-    if is_loaded || place == Place::BeforeProgram {
-        return Role::Unsure;
+    if is_loaded || place == ArgumentPlace::BeforeProgram {
+        return FileRole::Unsure;
     }
-    let is_data = !is_file || ends(path, DATA) && ends(&found, DATA);
-    if is_data { Role::Data } else { Role::Unsure }
+    let is_data = !is_file || has_extension(path, DATA) && has_extension(&found, DATA);
+    if is_data { FileRole::Data } else { FileRole::Unsure }
 }
 
-fn ends(path: &Path, list: &[&str]) -> bool {
+fn has_extension(path: &Path, list: &[&str]) -> bool {
     let end = path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
     end.is_some_and(|end| list.contains(&&*end))
 }
 
 fn looks_like_code(path: &Path) -> bool {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    ends(path, CODE) || ends(&target, CODE) || is_executable(path) || begins_as_code(path)
+    has_extension(path, CODE)
+        || has_extension(&target, CODE)
+        || is_executable(path)
+        || begins_as_code(path)
 }
 
 #[cfg(unix)]
@@ -272,7 +281,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// The roles of a command line, in which `@` stands for a directory with files of many kinds.
-    fn roles(line: &str, data: &[&str]) -> Vec<Role> {
+    fn roles(line: &str, data: &[&str]) -> Vec<FileRole> {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::create_dir_all(at("folder")).unwrap();
@@ -295,13 +304,13 @@ mod tests {
         let mut words = line.split(' ').map(str::to_owned);
         let command = PathBuf::from(words.next().unwrap());
         let data = data.iter().map(|path| path.replace('@', root).into()).collect();
-        let named = named(&command, &words.collect::<Vec<_>>(), &data);
+        let named = find_named_files(&command, &words.collect::<Vec<_>>(), &data);
         named.into_iter().flatten().map(|named| named.role).collect()
     }
 
     #[test]
     fn a_data_file_is_told_from_a_program_file() {
-        use Role::{Data, Program, Unsure};
+        use FileRole::{Data, Program, Unsure};
         for (line, expected) in [
             ("/opt/x/server --db-path @/t.db", vec![Data]),
             ("/opt/x/server --db-path=@/t.db", vec![Data]),
@@ -320,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_an_interpreter_runs_or_loads_is_a_program_whatever_it_looks_like() {
-        use Role::{Data, Program, Unsure};
+        use FileRole::{Data, Program, Unsure};
         for (line, expected) in [
             ("/usr/bin/python3.12 @/t.db @/t.db", vec![Program, Data]),
             ("/usr/bin/python3 -u @/folder @/folder", vec![Program, Data]),
@@ -342,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_operators_word_makes_data_of_what_could_be_either_and_of_nothing_else() {
-        use Role::{Data, Program};
+        use FileRole::{Data, Program};
         let declared = ["@/config.json", "@/server.py", "@/folder", "@/run.txt"];
         for (line, expected) in [
             ("/opt/x/server --config @/config.json", vec![Data]),

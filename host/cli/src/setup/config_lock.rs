@@ -32,9 +32,9 @@ impl ConfigLock {
     /// # Errors
     ///
     /// Where another process changes it for longer than such a change takes.
-    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn lock_file(path: &Path) -> Result<Self, Failure> {
         let held = match File::open(path.parent().unwrap_or(Path::new("."))) {
-            Ok(directory) => Some(wait(directory, path)?),
+            Ok(directory) => Some(wait_for_lock(directory, path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(not_written("open the directory of", path, &error)),
         };
@@ -43,25 +43,25 @@ impl ConfigLock {
 
     /// Replaces the text that was `shown` to a person, or read. Another process's change in between is not
     /// undone.
-    pub(crate) fn replace(self, shown: &str, new: &str) -> Result<(), Failure> {
+    pub(crate) fn replace_text(self, shown: &str, new: &str) -> Result<(), Failure> {
         let Self { path, held } = self;
         let _held = match held {
             Some(held) => held,
             None => {
                 let home = path.parent().unwrap_or(Path::new("."));
                 let opened = create_private(home).and_then(|()| File::open(home));
-                wait(opened.map_err(|error| not_written("create", home, &error))?, &path)?
+                wait_for_lock(opened.map_err(|error| not_written("create", home, &error))?, &path)?
             }
         };
         if read_own_config(&path)?.unwrap_or_default() == shown {
             return replace_config(&path, new);
         }
-        let why = format!("`{}` was changed meanwhile, and nothing is written", path.shown());
-        Err(Failure::new(why).hint("repeat the command, and look at what it shows then"))
+        let why = format!("`{}` was changed meanwhile, and nothing is written", path.to_shown());
+        Err(Failure::new(why).with_hint("repeat the command, and look at what it shows then"))
     }
 }
 
-fn wait(directory: File, path: &Path) -> Result<File, Failure> {
+fn wait_for_lock(directory: File, path: &Path) -> Result<File, Failure> {
     let started = Instant::now();
     loop {
         match directory.try_lock() {
@@ -70,8 +70,8 @@ fn wait(directory: File, path: &Path) -> Result<File, Failure> {
                 std::thread::park_timeout(PAUSE)
             }
             Err(TryLockError::WouldBlock) => {
-                let why = format!("another belljar is changing `{}`", path.shown());
-                return Err(Failure::new(why).hint("try again when it has finished"));
+                let why = format!("another belljar is changing `{}`", path.to_shown());
+                return Err(Failure::new(why).with_hint("try again when it has finished"));
             }
             Err(TryLockError::Error(error)) => return Err(not_written("lock", path, &error)),
         }
@@ -87,7 +87,8 @@ mod tests {
     fn what_somebody_else_has_written_is_not_undone_and_the_next_one_waits() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("belljar.toml");
-        let replaced = |shown: &str, new: &str| ConfigLock::of(&path)?.replace(shown, new);
+        let replaced =
+            |shown: &str, new: &str| ConfigLock::lock_file(&path)?.replace_text(shown, new);
         replaced("", "# one\n").unwrap();
         assert!(replaced("", "# two\n").unwrap_err().message.contains("changed meanwhile"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "# one\n");
@@ -96,16 +97,16 @@ mod tests {
             for number in 0..8 {
                 let path = &path;
                 scope.spawn(move || {
-                    let lock = ConfigLock::of(path).unwrap();
+                    let lock = ConfigLock::lock_file(path).unwrap();
                     let read = fs::read_to_string(path).unwrap();
-                    lock.replace(&read, &format!("{read}# {number}\n")).unwrap();
+                    lock.replace_text(&read, &format!("{read}# {number}\n")).unwrap();
                 });
             }
         });
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 9);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
         let new = dir.path().join("new/home/belljar.toml");
-        ConfigLock::of(&new).unwrap().replace("", "# x\n").unwrap();
+        ConfigLock::lock_file(&new).unwrap().replace_text("", "# x\n").unwrap();
         assert_eq!(fs::read_to_string(new).unwrap(), "# x\n");
     }
 }

@@ -20,64 +20,64 @@ use std::path::{Path, PathBuf};
 
 use belljar_agent::RunId;
 use belljar_definition::Settings;
-use belljar_policy::{Shown, ShownPath as _};
-use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
+use belljar_policy::{ShownPath as _, ShownText};
+use belljar_store::{AuditEntry, Store, StoreError, StoreWrite, TENANT, Tenant};
 use serde_json::Value;
 
 use crate::args::server::DataArg;
 use crate::setup::below;
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::{Places, STORE, STORE_FILE, create_private, gather_store, not_written};
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::{HomePaths, STORE, STORE_FILE, create_private, gather_store, not_written};
 use crate::setup::host;
 
 /// Where the workspaces of tenants lie, below the root.
 pub(crate) const WORKSPACES: &str = "workspaces";
 
-/// Where an older program has put the workspace of a tenant, beside its home.
+/// The directory beside a tenant's home in which an earlier version of belljar put the tenant's workspace.
 pub(crate) const OLDER_WORKSPACE: &str = "workspace";
 
 /// The data root of this machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Data {
+pub(crate) struct DataRoot {
     root: PathBuf,
     /// Whether `chat` writes to the same directory.
     is_own: bool,
 }
 
-impl Data {
+impl DataRoot {
     /// The data root of the command line, otherwise of the settings, otherwise the directory of `chat`'s
     /// sessions.
-    pub(crate) fn find(
+    pub(crate) fn find_root(
         arg: &DataArg,
         settings: &Settings,
-        places: &Places,
+        places: &HomePaths,
     ) -> Result<Self, Failure> {
-        let own = places.sessions();
+        let own = places.sessions_directory();
         let root = match arg.data.as_ref().or(settings.server.data.as_ref()) {
             None => own.clone(),
             Some(path) => std::path::absolute(path).map_err(|error| {
-                Failure::usage(format!("`{}` is not a usable path: {error}", path.shown()))
+                Failure::usage(format!("`{}` is not a usable path: {error}", path.to_shown()))
             })?,
         };
         Ok(Self { is_own: root == own, root })
     }
 
     /// Makes the root where it is not there.
-    pub(crate) fn create(&self, places: &Places) -> Result<(), Failure> {
+    pub(crate) fn create_root(&self, places: &HomePaths) -> Result<(), Failure> {
         let failed = |path: &Path, error: io::Error| not_written("create", path, &error);
         create_private(&self.root).map_err(|error| failed(&self.root, error))?;
         // What is not there when the OS sandbox goes up is not let through later.
-        for path in self.of_tenants() {
+        for path in self.tenant_read_paths() {
             below::in_home(&self.root, &path).map_err(|error| failed(&path, error))?;
         }
         let gathered = match self.is_own {
             true => places.gather_sessions(),
             false => gather_store(&[&self.root], &self.store_directory()),
         };
-        gathered.map_err(|error| failed(&self.store(), error))
+        gathered.map_err(|error| failed(&self.store_path(), error))
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub(crate) fn root_path(&self) -> &Path {
         &self.root
     }
 
@@ -86,40 +86,41 @@ impl Data {
         self.root.join(STORE)
     }
 
-    pub(crate) fn store(&self) -> PathBuf {
+    pub(crate) fn store_path(&self) -> PathBuf {
         self.store_directory().join(STORE_FILE)
     }
 
     /// The directories of all tenants.
-    pub(crate) fn tenants(&self) -> PathBuf {
+    pub(crate) fn tenants_directory(&self) -> PathBuf {
         self.root.join("tenants")
     }
 
-    /// The workspaces of the agents of all tenants, but for what an older program has made.
-    pub(crate) fn workspaces(&self) -> PathBuf {
+    /// The directory of all tenants' workspaces, except those that an earlier version of belljar made.
+    pub(crate) fn workspaces_directory(&self) -> PathBuf {
         self.root.join(WORKSPACES)
     }
 
-    /// The directories that looking at tenants reads.
-    pub(crate) fn of_tenants(&self) -> Vec<PathBuf> {
-        vec![self.tenants(), self.workspaces()]
+    /// The directories of tenants that the OS sandbox must let a server or command read.
+    pub(crate) fn tenant_read_paths(&self) -> Vec<PathBuf> {
+        vec![self.tenants_directory(), self.workspaces_directory()]
     }
 
-    /// The directory of a tenant beside its workspace, by id.
-    pub(crate) fn tenant(&self, tenant: &Tenant) -> PathBuf {
+    /// The directory of a tenant, `ROOT/tenants/ID`, which contains the tenant's home.
+    pub(crate) fn tenant_directory(&self, tenant: &Tenant) -> PathBuf {
         self.root.join("tenants").join(&tenant.id)
     }
 
     pub(crate) fn tenant_home(&self, tenant: &Tenant) -> PathBuf {
-        self.tenant(tenant).join("home")
+        self.tenant_directory(tenant).join("home")
     }
 
-    /// The workspace of a tenant's agents: an older program's, or in the common directory.
+    /// The workspace of a tenant's agents: `ROOT/tenants/ID/workspace` if an earlier version of belljar made
+    /// that directory, otherwise `ROOT/workspaces/ID`.
     pub(crate) fn tenant_workspace(&self, tenant: &Tenant) -> PathBuf {
-        let older = self.tenant(tenant).join(OLDER_WORKSPACE);
+        let older = self.tenant_directory(tenant).join(OLDER_WORKSPACE);
         match older.symlink_metadata() {
             Ok(_) => older,
-            Err(_) => self.workspaces().join(&tenant.id),
+            Err(_) => self.workspaces_directory().join(&tenant.id),
         }
     }
 }
@@ -130,37 +131,37 @@ pub(crate) fn in_store<T>(
     work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     host::small_runtime()?.block_on(async {
-        let store = Store::open(path).await.map_err(failed)?;
+        let store = Store::open(path).await.map_err(store_failure)?;
         let done = work(&store).await;
         store.close().await;
         done
     })
 }
 
-/// Like [`in_store`], with the store of the data root, made if missing.
+/// Like [`in_store`], with the store of the data root. A missing root is created.
 pub(crate) fn with_store<T>(
     arg: &DataArg,
-    places: &Places,
-    work: impl AsyncFnOnce(&Store, &Data) -> Result<T, Failure>,
+    places: &HomePaths,
+    work: impl AsyncFnOnce(&Store, &DataRoot) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let data = Data::find(arg, &host::settings(places)?, places)?;
-    data.create(places)?;
-    in_store(&data.store(), async |store| work(store, &data).await)
+    let data = DataRoot::find_root(arg, &host::read_settings(places)?, places)?;
+    data.create_root(places)?;
+    in_store(&data.store_path(), async |store| work(store, &data).await)
 }
 
 /// The store's error, as a failure of the command.
-pub(crate) fn failed(error: StoreError) -> Failure {
+pub(crate) fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::NotFound { .. }
         | StoreError::Ambiguous { .. }
         | StoreError::Invalid { .. }
         | StoreError::Taken { .. } => Failure::usage(error.to_string()),
-        other => Failure::new(chain(&other)).exit(Exit::Failed),
+        other => Failure::new(format_error_chain(&other)).with_exit(CommandExit::Failed),
     }
 }
 
 /// Writes to the audit log of a tenant what the person at the command line did.
-pub(crate) async fn audit(
+pub(crate) async fn write_audit(
     store: &Store,
     tenant: &str,
     action: &str,
@@ -170,17 +171,21 @@ pub(crate) async fn audit(
     let clock = belljar_agent::SystemClock;
     let entry = AuditEntry {
         id: RunId::new(&clock).into(),
-        at: now(),
+        at: now_millis(),
         actor: TENANT.to_owned(),
         action: action.to_owned(),
-        object: Shown::clipped(object, 200).to_string(),
+        object: ShownText::clip_line(object, 200).to_string(),
         detail,
     };
-    store.of_tenant(tenant).enqueue(vec![Write::Audit(entry)]).await.map_err(failed)
+    store
+        .for_tenant_name(tenant)
+        .enqueue_writes(vec![StoreWrite::Audit(entry)])
+        .await
+        .map_err(store_failure)
 }
 
 /// Now, in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
+pub(crate) fn now_millis() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 

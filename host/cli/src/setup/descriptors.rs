@@ -4,7 +4,7 @@
 /// machines) for programs with `select`, which belljar does not use; started programs (hook commands, git)
 /// inherit the limit.
 #[cfg(unix)]
-pub(crate) fn raise() -> u64 {
+pub(crate) fn raise_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let known = getrlimit(Resource::Nofile);
     let wanted = Rlimit { current: known.maximum, maximum: known.maximum };
@@ -15,6 +15,6 @@ pub(crate) fn raise() -> u64 {
 
 /// The number of descriptors that the system's runtime lets a process have.
 #[cfg(not(unix))]
-pub(crate) fn raise() -> u64 {
+pub(crate) fn raise_limit() -> u64 {
     8_192
 }

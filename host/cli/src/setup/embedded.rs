@@ -19,28 +19,28 @@ pub(crate) struct StockTool {
     /// The directory under `tools/`; for a component with one tool also the tool's name.
     pub(crate) name: &'static str,
     /// The component.
-    wasm: Packed,
+    wasm: PackedComponent,
     /// Its SHA-256.
     digest: [u8; 32],
     /// Its machine code.
-    code: Code,
+    code: CodeLocation,
     /// Its `tool.toml`.
     pub(crate) manifest: &'static str,
 }
 
 /// Where the machine code of a stock tool is.
-enum Code {
+enum CodeLocation {
     /// In the program.
     Here(StockCode),
     /// In a file that is installed with the program.
     #[allow(dead_code, reason = "how a release is built")]
-    Beside(&'static beside::File),
+    Beside(&'static beside::BuildFile),
     /// Absent: compiled at the first use, and cached.
     AtFirstUse,
 }
 
 /// How a component is kept.
-enum Packed {
+enum PackedComponent {
     /// In the program, deflated.
     Deflated(&'static [u8]),
     /// In the program, compressed by zstd.
@@ -48,18 +48,22 @@ enum Packed {
     Compressed(&'static [u8]),
     /// The same in a file that is installed with the program.
     #[allow(dead_code, reason = "how a release is built")]
-    Beside(&'static beside::File),
+    Beside(&'static beside::BuildFile),
 }
 
 impl StockTool {
     /// The component.
-    pub(crate) fn wasm(&self) -> Wasm {
+    pub(crate) fn to_wasm(&self) -> Wasm {
         match self.wasm {
-            Packed::Deflated(bytes) => Wasm::packed(bytes, inflated, self.digest()),
-            Packed::Compressed(bytes) => Wasm::packed(bytes, decompressed, self.digest()),
-            Packed::Beside(file) => match file.code() {
-                Some(bytes) => Wasm::packed(bytes, decompressed, self.digest()),
-                None => Wasm::missing(file.name(), self.digest()),
+            PackedComponent::Deflated(bytes) => {
+                Wasm::from_packed(bytes, inflate_bytes, self.digest())
+            }
+            PackedComponent::Compressed(bytes) => {
+                Wasm::from_packed(bytes, decompress_bytes, self.digest())
+            }
+            PackedComponent::Beside(file) => match file.machine_code() {
+                Some(bytes) => Wasm::from_packed(bytes, decompress_bytes, self.digest()),
+                None => Wasm::from_missing(file.file_name(), self.digest()),
             },
         }
     }
@@ -70,7 +74,7 @@ impl StockTool {
 }
 
 /// Unpacks bytes deflated by the build; `None` = malformed.
-fn inflated(packed: &[u8]) -> Option<Vec<u8>> {
+fn inflate_bytes(packed: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     DeflateDecoder::new(packed).read_to_end(&mut whole).ok()?;
     Some(whole)
@@ -80,7 +84,7 @@ fn inflated(packed: &[u8]) -> Option<Vec<u8>> {
 const MAX_DECOMPRESSED: u64 = 64 << 20;
 
 /// Unpacks bytes compressed by the build; `None` = malformed.
-fn decompressed(packed: &[u8]) -> Option<Vec<u8>> {
+fn decompress_bytes(packed: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
     decoder.take(MAX_DECOMPRESSED).read_to_end(&mut whole).ok()?;
@@ -90,11 +94,11 @@ fn decompressed(packed: &[u8]) -> Option<Vec<u8>> {
 /// Opens the files installed with the program in time: behind the OS sandbox their directory is out of reach.
 pub(crate) fn open_what_lies_beside() {
     for tool in STOCK_TOOLS {
-        if let Code::Beside(file) = &tool.code {
-            let _ = file.code();
+        if let CodeLocation::Beside(file) = &tool.code {
+            let _ = file.machine_code();
         }
-        if let Packed::Beside(file) = &tool.wasm {
-            let _ = file.code();
+        if let PackedComponent::Beside(file) = &tool.wasm {
+            let _ = file.machine_code();
         }
     }
 }
@@ -106,7 +110,7 @@ struct OnAPage<T>(T);
 
 /// The tools of a stock component, from its own description.
 #[derive(serde::Deserialize)]
-pub(crate) struct Described {
+pub(crate) struct StockDescription {
     /// SHA-256 of the component, in hexadecimal.
     digest: String,
     tools: Vec<ToolInfo>,
@@ -116,17 +120,17 @@ pub(crate) struct Described {
 /// listing or running. A test of `tests/kit` compares the descriptions with the components' own.
 #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
 pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
-    let described: BTreeMap<String, Described> = serde_json::from_str(DESCRIBED)
+    let described: BTreeMap<String, StockDescription> = serde_json::from_str(DESCRIBED)
         .map_err(|error| Failure::new(format!("the descriptions of this build: {error}")))?;
-    for (name, Described { digest, tools }) in described {
+    for (name, StockDescription { digest, tools }) in described {
         let Some(digest) = Digest::from_hex(&digest) else { continue };
         sandbox.know_description(digest, tools);
         if let Some(stock) = STOCK_TOOLS.iter().find(|stock| stock.name == name) {
             let code = match &stock.code {
-                Code::Here(code) => Some(*code),
+                CodeLocation::Here(code) => Some(*code),
                 // Without the file it is compiled, like a stranger's.
-                Code::Beside(file) => file.code().map(StockCode::InPlace),
-                Code::AtFirstUse => None,
+                CodeLocation::Beside(file) => file.machine_code().map(StockCode::InPlace),
+                CodeLocation::AtFirstUse => None,
             };
             if let Some(code) = code {
                 // SAFETY: `build.rs` had the engine make this code from the component of this name, and a
@@ -139,7 +143,7 @@ pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
 }
 
 /// The files of an embedded tree below `prefix`, which ends with `/`; paths are relative.
-pub(crate) fn below<'a>(
+pub(crate) fn files_below<'a>(
     tree: &'static [(&'static str, &'static [u8])],
     prefix: &'a str,
 ) -> impl Iterator<Item = (&'static str, &'static [u8])> + 'a {
@@ -147,7 +151,7 @@ pub(crate) fn below<'a>(
 }
 
 /// An embedded file, by its path.
-pub(crate) fn file(
+pub(crate) fn find_file(
     tree: &'static [(&'static str, &'static [u8])],
     path: &str,
 ) -> Result<&'static [u8], Failure> {
@@ -159,16 +163,16 @@ pub(crate) fn file(
 }
 
 /// An embedded text, by its path.
-pub(crate) fn text(
+pub(crate) fn find_text(
     tree: &'static [(&'static str, &'static [u8])],
     path: &str,
 ) -> Result<&'static str, Failure> {
-    std::str::from_utf8(file(tree, path)?)
+    std::str::from_utf8(find_file(tree, path)?)
         .map_err(|_| Failure::new(format!("the embedded file `{path}` is not text")))
 }
 
 /// Writes embedded files below a directory that is new or the caller's own.
-pub(crate) fn unpack(
+pub(crate) fn unpack_files(
     files: impl Iterator<Item = (&'static str, &'static [u8])>,
     to: &Path,
 ) -> Result<(), Failure> {
@@ -180,8 +184,9 @@ pub(crate) fn unpack(
             }
             std::fs::write(&to, bytes)
         };
-        write()
-            .map_err(|error| Failure::new(format!("failed to write `{}`: {error}", to.shown())))?;
+        write().map_err(|error| {
+            Failure::new(format!("failed to write `{}`: {error}", to.to_shown()))
+        })?;
     }
     Ok(())
 }
@@ -197,7 +202,7 @@ mod tests {
         let names: Vec<&str> = STOCK_TOOLS.iter().map(|tool| tool.name).collect();
         assert_eq!(names, manifest.keys().map(String::as_str).collect::<Vec<_>>());
         for tool in STOCK_TOOLS {
-            let digest = Digest::of(tool.wasm().bytes());
+            let digest = Digest::hash_bytes(tool.to_wasm().bytes());
             let stated = manifest[tool.name]["digest"].as_str();
             assert_eq!(stated, Some(&*digest.to_string()), "{}", tool.name);
             assert_eq!(tool.digest(), digest, "{}", tool.name);
@@ -209,8 +214,10 @@ mod tests {
     fn machine_code_beside_the_program_is_loaded_where_it_is_mapped() {
         use std::os::unix::fs::PermissionsExt as _;
         let in_place = |tool: &'static StockTool| match &tool.code {
-            Code::Here(StockCode::InPlace(code)) => Some((tool, *code)),
-            Code::Here(StockCode::Packed(_)) | Code::Beside(_) | Code::AtFirstUse => None,
+            CodeLocation::Here(StockCode::InPlace(code)) => Some((tool, *code)),
+            CodeLocation::Here(StockCode::Packed(_))
+            | CodeLocation::Beside(_)
+            | CodeLocation::AtFirstUse => None,
         };
         let (tool, code) = STOCK_TOOLS.iter().find_map(in_place).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -218,43 +225,45 @@ mod tests {
         std::fs::write(&path, code).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let us = rustix::process::geteuid().as_raw();
-        let mapped = beside::map(&path, code.len(), us).unwrap();
+        let mapped = beside::map_file(&path, code.len(), us).unwrap();
         let compiler = Compiler::Child { program: "/nowhere".into(), args: Vec::new() };
         let config = SandboxConfig { compiler, ..SandboxConfig::default() };
         let sandbox = Sandbox::new(config).unwrap();
         let runtime = crate::setup::host::small_runtime().unwrap();
-        runtime.block_on(sandbox.load(&tool.wasm())).unwrap_err();
+        runtime.block_on(sandbox.load_component(&tool.to_wasm())).unwrap_err();
         // SAFETY: the build made it of this component.
         unsafe { sandbox.know_code(tool.digest(), StockCode::InPlace(mapped)) };
-        runtime.block_on(sandbox.load(&tool.wasm())).unwrap();
+        runtime.block_on(sandbox.load_component(&tool.to_wasm())).unwrap();
     }
 
     #[test]
     fn a_component_whose_file_is_missing_says_which_and_runs_where_its_code_is_known() {
-        static FILE: beside::File = beside::File::new("tool-0.wasm.zst", 12);
+        static FILE: beside::BuildFile = beside::BuildFile::new("tool-0.wasm.zst", 12);
         let tool = STOCK_TOOLS.iter().find(|tool| tool.name == "file_read").unwrap();
         let StockTool { name, digest, manifest, .. } = *tool;
-        let code = Code::AtFirstUse;
-        let missing = StockTool { name, digest, manifest, wasm: Packed::Beside(&FILE), code };
+        let code = CodeLocation::AtFirstUse;
+        let missing =
+            StockTool { name, digest, manifest, wasm: PackedComponent::Beside(&FILE), code };
         let compiler = Compiler::Child { program: "/nowhere".into(), args: Vec::new() };
         let config = SandboxConfig { compiler, ..SandboxConfig::default() };
         let sandbox = Sandbox::new(config).unwrap();
         let runtime = crate::setup::host::small_runtime().unwrap();
-        let error = runtime.block_on(sandbox.load(&missing.wasm())).unwrap_err().to_string();
+        let error =
+            runtime.block_on(sandbox.load_component(&missing.to_wasm())).unwrap_err().to_string();
         assert!(error.contains("`tool-0.wasm.zst` belongs in `lib/belljar`"), "{error}");
         bring_stock_tools(&sandbox).unwrap();
-        runtime.block_on(sandbox.load(&missing.wasm())).unwrap();
+        runtime.block_on(sandbox.load_component(&missing.to_wasm())).unwrap();
     }
 
     #[test]
     fn the_files_that_commands_ask_for_are_there() {
         for path in ["AGENTS.md", "demo/transcript.yaml", "demo/task.txt"] {
-            assert!(text(AGENTS, path).is_ok(), "{path}");
+            assert!(find_text(AGENTS, path).is_ok(), "{path}");
         }
-        assert!(below(AGENTS, "agents/").count() >= 4);
-        assert!(below(AGENTS, "demo/workspace/").count() > 0);
+        assert!(files_below(AGENTS, "agents/").count() >= 4);
+        assert!(files_below(AGENTS, "demo/workspace/").count() > 0);
         for path in ["wit/tool.wit", "wit-0.1/tool.wit", "rust/Cargo.toml", "rust/src/lib.rs"] {
-            assert!(text(SDK, path).is_ok(), "{path}");
+            assert!(find_text(SDK, path).is_ok(), "{path}");
         }
     }
 }

@@ -6,7 +6,7 @@ use belljar_definition::Diagnostic;
 
 /// How the process ends. [`EXITS`] says what each means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Exit {
+pub(crate) enum CommandExit {
     Completed,
     Failed,
     Usage,
@@ -19,53 +19,53 @@ pub(crate) enum Exit {
 
 /// A row of the documented table.
 pub(crate) struct ExitRow {
-    pub(crate) exit: Exit,
+    pub(crate) exit: CommandExit,
     pub(crate) code: u8,
     pub(crate) meaning: &'static str,
 }
 
 /// Every exit code: the one table behind the code, `--help` and the docs.
 pub(crate) const EXITS: &[ExitRow] = &[
-    ExitRow { exit: Exit::Completed, code: 0, meaning: "done; a run completed" },
+    ExitRow { exit: CommandExit::Completed, code: 0, meaning: "done; a run completed" },
     ExitRow {
-        exit: Exit::Failed,
+        exit: CommandExit::Failed,
         code: 1,
         meaning: "a run failed, or something could not be done",
     },
     ExitRow {
-        exit: Exit::Usage,
+        exit: CommandExit::Usage,
         code: 2,
         meaning: "the command line, a configuration file or a definition is not valid",
     },
     ExitRow {
-        exit: Exit::Partial,
+        exit: CommandExit::Partial,
         code: 3,
         meaning: "a run ended early, with part of its output; `apply` left a part",
     },
     ExitRow {
-        exit: Exit::NotAllowed,
+        exit: CommandExit::NotAllowed,
         code: 4,
         meaning: "a right is missing: an agent is blocked, or `explain` says no",
     },
-    ExitRow { exit: Exit::NoModel, code: 5, meaning: "no model is configured" },
-    ExitRow { exit: Exit::Differs, code: 6, meaning: "a replay differs from its run" },
-    ExitRow { exit: Exit::Cancelled, code: 130, meaning: "cancelled" },
+    ExitRow { exit: CommandExit::NoModel, code: 5, meaning: "no model is configured" },
+    ExitRow { exit: CommandExit::Differs, code: 6, meaning: "a replay differs from its run" },
+    ExitRow { exit: CommandExit::Cancelled, code: 130, meaning: "cancelled" },
 ];
 
-impl Exit {
+impl CommandExit {
     /// The number that the shell sees.
     pub(crate) fn code(self) -> u8 {
         EXITS.iter().find(|row| row.exit == self).map_or(1, |row| row.code)
     }
 
     /// The worse of both, as scripts would want it told: any failure over success.
-    pub(crate) fn worst(self, other: Self) -> Self {
+    pub(crate) fn worse_of(self, other: Self) -> Self {
         self.max(other)
     }
 }
 
 /// The table as it stands below `--help`.
-pub(crate) fn help() -> String {
+pub(crate) fn exit_table() -> String {
     let mut text = "Exit codes:\n".to_owned();
     for row in EXITS {
         text.push_str(&format!("  {:>3}  {}\n", row.code, row.meaning));
@@ -79,14 +79,14 @@ pub(crate) fn help_of_all() -> String {
     format!(
         "{}\nSettings, agents and sessions are in `~/.belljar`, or where `BELLJAR_HOME=DIR` says; compiled\n\
          components in its `cache`, or where `BELLJAR_CACHE=DIR` says.",
-        help()
+        exit_table()
     )
 }
 
-/// Why a command ended without doing its work. Printed once, by [`crate::term::out::Out::failure`].
+/// Why a command ended without doing its work. Printed once, by [`crate::term::out::TerminalOutput::print_failure`].
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) exit: Exit,
+    pub(crate) exit: CommandExit,
     pub(crate) message: String,
     pub(crate) hints: Vec<String>,
     /// Diagnostics of files, shown before the message.
@@ -97,7 +97,7 @@ impl Failure {
     /// Something could not be done.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
-            exit: Exit::Failed,
+            exit: CommandExit::Failed,
             message: message.into(),
             hints: Vec::new(),
             diagnostics: Vec::new(),
@@ -106,16 +106,19 @@ impl Failure {
 
     /// The caller has to change what was given.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, ..Self::new(message) }
+        Self { exit: CommandExit::Usage, ..Self::new(message) }
     }
 
     /// Files that are not valid.
-    pub(crate) fn diagnostics(message: impl Into<String>, diagnostics: Vec<Diagnostic>) -> Self {
+    pub(crate) fn from_diagnostics(
+        message: impl Into<String>,
+        diagnostics: Vec<Diagnostic>,
+    ) -> Self {
         Self { diagnostics, ..Self::usage(message) }
     }
 
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
@@ -127,7 +130,7 @@ impl Failure {
     }
 
     #[must_use]
-    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+    pub(crate) fn with_exit(mut self, exit: CommandExit) -> Self {
         self.exit = exit;
         self
     }
@@ -153,7 +156,7 @@ impl From<anyhow::Error> for Failure {
 }
 
 /// An error with its causes, without repetition.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -174,14 +177,14 @@ mod tests {
     #[test]
     fn every_exit_has_one_row_with_a_code_of_its_own() {
         let all = [
-            Exit::Completed,
-            Exit::Failed,
-            Exit::Usage,
-            Exit::Partial,
-            Exit::NotAllowed,
-            Exit::NoModel,
-            Exit::Differs,
-            Exit::Cancelled,
+            CommandExit::Completed,
+            CommandExit::Failed,
+            CommandExit::Usage,
+            CommandExit::Partial,
+            CommandExit::NotAllowed,
+            CommandExit::NoModel,
+            CommandExit::Differs,
+            CommandExit::Cancelled,
         ];
         for exit in all {
             assert_eq!(EXITS.iter().filter(|row| row.exit == exit).count(), 1, "{exit:?}");

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use belljar_mcp::Tokens;
+use belljar_mcp::ServerTokens;
 use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 
-use crate::setup::below::{self, Below, For};
+use crate::setup::below::{self, DirectoryHandle, FileAudience};
 use crate::setup::exit::Failure;
 use crate::setup::ours;
 
@@ -34,7 +34,7 @@ const DIRECTORY: &str = ".belljar";
 
 /// Where this process finds and leaves its files.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct HomePaths {
     /// `~/.belljar`, or what `BELLJAR_HOME` says.
     pub(crate) home: PathBuf,
     /// Compiled components; `cache` in the home, or what `BELLJAR_CACHE` says.
@@ -46,23 +46,23 @@ pub(crate) struct Places {
     pub(crate) user_home: Option<PathBuf>,
 }
 
-impl Places {
+impl HomePaths {
     /// Finds the places. Creates nothing.
-    pub(crate) fn find(workspace: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn find_paths(workspace: Option<&Path>) -> Result<Self, Failure> {
         let user_home = std::env::home_dir();
-        let home = match variable(HOME) {
-            Some(home) => absolute(home)?,
+        let home = match path_variable(HOME) {
+            Some(home) => to_absolute(home)?,
             None => user_home
                 .as_ref()
                 .filter(|home| home.is_absolute())
                 .map(|home| home.join(DIRECTORY))
                 .ok_or_else(|| {
                     Failure::usage("there is no home directory")
-                        .hint("set `HOME` or `BELLJAR_HOME`")
+                        .with_hint("set `HOME` or `BELLJAR_HOME`")
                 })?,
         };
-        let cache = match variable(CACHE) {
-            Some(cache) => absolute(cache)?,
+        let cache = match path_variable(CACHE) {
+            Some(cache) => to_absolute(cache)?,
             None => home.join("cache"),
         };
         let workspace = find_workspace(workspace)?;
@@ -70,7 +70,7 @@ impl Places {
     }
 
     /// The variables without which another process would find other places, for whoever starts one.
-    pub(crate) fn variables(&self) -> Vec<(&'static str, &Path)> {
+    pub(crate) fn path_variables(&self) -> Vec<(&'static str, &Path)> {
         let usual = self.user_home.as_ref().map(|home| home.join(DIRECTORY));
         let mut variables = Vec::new();
         if usual.as_ref() != Some(&self.home) {
@@ -83,7 +83,7 @@ impl Places {
     }
 
     /// The operator's `belljar.toml`.
-    pub(crate) fn config(&self) -> PathBuf {
+    pub(crate) fn config_path(&self) -> PathBuf {
         self.home.join("belljar.toml")
     }
 
@@ -106,48 +106,48 @@ impl Places {
     }
 
     /// The operator's agents.
-    pub(crate) fn agents(&self) -> PathBuf {
+    pub(crate) fn agents_directory(&self) -> PathBuf {
         self.home.join("agents")
     }
 
     /// Installed libraries of agents, with their lock file.
-    pub(crate) fn libraries(&self) -> PathBuf {
+    pub(crate) fn libraries_directory(&self) -> PathBuf {
         self.home.join("libraries")
     }
 
     /// Agents, teams and skills that wait for the operator to activate them.
-    pub(crate) fn drafts(&self) -> PathBuf {
+    pub(crate) fn drafts_directory(&self) -> PathBuf {
         self.home.join("drafts")
     }
 
     /// Tools that the operator added: `NAME/tool.wasm` with `NAME/tool.toml`.
-    pub(crate) fn tools(&self) -> PathBuf {
+    pub(crate) fn tools_directory(&self) -> PathBuf {
         self.home.join("tools")
     }
 
     /// The accepted tools of MCP servers, in files such as `NAME.json`, for example `work.json`.
-    pub(crate) fn mcp(&self) -> PathBuf {
+    pub(crate) fn mcp_directory(&self) -> PathBuf {
         self.home.join("mcp")
     }
 
     /// The tokens for servers: `NAME.json`, renewed by agents' processes.
-    pub(crate) fn tokens(&self) -> PathBuf {
-        self.mcp().join(Tokens::DIRECTORY)
+    pub(crate) fn tokens_directory(&self) -> PathBuf {
+        self.mcp_directory().join(ServerTokens::DIRECTORY)
     }
 
     /// Where sessions and runs are kept, and what the server has of tenants.
-    pub(crate) fn sessions(&self) -> PathBuf {
+    pub(crate) fn sessions_directory(&self) -> PathBuf {
         self.home.join("sessions")
     }
 
     /// The directory of the store. Separate, because the OS sandbox cannot let a process write only some
     /// files of a directory.
     pub(crate) fn store_directory(&self) -> PathBuf {
-        self.sessions().join(STORE)
+        self.sessions_directory().join(STORE)
     }
 
     /// Sessions and runs.
-    pub(crate) fn store(&self) -> PathBuf {
+    pub(crate) fn store_path(&self) -> PathBuf {
         self.store_directory().join(STORE_FILE)
     }
 
@@ -159,18 +159,18 @@ impl Places {
     /// Makes the directories of sessions and runs, and moves an older program's files from the home or beside
     /// it.
     pub(crate) fn gather_sessions(&self) -> io::Result<()> {
-        below::in_home(&self.sessions(), &self.files())?;
-        gather_store(&[&self.sessions(), &self.home], &self.store_directory())
+        below::in_home(&self.sessions_directory(), &self.files_directory())?;
+        gather_store(&[&self.sessions_directory(), &self.home], &self.store_directory())
     }
 
     /// Files that agents have handed over, a directory for each run.
-    pub(crate) fn files(&self) -> PathBuf {
-        self.sessions().join("files")
+    pub(crate) fn files_directory(&self) -> PathBuf {
+        self.sessions_directory().join("files")
     }
 
     /// Files handed over by the agents of one run.
     pub(crate) fn files_of(&self, run: &str) -> PathBuf {
-        self.files().join(run)
+        self.files_directory().join(run)
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
         open.is_free(Path::new(file))?;
     }
     for made in ["belljar.locks", "belljar.overlays"] {
-        open.reaches(Path::new(made))?;
+        open.check_reachable(Path::new(made))?;
     }
     let store = directory.join(STORE_FILE);
     let old = places.iter().find(|place| place.join(STORE_FILE).is_file());
@@ -221,11 +221,11 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
 pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
     let why = error.to_string();
     // Some errors begin with the path already.
-    let why = why.strip_prefix(&format!("`{}`: ", path.shown())).unwrap_or(&why);
-    let failure = Failure::new(format!("failed to {what} `{}`: {why}", path.shown()));
+    let why = why.strip_prefix(&format!("`{}`: ", path.to_shown())).unwrap_or(&why);
+    let failure = Failure::new(format!("failed to {what} `{}`: {why}", path.to_shown()));
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(FULL),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => failure.hint(
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.with_hint(FULL),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => failure.with_hint(
             "it has to be a place that you may write to: `BELLJAR_HOME=DIR` names another home",
         ),
         _ => failure,
@@ -273,13 +273,14 @@ fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a workspace's configuration, through no link (INV-433); `None` = missing.
-pub(crate) fn read_workspace_config(places: &Places) -> Result<Option<String>, Failure> {
+pub(crate) fn read_workspace_config(places: &HomePaths) -> Result<Option<String>, Failure> {
     if places.is_around_home() {
         return Ok(None);
     }
     let path = places.workspace_config();
     let below = path.strip_prefix(&places.workspace).unwrap_or(&path);
-    let bytes = Below::open(&places.workspace).and_then(|it| it.read(below, MAX_CONFIG_BYTES));
+    let bytes = DirectoryHandle::open(&places.workspace)
+        .and_then(|it| it.read_file(below, MAX_CONFIG_BYTES));
     match bytes.transpose() {
         Some(bytes) => text_of(&path, bytes),
         None => Ok(None),
@@ -291,13 +292,14 @@ pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
     let opened = open_file(path);
     if let Ok(file) = &opened {
         // Checked on the open file, so the parsed text is the checked one.
-        ours::check(file, path)?;
+        ours::check_ownership(file, path)?;
     }
     text_of(path, opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)))
 }
 
 fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Option<String>, Failure> {
-    let failure = |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.shown()));
+    let failure =
+        |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.to_shown()));
     match bytes {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
@@ -308,7 +310,8 @@ fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Option<String>, Fa
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(failure(error.to_string()).hint("whoever runs belljar has to be able to read it"))
+            Err(failure(error.to_string())
+                .with_hint("whoever runs belljar has to be able to read it"))
         }
         Err(error) => Err(failure(error.to_string())),
     }
@@ -319,32 +322,33 @@ pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
     if text.len() as u64 > MAX_CONFIG_BYTES {
         return Err(Failure::new(format!(
             "`{}` would have more than {MAX_CONFIG_BYTES} bytes, and would not be read",
-            path.shown()
+            path.to_shown()
         ))
-        .hint("nothing is written; take grants out that no agent needs"));
+        .with_hint("nothing is written; take grants out that no agent needs"));
     }
     // A linked file stays linked; a link that leads to nothing is refused.
-    let put = Below::own(path)
-        .and_then(|(directory, name)| directory.replace(&name, text.as_bytes(), For::Owner));
+    let put = DirectoryHandle::parent_in_home(path).and_then(|(directory, name)| {
+        directory.replace_file(&name, text.as_bytes(), FileAudience::Owner)
+    });
     put.map_err(|error| not_written("write", path, &error))
 }
 
 fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.unwrap_or(Path::new("."));
     let failure = |why: String| {
-        Failure::usage(format!("the workspace `{}` cannot be used: {why}", path.shown()))
+        Failure::usage(format!("the workspace `{}` cannot be used: {why}", path.to_shown()))
     };
     let path = path.canonicalize().map_err(|error| failure(error.to_string()))?;
     if path.is_dir() { Ok(path) } else { Err(failure("not a directory".to_owned())) }
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
+fn to_absolute(path: PathBuf) -> Result<PathBuf, Failure> {
     std::path::absolute(&path).map_err(|error| {
-        Failure::usage(format!("`{}` is not a usable path: {error}", path.shown()))
+        Failure::usage(format!("`{}` is not a usable path: {error}", path.to_shown()))
     })
 }
 
@@ -367,21 +371,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().to_path_buf();
         let (cache, workspace) = (home.join("cache"), home.clone());
-        let places = Places { home, cache, workspace, user_home: None };
+        let places = HomePaths { home, cache, workspace, user_home: None };
         for name in ["belljar.db", "belljar.db-wal"] {
             fs::write(dir.path().join(name), name).unwrap();
         }
         places.gather_sessions().unwrap();
-        assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
+        assert_eq!(fs::read_to_string(places.store_path()).unwrap(), "belljar.db");
         assert!(places.store_directory().join("belljar.db-wal").exists());
         fs::write(dir.path().join("belljar.db"), "another").unwrap();
         places.gather_sessions().unwrap();
-        assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
+        assert_eq!(fs::read_to_string(places.store_path()).unwrap(), "belljar.db");
         assert!(dir.path().join("belljar.db").exists(), "left where it was");
-        fs::remove_file(places.store()).unwrap();
-        fs::write(places.sessions().join("belljar.db"), "a later one").unwrap();
+        fs::remove_file(places.store_path()).unwrap();
+        fs::write(places.sessions_directory().join("belljar.db"), "a later one").unwrap();
         places.gather_sessions().unwrap();
-        assert_eq!(fs::read_to_string(places.store()).unwrap(), "a later one");
+        assert_eq!(fs::read_to_string(places.store_path()).unwrap(), "a later one");
     }
 
     #[cfg(unix)]

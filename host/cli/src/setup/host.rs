@@ -7,15 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_agent::{Asker, Hooks, Host};
-use belljar_catalogue::{Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue};
+use belljar_catalogue::{
+    Library, LibraryRoot, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
+};
 use belljar_definition::{
-    AgentContext, AgentDefinition, Content, Filed, KeySetting, ModelKind, ModelSetting, Scope,
-    Settings, Skill, SourceFile, TeamDefinition,
+    AgentContext, AgentDefinition, AgentScope, CatalogItem, KeySetting, ModelKind, ModelSetting,
+    ScannedContent, Settings, SkillDefinition, SourceFile, TeamDefinition,
 };
 use belljar_model::{
-    Effort, KeySource, MaxTokensField, ModelConfig, ModelRole, Models, Provider, Recording, Roles,
+    Effort, KeySource, MaxTokensField, ModelConfig, ModelProvider, ModelRegistry, ModelRole,
+    Recording, RoleTable,
 };
-use belljar_policy::{Access, Shown, ShownPath as _};
+use belljar_policy::{MountAccess, ShownPath as _, ShownText};
 use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -23,20 +26,20 @@ use tokio_util::sync::CancellationToken;
 use crate::libraries;
 use crate::setup::beside;
 use crate::setup::embedded::{self, AGENTS, STOCK_TOOLS};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private, read_own_config, read_workspace_config};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, create_private, read_own_config, read_workspace_config};
 use crate::setup::ours;
 use crate::setup::secrets;
 use crate::setup::walls;
-use crate::term::out::Out;
-use crate::term::progress::Progress;
+use crate::term::out::TerminalOutput;
+use crate::term::progress::RunProgress;
 
 /// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
-pub(crate) struct Assembly<'a> {
-    places: &'a Places,
-    out: &'a Out,
+pub(crate) struct HostAssembly<'a> {
+    places: &'a HomePaths,
+    out: &'a TerminalOutput,
     settings: Settings,
-    models: Option<Models>,
+    models: Option<ModelRegistry>,
     recording: Option<Recording>,
     asker: Option<Arc<dyn Asker>>,
     slow: SlowCompile,
@@ -45,18 +48,22 @@ pub(crate) struct Assembly<'a> {
     closed: Vec<PathBuf>,
 }
 
-impl<'a> Assembly<'a> {
+impl<'a> HostAssembly<'a> {
     /// Reads the settings.
-    pub(crate) fn new(places: &'a Places, out: &'a Out) -> Result<Self, Failure> {
-        Ok(Self::of(settings(places)?, places, out))
+    pub(crate) fn new(places: &'a HomePaths, out: &'a TerminalOutput) -> Result<Self, Failure> {
+        Ok(Self::from_settings(read_settings(places)?, places, out))
     }
 
     /// With settings that were read.
-    pub(crate) fn of(settings: Settings, places: &'a Places, out: &'a Out) -> Self {
+    pub(crate) fn from_settings(
+        settings: Settings,
+        places: &'a HomePaths,
+        out: &'a TerminalOutput,
+    ) -> Self {
         for warning in settings.warnings() {
-            out.diagnostic(warning);
+            out.print_diagnostic(warning);
         }
-        let slow = slow(out);
+        let slow = slow_compile_note(out);
         Self {
             places,
             out,
@@ -72,34 +79,35 @@ impl<'a> Assembly<'a> {
     }
 
     /// These models instead of the configured ones.
-    pub(crate) fn with_models(mut self, models: Models) -> Self {
+    pub(crate) fn with_models(mut self, models: ModelRegistry) -> Self {
         self.models = Some(models);
         self
     }
 
     /// Records what the models say.
-    pub(crate) fn recorded(mut self, recording: Recording) -> Self {
+    pub(crate) fn with_recording(mut self, recording: Recording) -> Self {
         self.recording = Some(recording);
         self
     }
 
     /// Sets the person to ask if a grant says `ask`.
-    pub(crate) fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
+    pub(crate) fn with_asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
     }
 
     /// The same, with everything that a person waits for shown between the lines of a run.
-    pub(crate) fn showing(mut self, progress: &Progress) -> Self {
+    pub(crate) fn with_progress(mut self, progress: &RunProgress) -> Self {
         if self.out.explains_waiting() {
             let progress = progress.clone();
-            self.slow = SlowCompile::to(move |wasm| progress.note(&compiling(wasm)));
+            self.slow =
+                SlowCompile::with_callback(move |wasm| progress.show_note(&compiling_line(wasm)));
         }
         self
     }
 
     /// Uses this sandbox: engine, pool and cache are shared, jars are not.
-    pub(crate) fn sharing(mut self, sandbox: Sandbox) -> Self {
+    pub(crate) fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
@@ -111,20 +119,20 @@ impl<'a> Assembly<'a> {
     }
 
     /// The same, with another directory that, like the home, no agent writes.
-    pub(crate) fn keeping(mut self, directory: &Path) -> Self {
+    pub(crate) fn with_closed_directory(mut self, directory: &Path) -> Self {
         self.closed.push(directory.to_path_buf());
         self
     }
 
     /// The host. Faults of single tools are in its catalogue.
-    pub(crate) fn host(self) -> Result<Host, Failure> {
+    pub(crate) fn build_host(self) -> Result<Host, Failure> {
         let Self { places, out, settings, models, recording, asker, slow, sandbox, .. } = self;
         let models = match models {
             Some(models) => models,
-            None => self::models(&settings, places)?,
+            None => self::make_models(&settings, places)?,
         };
         let models = match recording {
-            Some(recording) => models.recorded(recording),
+            Some(recording) => models.with_recording(recording),
             None => models,
         };
         let sandbox = match sandbox {
@@ -133,39 +141,39 @@ impl<'a> Assembly<'a> {
                 [own_directories(places, settings.server.data.as_deref()), self.closed].concat(),
             ),
         };
-        let sandbox = sandbox.with_written_directories(written(&settings, places));
-        let tools = ToolCatalogue::stock(stock_tools(), &settings);
-        let installed = places.tools();
+        let sandbox = sandbox.with_written_directories(writable_directories(&settings, places));
+        let tools = ToolCatalogue::from_stock(stock_tools(), &settings);
+        let installed = places.tools_directory();
         let tools = if installed.is_dir() {
             small_runtime()?.block_on(tools.with_home(&installed, &settings, &sandbox))
         } else {
             tools
         };
-        let tools = tools.with_servers(&places.mcp(), &settings);
-        let context = AgentContext { known: tools.known(), shapes: settings.shapes };
+        let tools = tools.with_servers(&places.mcp_directory(), &settings);
+        let context = AgentContext { known: tools.known_tools(), shapes: settings.shapes };
         for warning in settings.check_tools(&context.known) {
-            out.diagnostic(&warning);
+            out.print_diagnostic(&warning);
         }
-        let mut roots = roots_of::<AgentDefinition>(places);
-        match libraries::roots(places) {
+        let mut roots = list_library_roots::<AgentDefinition>(places);
+        match libraries::library_roots(places) {
             Ok(installed) => roots.extend(installed),
             // Without them there is less, never more: the operator's own agents go on.
-            Err(failure) => out.failure(&failure),
+            Err(failure) => out.print_failure(&failure),
         }
         let project_override = settings.project_override;
         let library = Library::open_with_stock(roots, stock_agents(), context, project_override);
-        for warning in settings.outgrown(&library.catalog()) {
-            out.diagnostic(&warning);
+        for warning in settings.outgrown_warnings(&library.catalog()) {
+            out.print_diagnostic(&warning);
         }
-        let teams = TeamLibrary::of(
-            roots_of::<TeamDefinition>(places),
+        let teams = TeamLibrary::from_roots(
+            list_library_roots::<TeamDefinition>(places),
             stock_files::<TeamDefinition>(),
             (),
             project_override,
         );
-        let skills = SkillLibrary::of(
-            roots_of::<Skill>(places),
-            stock_files::<Skill>(),
+        let skills = SkillLibrary::from_roots(
+            list_library_roots::<SkillDefinition>(places),
+            stock_files::<SkillDefinition>(),
             (),
             project_override,
         );
@@ -176,12 +184,12 @@ impl<'a> Assembly<'a> {
             Arc::new(tools),
             Arc::new(library),
         );
-        if let Some(broker) = walls::broker() {
-            host.hooks = Arc::new(Hooks::of(&host.settings).through(broker));
+        if let Some(broker) = walls::outside_broker() {
+            host.hooks = Arc::new(Hooks::from_settings(&host.settings).with_broker(broker));
         }
         host.teams = Arc::new(teams);
         host.skills = Arc::new(skills);
-        host.secrets = secrets::store(&host.settings, places, out);
+        host.secrets = secrets::read_secrets(&host.settings, places, out);
         host.home = Some(places.home.clone());
         if let Some(asker) = asker {
             host.asker = asker;
@@ -191,48 +199,51 @@ impl<'a> Assembly<'a> {
 }
 
 /// Both `belljar.toml` files, read and checked.
-pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
+pub(crate) fn read_settings(places: &HomePaths) -> Result<Settings, Failure> {
     ours::check_home(places)?;
-    parsed(places, read_own_config(&places.config())?)
+    parse_settings(places, read_own_config(&places.config_path())?)
 }
 
-/// Like [`settings`], for the operator's own in a process behind its OS sandbox: the file may have been
+/// Like [`read_settings`], for the operator's own in a process behind its OS sandbox: the file may have been
 /// replaced since the wall went up, so the broker reads it. Not inside the runtime.
-pub(crate) fn settings_again(places: &Places) -> Result<Settings, Failure> {
-    let Some(broker) = walls::broker() else { return settings(places) };
+pub(crate) fn settings_again(places: &HomePaths) -> Result<Settings, Failure> {
+    let Some(broker) = walls::outside_broker() else { return read_settings(places) };
     ours::check_home(places)?;
-    let text = small_runtime()?.block_on(broker.settings());
+    let text = small_runtime()?.block_on(broker.read_settings());
     let text = text.map_err(|error| Failure::from(anyhow::Error::from(error)))?;
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    parsed(places, text)
+    parse_settings(places, text)
 }
 
-fn parsed(places: &Places, home_text: Option<String>) -> Result<Settings, Failure> {
-    let (home, workspace) = (places.config(), places.workspace_config());
+fn parse_settings(places: &HomePaths, home_text: Option<String>) -> Result<Settings, Failure> {
+    let (home, workspace) = (places.config_path(), places.workspace_config());
     let workspace_text = read_workspace_config(places)?;
     Settings::parse(
         home_text.as_deref().map(|text| (home.as_path(), text)),
         workspace_text.as_deref().map(|text| (workspace.as_path(), text)),
         places.user_home.as_deref(),
     )
-    .map_err(|diagnostics| Failure::diagnostics("", diagnostics))
+    .map_err(|diagnostics| Failure::from_diagnostics("", diagnostics))
 }
 
 /// The configured models. Keys are read when a model is first used.
-pub(crate) fn models(settings: &Settings, places: &Places) -> Result<Models, Failure> {
+pub(crate) fn make_models(
+    settings: &Settings,
+    places: &HomePaths,
+) -> Result<ModelRegistry, Failure> {
     let mut configs = BTreeMap::new();
     for (name, setting) in &settings.models {
         configs.insert(name.clone(), model_config(settings, name, setting, places)?);
     }
     let role = |role: ModelRole| settings.roles.get(role.name()).cloned();
-    let roles = Roles {
+    let roles = RoleTable {
         main: role(ModelRole::Main),
         fast: role(ModelRole::Fast),
         strong: role(ModelRole::Strong),
         compaction: role(ModelRole::Compaction),
         fallback: role(ModelRole::Fallback),
     };
-    Models::new(configs, roles, Box::new(|name| std::env::var(name).ok()))
+    ModelRegistry::new(configs, roles, Box::new(|name| std::env::var(name).ok()))
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -240,19 +251,20 @@ fn model_config(
     settings: &Settings,
     name: &str,
     setting: &ModelSetting,
-    places: &Places,
+    places: &HomePaths,
 ) -> Result<ModelConfig, Failure> {
     let wrong = |what: &str, value: &str| {
-        let (name, value) = (Shown::clipped(name, 80), Shown::clipped(value, 200));
+        let (name, value) = (ShownText::clip_line(name, 80), ShownText::clip_line(value, 200));
         Failure::usage(format!("model `{name}`: `{value}` is not {what}"))
-            .hint(format!("correct it in {}", places.config().shown()))
+            .with_hint(format!("correct it in {}", places.config_path().to_shown()))
     };
     let (provider, model) = match setting.kind {
-        ModelKind::OpenAi => (Provider::OpenAi, setting.model.clone()),
-        ModelKind::Anthropic => (Provider::Anthropic, setting.model.clone()),
-        ModelKind::Scripted => {
-            (Provider::Scripted, places.home.join(&setting.model).to_string_lossy().into_owned())
-        }
+        ModelKind::OpenAi => (ModelProvider::OpenAi, setting.model.clone()),
+        ModelKind::Anthropic => (ModelProvider::Anthropic, setting.model.clone()),
+        ModelKind::Scripted => (
+            ModelProvider::Scripted,
+            places.home.join(&setting.model).to_string_lossy().into_owned(),
+        ),
     };
     let mut config = ModelConfig::new(provider, model);
     config.base_url = match &setting.base_url {
@@ -290,89 +302,88 @@ fn model_config(
     Ok(config)
 }
 
-/// The agents that are there without `init`.
+/// Returns the agents in the program itself, which exist even if `belljar init` was never run.
 fn stock_agents() -> Vec<SourceFile> {
     let root = Path::new("built-in");
-    let files = embedded::below(AGENTS, "agents/");
+    let files = embedded::files_below(AGENTS, "agents/");
     files
         .map(|(name, bytes)| SourceFile {
-            scope: Scope::Home,
+            scope: AgentScope::Home,
             root: root.to_path_buf(),
             path: root.join(name),
-            content: Content::Bytes(bytes.to_vec()),
+            content: ScannedContent::Bytes(bytes.to_vec()),
         })
         .collect()
 }
 
-/// The teams or skills that are there without `init`.
-fn stock_files<D: Filed>() -> Vec<SourceFile> {
+/// Returns the teams or skills in the program itself, which exist even if `belljar init` was never run.
+fn stock_files<D: CatalogItem>() -> Vec<SourceFile> {
     let folder = D::KIND.folder;
     let root = Path::new("built-in").join(folder);
-    let files = embedded::below(AGENTS, "").filter_map(|(name, bytes)| {
+    let files = embedded::files_below(AGENTS, "").filter_map(|(name, bytes)| {
         let below = name.strip_prefix(folder)?.strip_prefix('/')?;
         Some((root.join(below), bytes))
     });
     files
         .map(|(path, bytes)| SourceFile {
-            scope: Scope::Home,
+            scope: AgentScope::Home,
             root: root.clone(),
             path,
-            content: Content::Bytes(bytes.to_vec()),
+            content: ScannedContent::Bytes(bytes.to_vec()),
         })
         .collect()
 }
 
 /// The folders of home and workspace, in the order of precedence.
-fn roots_of<D: Filed>(places: &Places) -> Vec<Root> {
-    let mut roots = vec![Root::in_home::<D>(&places.home)];
+fn list_library_roots<D: CatalogItem>(places: &HomePaths) -> Vec<LibraryRoot> {
+    let mut roots = vec![LibraryRoot::in_home::<D>(&places.home)];
     if !places.is_around_home() {
-        roots.push(Root::in_workspace::<D>(&places.workspace));
+        roots.push(LibraryRoot::in_workspace::<D>(&places.workspace));
     }
     roots
 }
 
 fn stock_tools() -> impl Iterator<Item = StockTool> {
-    STOCK_TOOLS.iter().map(|tool| StockTool::new(tool.name, tool.wasm(), tool.manifest))
+    STOCK_TOOLS.iter().map(|tool| StockTool::new(tool.name, tool.to_wasm(), tool.manifest))
 }
 
-/// A runtime for one thing after another.
+/// A runtime with one thread, for commands without concurrent agents.
 pub(crate) fn small_runtime() -> Result<Runtime, Failure> {
     Builder::new_current_thread().enable_all().build().map_err(no_runtime)
 }
 
-/// A runtime for agents side by side.
-pub(crate) fn runtime() -> Result<Runtime, Failure> {
+/// A runtime with several threads, for agents that run concurrently.
+pub(crate) fn make_runtime() -> Result<Runtime, Failure> {
     Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
 }
 
-/// The first Ctrl-C, or a request to terminate, cancels; the second leaves at once. Call it
-/// inside the runtime.
-pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &Out) {
+/// Starts a task that cancels `cancel` at the first Ctrl-C or SIGTERM, and exits the process at the second.
+/// Must be called inside the runtime.
+pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &TerminalOutput) {
     on_interrupt(cancel, out, "cancelling");
 }
 
-/// The first Ctrl-C, or a request to terminate, asks to stop; the second leaves at once. Call it
-/// inside the runtime.
-pub(crate) fn stop_on_interrupt(stop: &CancellationToken, out: &Out) {
+/// As [`cancel_on_interrupt`], with a message that running turns are waited for.
+pub(crate) fn stop_on_interrupt(stop: &CancellationToken, out: &TerminalOutput) {
     on_interrupt(stop, out, "stopping when the turns that run have ended");
 }
 
-fn on_interrupt(cancel: &CancellationToken, out: &Out, doing: &'static str) {
+fn on_interrupt(cancel: &CancellationToken, out: &TerminalOutput, doing: &'static str) {
     let (cancel, out) = (cancel.clone(), out.clone());
     tokio::spawn(async move {
-        if interrupted().await.is_err() {
+        if wait_interrupt().await.is_err() {
             return;
         }
         out.note(format_args!("{doing}; press Ctrl-C again to leave at once"));
         cancel.cancel();
-        if interrupted().await.is_ok() {
-            std::process::exit(i32::from(Exit::Cancelled.code()));
+        if wait_interrupt().await.is_ok() {
+            std::process::exit(i32::from(CommandExit::Cancelled.code()));
         }
     });
 }
 
 #[cfg(unix)]
-async fn interrupted() -> std::io::Result<()> {
+async fn wait_interrupt() -> std::io::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted,
@@ -381,45 +392,45 @@ async fn interrupted() -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-async fn interrupted() -> std::io::Result<()> {
+async fn wait_interrupt() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// The sandbox with its cache in the places. Where the cache cannot be used, a warning says
-/// so, and components are compiled each time.
-pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
-    let sandbox = sandbox_telling(places, out, slow(out), Vec::new())?;
-    let data = settings(places).ok().and_then(|settings| settings.server.data);
+/// Creates the sandbox, with compiled components cached in `places.cache`. If the cache cannot be used, a
+/// warning is printed, and components are compiled each time.
+pub(crate) fn make_sandbox(places: &HomePaths, out: &TerminalOutput) -> Result<Sandbox, Failure> {
+    let sandbox = sandbox_telling(places, out, slow_compile_note(out), Vec::new())?;
+    let data = read_settings(places).ok().and_then(|settings| settings.server.data);
     Ok(sandbox.with_closed_directories(own_directories(places, data.as_deref())))
 }
 
 /// INV-178: the directories that agents may write under these settings: the workspace, whoever is granted it,
 /// and every writable mount.
-fn written(settings: &Settings, places: &Places) -> Vec<PathBuf> {
-    let mounted = mounted(settings, places, Access::ReadWrite);
+fn writable_directories(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
+    let mounted = mountable_directories(settings, places, MountAccess::ReadWrite);
     let paths: BTreeSet<PathBuf> = mounted.chain(places.workspace.canonicalize()).collect();
     paths.into_iter().collect()
 }
 
 /// The directories that these settings let agents mount with at least this access, links followed.
-pub(crate) fn mounted(
+pub(crate) fn mountable_directories(
     settings: &Settings,
-    places: &Places,
-    least: Access,
+    places: &HomePaths,
+    least: MountAccess,
 ) -> impl Iterator<Item = PathBuf> {
-    let mounts = settings.mounts(&places.workspace).into_iter();
+    let mounts = settings.possible_mounts(&places.workspace).into_iter();
     let mounts = mounts.filter(move |mount| mount.access >= least);
     mounts.filter_map(|mount| mount.host.canonicalize().ok())
 }
 
 /// INV-155: the places of belljar's files that decide about agents, including the program. Missing ones are
 /// closed too, because only belljar may make them.
-pub(crate) fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn own_directories(places: &HomePaths, data: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![places.home.clone(), places.cache.clone()];
     own.extend(data.map(Path::to_path_buf));
-    linked(&places.home, LINKED_DEPTH, &mut own);
+    collect_links(&places.home, LINKED_DEPTH, &mut own);
     if let Ok(program) = std::env::current_exe() {
-        own.extend(beside::place(&program));
+        own.extend(beside::library_directory(&program));
         own.push(program);
     }
     own
@@ -429,13 +440,13 @@ pub(crate) fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathB
 const LINKED_DEPTH: usize = 3;
 
 /// The links in a directory, which lead to files that a person keeps elsewhere.
-fn linked(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+fn collect_links(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     // An unreadable directory has no links for its readers either.
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => found.push(entry.path()),
             Ok(kind) if kind.is_dir() && depth > 1 && !is_filled_by_belljar(&entry.file_name()) => {
-                linked(&entry.path(), depth - 1, found);
+                collect_links(&entry.path(), depth - 1, found);
             }
             Ok(_) | Err(_) => {}
         }
@@ -448,24 +459,24 @@ fn is_filled_by_belljar(name: &std::ffi::OsStr) -> bool {
 }
 
 fn sandbox_telling(
-    places: &Places,
-    out: &Out,
+    places: &HomePaths,
+    out: &TerminalOutput,
     slow: SlowCompile,
     listeners: Vec<SocketAddr>,
 ) -> Result<Sandbox, Failure> {
-    let mut config = config()?;
+    let mut config = sandbox_config()?;
     config.slow = slow;
     config.http = config.http.with_own_listeners(listeners);
     let unusable = |why: String| {
-        out.warning(format_args!(
+        out.print_warning(format_args!(
             "the cache `{}` cannot be used, so components are compiled each time: {why}",
-            places.cache.shown()
+            places.cache.to_shown()
         ));
     };
     if let Some(cached) = walls::keeps_cache() {
         // The broker's cache, because the cache's own place is unusable.
         config.cache_dir = cached.then(|| places.cache.clone());
-        return knowing(Sandbox::new(config));
+        return add_stock_tools(Sandbox::new(config));
     }
     match create_private(&places.cache) {
         Ok(()) => config.cache_dir = Some(places.cache.clone()),
@@ -475,54 +486,54 @@ fn sandbox_telling(
         Err(SandboxError::Cache { why, .. }) => {
             unusable(why);
             config.cache_dir = None;
-            knowing(Sandbox::new(config))
+            add_stock_tools(Sandbox::new(config))
         }
-        made => knowing(made),
+        made => add_stock_tools(made),
     }
 }
 
 /// A sandbox with the stock tools' descriptions.
-fn knowing(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
+fn add_stock_tools(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
     let sandbox = made.map_err(|error| no_sandbox(&error))?;
     embedded::bring_stock_tools(&sandbox)?;
     Ok(sandbox)
 }
 
 /// The sandbox without a cache on disk: for self-tests, which should really compile.
-pub(crate) fn sandbox_without_cache(out: &Out) -> Result<Sandbox, Failure> {
-    let config = SandboxConfig { slow: slow(out), ..config()? };
+pub(crate) fn sandbox_without_cache(out: &TerminalOutput) -> Result<Sandbox, Failure> {
+    let config = SandboxConfig { slow: slow_compile_note(out), ..sandbox_config()? };
     Sandbox::new(config).map_err(|error| no_sandbox(&error))
 }
 
 /// A line for whoever waits at a terminal.
-fn slow(out: &Out) -> SlowCompile {
+fn slow_compile_note(out: &TerminalOutput) -> SlowCompile {
     if !out.explains_waiting() {
         return SlowCompile::default();
     }
     let out = out.clone();
-    SlowCompile::to(move |wasm| out.note(compiling(wasm)))
+    SlowCompile::with_callback(move |wasm| out.note(compiling_line(wasm)))
 }
 
 /// Characters of a component's name.
 const MAX_NAME: usize = 80;
 
-fn compiling(wasm: &Wasm) -> String {
+fn compiling_line(wasm: &Wasm) -> String {
     let stock = STOCK_TOOLS.iter().find(|tool| tool.digest() == wasm.digest());
     let name = stock.map(|tool| tool.name).or(wasm.name());
     let what = match name {
-        Some(name) => format!("`{}`", Shown::clipped(name, MAX_NAME)),
+        Some(name) => format!("`{}`", ShownText::clip_line(name, MAX_NAME)),
         None => "a component".to_owned(),
     };
     format!("compiling {what} for its first use; later ones find it in the cache")
 }
 
-fn config() -> Result<SandboxConfig, Failure> {
-    Ok(SandboxConfig { compiler: walls::compiler()?, ..SandboxConfig::default() })
+fn sandbox_config() -> Result<SandboxConfig, Failure> {
+    Ok(SandboxConfig { compiler: walls::make_compiler()?, ..SandboxConfig::default() })
 }
 
 fn no_sandbox(error: &SandboxError) -> Failure {
     Failure::new(format!("the sandbox cannot be set up: {error}"))
-        .hint("`belljar doctor` says more")
+        .with_hint("`belljar doctor` says more")
 }
 
 fn no_runtime(error: std::io::Error) -> Failure {

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::{Filter, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// The library whose lines about every batch are left out: `telemetry` summarizes them now and then.
 const EXPORTER: &str = "opentelemetry-otlp";
@@ -22,33 +22,33 @@ const OWN_LINES: &str = "info,rmcp=off";
 
 /// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (for example `debug`,
 /// `belljar_sandbox=trace`).
-pub(crate) fn start(out: &Out) {
+pub(crate) fn start_log(out: &TerminalOutput) {
     if let Some(filter) = asked_for() {
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
             .with_ansi(out.colours_errors())
-            .with_filter(lines(&filter));
+            .with_filter(line_filter(&filter));
         tracing_subscriber::registry().with(lines).init();
     }
 }
 
 /// Starts a server's log: each line is a JSON object for programs, like the server's own notes, and a
 /// sentence on a terminal. Spans go to `tracer`.
-pub(crate) fn start_server(out: &Out, tracer: Option<SdkTracer>) {
+pub(crate) fn start_server(out: &TerminalOutput, tracer: Option<SdkTracer>) {
     let filter = asked_for().or_else(|| (!out.is_quiet()).then(|| OWN_LINES.to_owned()));
     let log = |filter: String| {
         let to = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         match out.keeps_log() {
-            true => to.json().with_filter(lines(&filter)).boxed(),
-            false => to.with_ansi(out.colours_errors()).with_filter(lines(&filter)).boxed(),
+            true => to.json().with_filter(line_filter(&filter)).boxed(),
+            false => to.with_ansi(out.colours_errors()).with_filter(line_filter(&filter)).boxed(),
         }
     };
     let registry = tracing_subscriber::registry();
     // One by one: a `None` layer counts as one that wants everything, so spans would be made for nobody.
     match (filter, tracer) {
-        (Some(filter), Some(tracer)) => registry.with(log(filter)).with(spans(tracer)).init(),
+        (Some(filter), Some(tracer)) => registry.with(log(filter)).with(span_layer(tracer)).init(),
         (Some(filter), None) => registry.with(log(filter)).init(),
-        (None, Some(tracer)) => registry.with(spans(tracer)).init(),
+        (None, Some(tracer)) => registry.with(span_layer(tracer)).init(),
         (None, None) => {}
     }
 }
@@ -58,7 +58,7 @@ fn asked_for() -> Option<String> {
 }
 
 /// Everything that the operator's filter lets through, but no span for the collector.
-fn lines<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
+fn line_filter<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
     let printed = |data: &Metadata<'_>| {
         let said_elsewhere = data.target() == EXPORTER && *data.level() <= Level::INFO
             || data.name() == EXPORT_ERROR;
@@ -68,7 +68,7 @@ fn lines<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
 }
 
 /// Spans of belljar's own only: log lines, spans of libraries and source positions are excluded.
-fn spans<S>(tracer: SdkTracer) -> impl Layer<S>
+fn span_layer<S>(tracer: SdkTracer) -> impl Layer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
@@ -110,10 +110,10 @@ mod tests {
         // The lines at their fullest.
         let all = || {
             let to = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
-            tracing_subscriber::registry().with(to.with_filter(lines("trace")))
+            tracing_subscriber::registry().with(to.with_filter(line_filter("trace")))
         };
         assert!(!is_made(all()));
         let provider = SdkTracerProvider::builder().build();
-        assert!(is_made(all().with(spans(provider.tracer("test")))));
+        assert!(is_made(all().with(span_layer(provider.tracer("test")))));
     }
 }

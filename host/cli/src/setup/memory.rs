@@ -20,7 +20,7 @@ pub(crate) fn give_back_regularly() -> AbortOnDropHandle<()> {
         loop {
             every.tick().await;
             // An error: it is tried again.
-            let _ = belljar_work::run(&GIVE_BACK, OPERATOR, |_| give_back_memory()).await;
+            let _ = belljar_work::run_job(&GIVE_BACK, OPERATOR, |_| give_back_memory()).await;
         }
     }))
 }

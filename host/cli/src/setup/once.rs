@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use belljar_agent::Layers;
+use belljar_agent::SessionLayers;
 use belljar_sandbox::{OverlayPool, OverlayQuota};
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ const MAX_TRIES: u32 = 16;
 /// Overlays that are deleted on drop.
 #[derive(Debug)]
 pub(crate) struct OnceLayers {
-    pub(crate) layers: Layers,
+    pub(crate) layers: SessionLayers,
     _dir: TempDir,
     _lock: File,
 }
@@ -44,8 +44,8 @@ pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<OnceLayers> {
             continue;
         }
         let none = OverlayQuota { bytes: 0, files: 0 };
-        let pool = OverlayPool::new(OverlayQuota::default(), none).hiding(in_dir);
-        let layers = Layers::at(dir.path().join("run"), pool);
+        let pool = OverlayPool::new(OverlayQuota::default(), none).with_hidden(in_dir);
+        let layers = SessionLayers::in_directory(dir.path().join("run"), pool);
         return Ok(OnceLayers { layers, _dir: dir, _lock: lock });
     }
     Err(io::ErrorKind::ResourceBusy.into())

@@ -6,18 +6,18 @@ use std::io;
 use std::path::Path;
 
 use crate::setup::exit::Failure;
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::{HomePaths, create_private};
 
 /// The parts of the home that decide agents' rights, beside `belljar.toml`. A writer of such a directory
 /// could add any file.
 const DECIDES: [&str; 7] = ["", "agents", "skills", "teams", "tools", "mcp", "libraries"];
 
 /// Refuses a home whose decisive parts others could have written. Missing parts are accepted.
-pub(crate) fn check_home(places: &Places) -> Result<(), Failure> {
+pub(crate) fn check_home(places: &HomePaths) -> Result<(), Failure> {
     for name in DECIDES {
         let path = if name.is_empty() { places.home.clone() } else { places.home.join(name) };
         if let Ok(directory) = File::open(&path) {
-            check(&directory, &path)?;
+            check_ownership(&directory, &path)?;
         }
     }
     Ok(())
@@ -34,31 +34,36 @@ pub(crate) fn make_missing(home: &Path) {
 
 /// Refuses an open file unless it belongs to this user or to root, and nobody else can write it.
 #[cfg(unix)]
-pub(crate) fn check(file: &File, path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_ownership(file: &File, path: &Path) -> Result<(), Failure> {
     use belljar_policy::ShownPath as _;
     use std::os::unix::fs::MetadataExt as _;
     let about = file.metadata().map_err(|error| {
-        Failure::usage(format!("failed to look at `{}`: {error}", path.shown()))
+        Failure::usage(format!("failed to look at `{}`: {error}", path.to_shown()))
     })?;
     let us = rustix::process::geteuid().as_raw();
-    let Some((why, hint)) = judge(about.uid(), about.mode(), us) else {
+    let Some((why, hint)) = judge_mode(about.uid(), about.mode(), us) else {
         return Ok(());
     };
     let hint = match hint {
-        Hint::Own => format!("look at what it says, then `chown {us} {}`", path.shown()),
-        Hint::Close => format!("look at what it says, then `chmod go-w {}`", path.shown()),
+        OwnershipHint::Own => {
+            format!("look at what it says, then `chown {us} {}`", path.to_shown())
+        }
+        OwnershipHint::Close => {
+            format!("look at what it says, then `chmod go-w {}`", path.to_shown())
+        }
     };
-    Err(Failure::usage(format!("`{}` {why}, so nothing in it is obeyed", path.shown())).hint(hint))
+    Err(Failure::usage(format!("`{}` {why}, so nothing in it is obeyed", path.to_shown()))
+        .with_hint(hint))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn check(_file: &File, _path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_ownership(_file: &File, _path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
 #[cfg(unix)]
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Hint {
+pub(super) enum OwnershipHint {
     Own,
     Close,
 }
@@ -66,13 +71,19 @@ pub(super) enum Hint {
 /// Why somebody else could have written a file with this owner and mode. A directory's sticky bit does not
 /// help: others cannot replace files, but can add new ones, which would be obeyed.
 #[cfg(unix)]
-pub(super) fn judge(owner: u32, mode: u32, us: u32) -> Option<(String, Hint)> {
+pub(super) fn judge_mode(owner: u32, mode: u32, us: u32) -> Option<(String, OwnershipHint)> {
     const OTHERS_WRITE: u32 = 0o022;
     if owner != us && owner != 0 {
-        return Some((format!("belongs to user {owner}, and you are user {us}"), Hint::Own));
+        return Some((
+            format!("belongs to user {owner}, and you are user {us}"),
+            OwnershipHint::Own,
+        ));
     }
     if mode & OTHERS_WRITE != 0 {
-        return Some((format!("may be written by others (mode {:o})", mode & 0o7777), Hint::Close));
+        return Some((
+            format!("may be written by others (mode {:o})", mode & 0o7777),
+            OwnershipHint::Close,
+        ));
     }
     None
 }
@@ -133,21 +144,25 @@ mod tests {
 
     #[test]
     fn what_another_user_owns_or_may_write_is_not_ours() {
-        let file = |owner, mode| judge(owner, mode, 1000).map(|(_, hint)| hint);
+        let file = |owner, mode| judge_mode(owner, mode, 1000).map(|(_, hint)| hint);
         for mode in [0o600, 0o640, 0o644, 0o444] {
             assert_eq!(file(1000, mode), None, "{mode:o}");
             assert_eq!(file(0, mode), None, "{mode:o}: root's");
-            assert_eq!(file(1001, mode), Some(Hint::Own), "{mode:o}");
+            assert_eq!(file(1001, mode), Some(OwnershipHint::Own), "{mode:o}");
         }
         for mode in [0o666, 0o664, 0o602, 0o1666] {
-            assert_eq!(file(1000, mode), Some(Hint::Close), "{mode:o}");
-            assert_eq!(file(0, mode), Some(Hint::Close), "{mode:o}");
+            assert_eq!(file(1000, mode), Some(OwnershipHint::Close), "{mode:o}");
+            assert_eq!(file(0, mode), Some(OwnershipHint::Close), "{mode:o}");
         }
         // Directories too, the sticky bit or not.
         assert_eq!(file(1000, 0o755), None);
         for mode in [0o775, 0o1777] {
-            assert_eq!(file(1000, mode), Some(Hint::Close), "{mode:o}");
+            assert_eq!(file(1000, mode), Some(OwnershipHint::Close), "{mode:o}");
         }
-        assert_eq!(judge(1000, 0o600, 0).map(|(_, hint)| hint), Some(Hint::Own), "to root");
+        assert_eq!(
+            judge_mode(1000, 0o600, 0).map(|(_, hint)| hint),
+            Some(OwnershipHint::Own),
+            "to root"
+        );
     }
 }

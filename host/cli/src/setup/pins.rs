@@ -4,7 +4,7 @@ use belljar_definition::Settings;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// The digest that the settings pin for a tool's directory, as `sha256:` and digits.
-pub(crate) fn pinned<'s>(settings: &'s Settings, name: &str) -> Option<&'s str> {
+pub(crate) fn pinned_digest<'s>(settings: &'s Settings, name: &str) -> Option<&'s str> {
     settings.tools.get(name)?.digest.as_deref()
 }
 

@@ -8,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use belljar_definition::{KeySetting, McpProgram, McpValue, Settings};
-use belljar_os_sandbox::{Environment, Known, Program};
-use belljar_policy::{Access, ShownPath as _};
+use belljar_os_sandbox::{KnownProgram, Program, ProgramEnvironment};
+use belljar_policy::{MountAccess, ShownPath as _};
 use belljar_sandbox::Digest;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::setup::bound::bound;
-use crate::setup::command_files::{CODE_VARIABLES, Named, Role, named};
-use crate::setup::home::Places;
+use crate::setup::bound::bind_secret;
+use crate::setup::command_files::{CODE_VARIABLES, FileRole, NamedFile, find_named_files};
+use crate::setup::home::HomePaths;
 
 /// Reads the value of a secret; the error says why it cannot be had.
 pub(crate) type Values<'a> = dyn Fn(&KeySetting) -> Result<SecretString, String> + 'a;
@@ -39,38 +39,38 @@ const SYSTEM: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", 
 /// files, or writable by a program or an agent, has the reason in place of its environment, and is never
 /// started. `data` is the command line's data root, if different from the settings; `written` are further
 /// directories that this process may write for agents.
-pub(crate) fn known(
+pub(crate) fn known_programs(
     settings: &Settings,
-    places: &Places,
+    places: &HomePaths,
     data: Option<&Path>,
     written: &[PathBuf],
     values: &Values<'_>,
-) -> Vec<Known> {
+) -> Vec<KnownProgram> {
     let own = [Some(&*places.home), Some(&*places.cache), settings.server.data.as_deref(), data];
-    let own: Vec<PathBuf> = own.into_iter().flatten().map(found).collect();
-    let written = Written::of(settings, places, written);
-    let known = |(name, setting): (&String, &McpProgram)| Known {
-        program: belljar_catalogue::program(name, setting),
+    let own: Vec<PathBuf> = own.into_iter().flatten().map(resolve_links).collect();
+    let written = WrittenDirectories::from_settings(settings, places, written);
+    let known = |(name, setting): (&String, &McpProgram)| KnownProgram {
+        program: belljar_catalogue::broker_program(name, setting),
         environment: outside_of_own(setting, &own)
             .and_then(|()| outside_of_written(name, setting, &written))
-            .and_then(|()| environment(setting, settings, values)),
+            .and_then(|()| make_environment(setting, settings, values)),
     };
     settings.mcp_programs.iter().map(known).collect()
 }
 
 /// A path without links, where it is there.
-fn found(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// INV-323: no program reads or writes the files that decide about agents, nor sessions and keys.
 fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
     for directory in setting.read.iter().chain(&setting.write) {
-        let place = found(directory);
+        let place = resolve_links(directory);
         if own.iter().any(|own| own.starts_with(&place) || place.starts_with(own)) {
             return Err(format!(
                 "`{}` of its directories holds, or is in, what is belljar's own",
-                directory.shown()
+                directory.to_shown()
             ));
         }
     }
@@ -78,26 +78,26 @@ fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
 }
 
 /// Directories that are written while programs are started, without links.
-struct Written {
+struct WrittenDirectories {
     by_programs: Vec<PathBuf>,
     by_agents: Vec<PathBuf>,
 }
 
-impl Written {
-    fn of(settings: &Settings, places: &Places, more: &[PathBuf]) -> Self {
+impl WrittenDirectories {
+    fn from_settings(settings: &Settings, places: &HomePaths, more: &[PathBuf]) -> Self {
         let programs = settings.mcp_programs.values().flat_map(|program| &program.write);
-        let mounts = settings.mounts(&places.workspace).into_iter();
-        let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
+        let mounts = settings.possible_mounts(&places.workspace).into_iter();
+        let mounts = mounts.filter(|mount| mount.access == MountAccess::ReadWrite);
         let mounts = mounts.map(|mount| mount.host);
         let agents = mounts.chain(more.iter().cloned());
         Self {
-            by_programs: programs.map(|path| found(path)).collect(),
-            by_agents: agents.map(|path| found(&path)).collect(),
+            by_programs: programs.map(|path| resolve_links(path)).collect(),
+            by_agents: agents.map(|path| resolve_links(&path)).collect(),
         }
     }
 
     /// The writable directory around this place, and its writer.
-    fn holds(&self, place: &Path) -> Option<(&Path, &'static str)> {
+    fn find_around(&self, place: &Path) -> Option<(&Path, &'static str)> {
         let holds = |directory: &&PathBuf| place.starts_with(directory);
         let program = self.by_programs.iter().find(holds).map(|it| (&**it, "an MCP server"));
         program.or_else(|| self.by_agents.iter().find(holds).map(|it| (&**it, "an agent")))
@@ -110,35 +110,41 @@ impl Written {
 ///
 /// INV-493: the rule covers every executed or imported file, by place or content; an ambiguous file is
 /// refused as well, until the operator declares it as data.
-fn outside_of_written(name: &str, setting: &McpProgram, written: &Written) -> Result<(), String> {
-    let command = Named { path: setting.command.clone(), role: Role::Program, is_file: true };
-    let of_args = named(&setting.command, &setting.args, &setting.data).into_iter().flatten();
-    let of_args = of_args.filter(|named| named.role != Role::Data);
-    for Named { path, role, .. } in std::iter::once(command).chain(of_args) {
+fn outside_of_written(
+    name: &str,
+    setting: &McpProgram,
+    written: &WrittenDirectories,
+) -> Result<(), String> {
+    let command =
+        NamedFile { path: setting.command.clone(), role: FileRole::Program, is_file: true };
+    let of_args =
+        find_named_files(&setting.command, &setting.args, &setting.data).into_iter().flatten();
+    let of_args = of_args.filter(|named| named.role != FileRole::Data);
+    for NamedFile { path, role, .. } in std::iter::once(command).chain(of_args) {
         // A writer of a link's directory could redirect the link.
-        let places = way(&Path::new("/").join(&path));
-        if let Some((directory, who)) = places.iter().find_map(|place| written.holds(place)) {
-            let (file, directory) = (path.shown(), directory.shown());
+        let places = lookup_places(&Path::new("/").join(&path));
+        if let Some((directory, who)) = places.iter().find_map(|place| written.find_around(place)) {
+            let (file, directory) = (path.to_shown(), directory.to_shown());
             let lies = format!(
                 "`{file}` of its command line lies in `{directory}`, which {who} may write"
             );
             return Err(match role {
-                Role::Unsure => format!(
+                FileRole::Unsure => format!(
                     "{lies}, and may be code: if it is never executed, say so by `data = [\"{file}\"]` \
                      under `[mcp.{name}]`, else keep it where none may"
                 ),
-                Role::Program | Role::Data => format!("{lies}: keep it where none may"),
+                FileRole::Program | FileRole::Data => format!("{lies}: keep it where none may"),
             });
         }
     }
     for (variable, path) in code_of_variables(setting) {
-        let places = way(&path);
-        if let Some((directory, who)) = places.iter().find_map(|place| written.holds(place)) {
+        let places = lookup_places(&path);
+        if let Some((directory, who)) = places.iter().find_map(|place| written.find_around(place)) {
             return Err(format!(
                 "`{}` of its variable `{variable}` lies in `{}`, which {who} may write, and code is loaded \
                  from there: keep it where none may",
-                path.shown(),
-                directory.shown()
+                path.to_shown(),
+                directory.to_shown()
             ));
         }
     }
@@ -162,8 +168,8 @@ fn code_of_variables(setting: &McpProgram) -> Vec<(&str, PathBuf)> {
 
 /// Each place where the kernel looks a name up on the way to this file, and the file itself: a writer of any
 /// place decides which file is found.
-fn way(path: &Path) -> Vec<PathBuf> {
-    let mut rest: VecDeque<OsString> = path.components().filter_map(name).collect();
+fn lookup_places(path: &Path) -> Vec<PathBuf> {
+    let mut rest: VecDeque<OsString> = path.components().filter_map(component_name).collect();
     let (mut at, mut links) = (PathBuf::from("/"), 0);
     let mut places = Vec::new();
     while let Some(part) = rest.pop_front() {
@@ -179,7 +185,7 @@ fn way(path: &Path) -> Vec<PathBuf> {
                 if target.is_absolute() {
                     at = PathBuf::from("/");
                 }
-                let parts: Vec<OsString> = target.components().filter_map(name).collect();
+                let parts: Vec<OsString> = target.components().filter_map(component_name).collect();
                 parts.into_iter().rev().for_each(|part| rest.push_front(part));
             }
             Ok(_) | Err(_) => at = next,
@@ -188,7 +194,7 @@ fn way(path: &Path) -> Vec<PathBuf> {
     places
 }
 
-fn name(part: Component<'_>) -> Option<OsString> {
+fn component_name(part: Component<'_>) -> Option<OsString> {
     match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),
@@ -196,11 +202,11 @@ fn name(part: Component<'_>) -> Option<OsString> {
     }
 }
 
-fn environment(
+fn make_environment(
     setting: &McpProgram,
     settings: &Settings,
     values: &Values<'_>,
-) -> Result<Environment, String> {
+) -> Result<ProgramEnvironment, String> {
     let mut environment = BTreeMap::new();
     for (name, value) in &setting.environment {
         let value = match value {
@@ -210,7 +216,7 @@ fn environment(
                 let setting = setting.ok_or_else(|| format!("secret `{secret}` is not defined"))?;
                 // INV-325: a value that cannot be searched for in outputs is given to no program.
                 let value = values(&setting.value).and_then(|value| {
-                    bound(setting, &value)?;
+                    bind_secret(setting, &value)?;
                     Ok(value)
                 });
                 let value = value.map_err(|why| format!("secret `{secret}`: {why}"))?;
@@ -222,71 +228,73 @@ fn environment(
         }
         environment.insert(name.clone(), value);
     }
-    Ok(Environment(environment))
+    Ok(ProgramEnvironment(environment))
 }
 
 /// Cached digests of unchanged system files, because interpreters are large. All other files are read each
 /// time, because a writer through a mapped page can leave a file's times unchanged.
 #[derive(Default)]
-pub(crate) struct Digests(Mutex<BTreeMap<Stamp, Digest>>);
+pub(crate) struct FileDigests(Mutex<BTreeMap<FileIdentity, Digest>>);
 
 /// A file's identity in the system. Installing another file changes the last field, which nobody can set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Stamp {
+struct FileIdentity {
     file: (u64, u64),
     size: u64,
     written: (i64, i64),
     changed: (i64, i64),
 }
 
-impl Digests {
+impl FileDigests {
     /// INV-320: a digest of the command line, the started file, and every file named in an argument, by a
     /// whole path or from `/` on, unless declared as data; for example the script of an interpreter.
-    pub(crate) fn identify(&self, program: &Program) -> Result<String, String> {
-        let file = self.of_file(&program.path)?;
+    pub(crate) fn identify_program(&self, program: &Program) -> Result<String, String> {
+        let file = self.digest_file(&program.path)?;
         let mut all = vec![program.path.to_string_lossy().into_owned(), file.to_string()];
-        let files = named(&program.path, &program.args, &program.data);
+        let files = find_named_files(&program.path, &program.args, &program.data);
         for (argument, named) in program.args.iter().zip(files) {
             all.push(argument.clone());
-            if let Some(named) = named.filter(|named| named.is_file && named.role != Role::Data) {
-                all.push(self.of_file(&named.path)?.to_string());
+            if let Some(named) = named.filter(|named| named.is_file && named.role != FileRole::Data)
+            {
+                all.push(self.digest_file(&named.path)?.to_string());
             }
         }
         let all = serde_json::to_vec(&all).map_err(|error| error.to_string())?;
-        Ok(Digest::of(&all).to_string())
+        Ok(Digest::hash_bytes(&all).to_string())
     }
 
-    fn of_file(&self, path: &Path) -> Result<Digest, String> {
-        let failed = |error: std::io::Error| format!("failed to read `{}`: {error}", path.shown());
+    fn digest_file(&self, path: &Path) -> Result<Digest, String> {
+        let failed =
+            |error: std::io::Error| format!("failed to read `{}`: {error}", path.to_shown());
         // Opened at its resolved place, so that only system files are cached.
         let place = path.canonicalize().map_err(failed)?;
         let file = File::open(&place).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if !about.is_file() {
-            return Err(format!("`{}` is no file", path.shown()));
+            return Err(format!("`{}` is no file", path.to_shown()));
         }
         let is_of_system = SYSTEM.iter().any(|system| place.starts_with(system));
-        let stamp = Stamp::of(&about).filter(|_| is_of_system);
-        let known = |stamp: &Stamp| self.kept().get(stamp).copied();
+        let stamp = FileIdentity::from_metadata(&about).filter(|_| is_of_system);
+        let known = |stamp: &FileIdentity| self.lock_cache().get(stamp).copied();
         if let Some(digest) = stamp.as_ref().and_then(known) {
             return Ok(digest);
         }
-        let digest = Digest::of_file(file, MAX_FILE).map_err(failed)?;
-        let mut kept = self.kept();
+        let digest = Digest::hash_file(file, MAX_FILE).map_err(failed)?;
+        let mut kept = self.lock_cache();
         if let Some(stamp) = stamp.filter(|stamp| stamp.is_settled() && kept.len() < MAX_KEPT) {
             kept.insert(stamp, digest);
         }
         Ok(digest)
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<Stamp, Digest>> {
+    fn lock_cache(&self) -> MutexGuard<'_, BTreeMap<FileIdentity, Digest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stamp {
+impl FileIdentity {
     #[cfg(unix)]
-    fn of(about: &std::fs::Metadata) -> Option<Self> {
+    fn from_metadata(about: &std::fs::Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         Some(Self {
             file: (about.dev(), about.ino()),
@@ -297,7 +305,7 @@ impl Stamp {
     }
 
     #[cfg(not(unix))]
-    fn of(_about: &std::fs::Metadata) -> Option<Self> {
+    fn from_metadata(_about: &std::fs::Metadata) -> Option<Self> {
         None
     }
 
@@ -322,7 +330,7 @@ mod tests {
         write(&file, "one");
         write(&script, "one");
         let of = |args: &[&str]| {
-            Digests::default().identify(&Program {
+            FileDigests::default().identify_program(&Program {
                 name: "s".to_owned(),
                 path: file.clone(),
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
@@ -361,19 +369,19 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn digests_are_kept_of_the_systems_own_files_alone() {
-        let digests = Digests::default();
+        let digests = FileDigests::default();
         for (path, kept) in [("/etc/passwd", 0), ("/bin/sh", 1)] {
-            digests.of_file(Path::new(path)).unwrap();
-            assert_eq!(digests.kept().len(), kept, "{path}");
+            digests.digest_file(Path::new(path)).unwrap();
+            assert_eq!(digests.lock_cache().len(), kept, "{path}");
         }
     }
 
-    fn places(dir: &Path) -> Places {
+    fn places(dir: &Path) -> HomePaths {
         let [home, cache, workspace] = ["home", "cache", "work"].map(|name| dir.join(name));
         for made in [&home, &cache, &workspace] {
             std::fs::create_dir_all(made.join("deep")).unwrap();
         }
-        Places { home, cache, workspace, user_home: None }
+        HomePaths { home, cache, workspace, user_home: None }
     }
 
     /// The environments of the programs of a `belljar.toml`, by their names.
@@ -382,10 +390,10 @@ mod tests {
         dir: &Path,
         data: Option<&Path>,
         value: &str,
-    ) -> Vec<Result<Environment, String>> {
+    ) -> Vec<Result<ProgramEnvironment, String>> {
         let settings = Settings::parse(Some((Path::new("belljar.toml"), text)), None, None);
         let values = |_: &KeySetting| Ok::<_, String>(SecretString::from(value));
-        let known = known(&settings.unwrap(), &places(dir), data, &[], &values);
+        let known = known_programs(&settings.unwrap(), &places(dir), data, &[], &values);
         known.into_iter().map(|known| known.environment).collect()
     }
 
@@ -401,8 +409,8 @@ mod tests {
             let text = format!(
                 "[server]\ndata = '{}'\n[mcp.s]\ncommand = '/bin/true'\n\
                  directories = {{ '{}' = '{access}' }}\n",
-                set.shown(),
-                directory.shown()
+                set.to_shown(),
+                directory.to_shown()
             );
             environments(&text, dir.path(), Some(&named), "").remove(0)
         };
@@ -414,7 +422,11 @@ mod tests {
             }
             assert!(known(dir.path(), access).is_err(), "what holds it");
             assert!(known(Path::new("/"), access).is_err());
-            assert_eq!(known(&at("work"), access), Ok(Environment::default()), "the neighbour");
+            assert_eq!(
+                known(&at("work"), access),
+                Ok(ProgramEnvironment::default()),
+                "the neighbour"
+            );
         }
     }
 
@@ -436,7 +448,7 @@ mod tests {
                  [mcp.second]\ncommand = '{command}'\nargs = ['-v', '{argument}']\n"
             );
             let mut both = environments(&text, dir.path(), None, "");
-            assert_eq!(both[0], Ok(Environment::default()), "a directory is no script");
+            assert_eq!(both[0], Ok(ProgramEnvironment::default()), "a directory is no script");
             both.remove(1)
         };
         let script = format!("{written}/server.py");
@@ -450,7 +462,7 @@ mod tests {
             assert!(why.contains("which an MCP server may write"), "{command} {argument}: {why}");
         }
         let neighbour = second("/bin/true", &format!("{apart}/server.py"));
-        assert_eq!(neighbour, Ok(Environment::default()));
+        assert_eq!(neighbour, Ok(ProgramEnvironment::default()));
     }
 
     #[cfg(unix)]
@@ -481,10 +493,10 @@ mod tests {
                 let why = started("read-write", section, script).unwrap_err();
                 assert!(why.contains("which an agent may write"), "{section} {script}: {why}");
                 let neighbour = started("read", section, script);
-                assert_eq!(neighbour, Ok(Environment::default()), "{section} {script}");
+                assert_eq!(neighbour, Ok(ProgramEnvironment::default()), "{section} {script}");
             }
             let apart = started("read-write", section, "apart/server.py");
-            assert_eq!(apart, Ok(Environment::default()), "{section}");
+            assert_eq!(apart, Ok(ProgramEnvironment::default()), "{section}");
         }
     }
 
@@ -516,13 +528,17 @@ mod tests {
             &["@"],
             &["--db-path", "@/new.db"],
         ] {
-            assert_eq!(started("/bin/true", "", args), Ok(Environment::default()), "{args:?}");
+            assert_eq!(
+                started("/bin/true", "", args),
+                Ok(ProgramEnvironment::default()),
+                "{args:?}"
+            );
         }
         let declared = "data = ['@/x.json', '@/hook.js', '@/plain', '@/lib']";
         let why = started("/bin/true", "", &["--config", "@/x.json"]).unwrap_err();
         assert!(why.contains("data = [") && why.contains("[mcp.s]"), "{why}");
         let config = started("/bin/true", declared, &["--config", "@/x.json"]);
-        assert_eq!(config, Ok(Environment::default()));
+        assert_eq!(config, Ok(ProgramEnvironment::default()));
         for (command, args) in [
             ("/bin/true", &["--load=@/hook.js"][..]),
             ("/bin/sh", &["@/plain"]),
@@ -551,6 +567,6 @@ mod tests {
         assert!(why.contains("secret `key`") && why.contains("less than 8 bytes"), "{why}");
         assert!(!why.contains("seven-7"), "{why}");
         let given = BTreeMap::from([("API_KEY".to_owned(), "eight-88".to_owned())]);
-        assert_eq!(with("eight-88"), Ok(Environment(given)));
+        assert_eq!(with("eight-88"), Ok(ProgramEnvironment(given)));
     }
 }

@@ -4,27 +4,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
-use belljar_mcp::{Accepted, Tokens};
+use belljar_mcp::{AcceptedTools, ServerTokens};
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::SecretStore;
 use belljar_sandbox::http::Secret;
 use secrecy::SecretString;
 
-use crate::setup::bound::bound;
-use crate::setup::home::{Places, read_bounded};
+use crate::setup::bound::bind_secret;
+use crate::setup::home::{HomePaths, read_bounded};
 use crate::setup::walls;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// Most bytes of a secret's file: the longest header that servers take, and a line feed.
 const MAX_SECRET_FILE: u64 = 8 << 10;
 
 /// Reads the values. An unavailable one is a warning, and tools that need it are told that it does not exist.
-pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretStore {
+pub(crate) fn read_secrets(
+    settings: &Settings,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> SecretStore {
     let mut store = SecretStore::default();
     for (name, setting) in &settings.secrets {
-        match secret(setting, places) {
+        match read_secret(setting, places) {
             Ok(secret) => store.insert(name.clone(), secret),
-            Err(why) => out.warning(format_args!("secret `{name}` cannot be used: {why}")),
+            Err(why) => out.print_warning(format_args!("secret `{name}` cannot be used: {why}")),
         }
     }
     store
@@ -32,42 +36,46 @@ pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretSt
 
 /// The files with the values of these settings, including models' keys. Replacing a value means writing such
 /// a file.
-pub(crate) fn files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+pub(crate) fn secret_files(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     let secrets = settings.secrets.values();
-    let secrets = secrets.filter_map(|secret| file(&secret.value, places));
+    let secrets = secrets.filter_map(|secret| value_file(&secret.value, places));
     secrets.chain(key_files(settings, places)).collect()
 }
 
-/// Like [`files`], with the accepted lists and tokens of the MCP servers in these settings.
-pub(crate) fn files_named(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+/// Like [`secret_files`], with the accepted lists and tokens of the MCP servers in these settings.
+pub(crate) fn files_named(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     let of_server = |name: &String| {
-        [places.mcp().join(Accepted::file(name)), places.tokens().join(Tokens::file(name))]
+        [
+            places.mcp_directory().join(AcceptedTools::file_name(name)),
+            places.tokens_directory().join(ServerTokens::file_name(name)),
+        ]
     };
     let of_servers = settings.mcp.keys().flat_map(of_server);
     let programs = settings.mcp_programs.keys();
-    let of_programs = programs.map(|name| places.mcp().join(Accepted::file(name)));
-    of_servers.chain(of_programs).chain(files(settings, places)).collect()
+    let of_programs =
+        programs.map(|name| places.mcp_directory().join(AcceptedTools::file_name(name)));
+    of_servers.chain(of_programs).chain(secret_files(settings, places)).collect()
 }
 
 /// The files of models' keys.
-pub(crate) fn key_files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
-    settings.models.values().filter_map(|model| file(&model.key, places)).collect()
+pub(crate) fn key_files(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
+    settings.models.values().filter_map(|model| value_file(&model.key, places)).collect()
 }
 
 /// The file of a value; `None` = in no file.
-pub(crate) fn file(key: &KeySetting, places: &Places) -> Option<PathBuf> {
+pub(crate) fn value_file(key: &KeySetting, places: &HomePaths) -> Option<PathBuf> {
     match key {
         KeySetting::File(path) => Some(places.home.join(path)),
         KeySetting::None | KeySetting::Env(_) => None,
     }
 }
 
-fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
-    bound(setting, &value(&setting.value, places)?)
+fn read_secret(setting: &SecretSetting, places: &HomePaths) -> Result<Secret, String> {
+    bind_secret(setting, &read_value(&setting.value, places)?)
 }
 
 /// The value itself. The error says why it cannot be had, and nothing of the value.
-pub(crate) fn value(setting: &KeySetting, places: &Places) -> Result<SecretString, String> {
+pub(crate) fn read_value(setting: &KeySetting, places: &HomePaths) -> Result<SecretString, String> {
     let value = match setting {
         KeySetting::None => return Err("it says neither `env` nor `file`".to_owned()),
         KeySetting::Env(name) => std::env::var(name)
@@ -75,9 +83,9 @@ pub(crate) fn value(setting: &KeySetting, places: &Places) -> Result<SecretStrin
         KeySetting::File(path) => {
             let path = places.home.join(path);
             let bytes = read_bounded(&path, MAX_SECRET_FILE)
-                .map_err(|error| unread(&path, &error, places))?;
+                .map_err(|error| unreadable_reason(&path, &error, places))?;
             String::from_utf8(bytes)
-                .map_err(|_| format!("`{}` is not valid UTF-8", path.shown()))?
+                .map_err(|_| format!("`{}` is not valid UTF-8", path.to_shown()))?
         }
     };
     Ok(SecretString::from(value.trim().to_owned()))
@@ -85,15 +93,15 @@ pub(crate) fn value(setting: &KeySetting, places: &Places) -> Result<SecretStrin
 
 /// Why a file of a secret cannot be read. Behind the OS sandbox a server reads its tenants' files in their
 /// own directories only.
-fn unread(path: &Path, error: &io::Error, places: &Places) -> String {
-    let failed = format!("failed to read `{}`: {error}", path.shown());
+fn unreadable_reason(path: &Path, error: &io::Error, places: &HomePaths) -> String {
+    let failed = format!("failed to read `{}`: {error}", path.to_shown());
     let denied = error.kind() == io::ErrorKind::PermissionDenied;
-    match denied && walls::broker().is_some() && !path.starts_with(&places.home) {
+    match denied && walls::outside_broker().is_some() && !path.starts_with(&places.home) {
         false => failed,
         true => format!(
             "{failed}: the OS sandbox lets this process read nothing there; put the file below \
              `{}` and write `file` from there on, or hand the value over with `env`",
-            places.home.shown()
+            places.home.to_shown()
         ),
     }
 }

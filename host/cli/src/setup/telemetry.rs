@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use belljar_definition::ServerSetting;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, ResponseBodyTooLarge};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
@@ -65,7 +65,7 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// Where spans are sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Collector(Url);
+pub(crate) struct SpanCollector(Url);
 
 /// Sends spans until it is stopped.
 #[derive(Debug)]
@@ -73,25 +73,25 @@ pub(crate) struct Telemetry(SdkTracerProvider);
 
 /// The HTTP client of the exporter, whose thread is outside of the runtime.
 #[derive(Debug)]
-struct Sender {
+struct ExporterClient {
     client: reqwest::Client,
     runtime: Handle,
-    troubles: Mutex<Troubles>,
+    troubles: Mutex<BatchFailures>,
 }
 
 /// How often a batch was not taken. The exporter's library tries each again a few times.
 #[derive(Debug, Default)]
-struct Troubles {
+struct BatchFailures {
     /// When the log heard of it last; `None` = all is well.
     said: Option<Instant>,
     /// How many there were since.
     unsaid: u64,
 }
 
-impl Collector {
+impl SpanCollector {
     /// The collector in the environment, otherwise in `belljar.toml`; `None` = no spans wanted. `env` returns
     /// a variable's value.
-    pub(crate) fn find(
+    pub(crate) fn find_configured(
         server: &ServerSetting,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Failure> {
@@ -109,31 +109,31 @@ impl Collector {
         let Some((text, from, whole)) = found else { return Ok(None) };
         let protocol = PROTOCOLS.into_iter().find_map(|name| Some((name, env(name)?)));
         if let Some((name, other)) = protocol.filter(|(_, value)| value.trim() != PROTOCOL) {
-            let other = Shown::clipped(&other, 40);
+            let other = ShownText::clip_line(&other, 40);
             return Err(Failure::usage(format!(
                 "{name} is `{other}`, which belljar does not send"
             ))
-            .hint(format!("set it to `{PROTOCOL}`; collectors take it at port 4318")));
+            .with_hint(format!("set it to `{PROTOCOL}`; collectors take it at port 4318")));
         }
-        if let Some(name) = HEADERS.into_iter().find(|name| !env(name).is_none_or(fits)) {
+        if let Some(name) = HEADERS.into_iter().find(|name| !env(name).is_none_or(is_header_list)) {
             return Err(Failure::usage(format!("{name} is not a list of headers"))
-                .hint("write it as `name=value,name=value`, values percent-encoded"));
+                .with_hint("write it as `name=value,name=value`, values percent-encoded"));
         }
-        let url = address(text.trim(), whole).map_err(|why| {
+        let url = parse_address(text.trim(), whole).map_err(|why| {
             Failure::usage(format!("the address of the collector in {from} {why}"))
-                .hint("write it as `http://127.0.0.1:4318`")
+                .with_hint("write it as `http://127.0.0.1:4318`")
         })?;
         Ok(Some(Self(url)))
     }
 
     /// The collector's host, for display: the rest of an address may be a secret.
-    pub(crate) fn host(&self) -> String {
+    pub(crate) fn display_host(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 }
 
 /// The address of a collector for traces, or its fault, without a possible password.
-fn address(text: &str, whole: bool) -> Result<Url, &'static str> {
+fn parse_address(text: &str, whole: bool) -> Result<Url, &'static str> {
     let wrong = "is not one that spans can be sent to: it must begin with `http://` or `https://`";
     let mut url: Url = text.parse().map_err(|_| wrong)?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -152,7 +152,7 @@ fn address(text: &str, whole: bool) -> Result<Url, &'static str> {
 }
 
 /// Whether each part is a header, because the exporter's library would skip invalid ones.
-fn fits(headers: String) -> bool {
+fn is_header_list(headers: String) -> bool {
     headers.split(',').filter(|part| !part.trim().is_empty()).all(|part| {
         let Some((name, value)) = part.split_once('=') else { return false };
         let value = value.trim();
@@ -164,16 +164,19 @@ fn fits(headers: String) -> bool {
 
 impl Telemetry {
     /// Starts sending, in tasks of this runtime. Returns the maker of spans.
-    pub(crate) fn start(
-        collector: &Collector,
+    pub(crate) fn start_sending(
+        collector: &SpanCollector,
         runtime: &Handle,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<(Self, SdkTracer), Failure> {
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::new(format!("traces cannot be sent to `{}`: {error}", collector.host()))
+            Failure::new(format!(
+                "traces cannot be sent to `{}`: {error}",
+                collector.display_host()
+            ))
         };
         let client = belljar_model::http_client(collector.0.scheme() == "https");
-        let sender = Sender {
+        let sender = ExporterClient {
             client: client.map_err(|error| failed(&error))?,
             runtime: runtime.clone(),
             troubles: Mutex::default(),
@@ -193,7 +196,7 @@ impl Telemetry {
             BatchSpanProcessor::builder(exporter).with_batch_config(batches.build()).build();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(processor)
-            .with_resource(resource(env))
+            .with_resource(sender_resource(env))
             .build();
         let tracer = provider.tracer(SERVICE);
         Ok((Self(provider), tracer))
@@ -201,7 +204,7 @@ impl Telemetry {
 
     /// Sends waiting spans, up to a time limit, and ends. Blocks; call it outside of the runtime, while the
     /// runtime is alive.
-    pub(crate) fn stop(self) {
+    pub(crate) fn stop_sending(self) {
         if let Err(error) = self.0.shutdown_with_timeout(FLUSH_TIMEOUT) {
             tracing::warn!(%error, "not all traces were sent before the end");
         }
@@ -209,7 +212,7 @@ impl Telemetry {
 }
 
 /// Who sends the spans: as the environment says, else belljar.
-fn resource(env: impl Fn(&str) -> Option<String>) -> Resource {
+fn sender_resource(env: impl Fn(&str) -> Option<String>) -> Resource {
     let named = env("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty())
         || env("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|list| list.contains("service.name="));
     let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
@@ -218,30 +221,30 @@ fn resource(env: impl Fn(&str) -> Option<String>) -> Resource {
 }
 
 #[async_trait]
-impl HttpClient for Sender {
+impl HttpClient for ExporterClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let request = reqwest::Request::try_from(request)?;
         let sending =
-            AbortOnDropHandle::new(self.runtime.spawn(send(self.client.clone(), request)));
+            AbortOnDropHandle::new(self.runtime.spawn(send_request(self.client.clone(), request)));
         let sent = match sending.await {
             Ok(sent) => sent,
             Err(error) => Err(error.into()),
         };
         match &sent {
             Ok(answer) if !answer.status().is_success() => {
-                self.trouble(&format!("the collector answered HTTP {}", answer.status()));
+                self.log_failure(&format!("the collector answered HTTP {}", answer.status()));
             }
             Ok(answer) if answer.body().len() > ALL_TAKEN => {
-                self.trouble("the collector did not take all spans of a batch");
+                self.log_failure("the collector did not take all spans of a batch");
             }
-            Ok(_) => self.well(),
-            Err(error) => self.trouble(&chain(&**error)),
+            Ok(_) => self.log_recovery(),
+            Err(error) => self.log_failure(&format_error_chain(&**error)),
         }
         sent
     }
 }
 
-async fn send(
+async fn send_request(
     client: reqwest::Client,
     mut request: reqwest::Request,
 ) -> Result<Response<Bytes>, HttpError> {
@@ -259,9 +262,9 @@ async fn send(
     Ok(response)
 }
 
-impl Sender {
+impl ExporterClient {
     /// Logs that a batch was not accepted, or counts it if the last line is recent.
-    fn trouble(&self, why: &str) {
+    fn log_failure(&self, why: &str) {
         let times = {
             let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
             troubles.unsaid += 1;
@@ -271,7 +274,7 @@ impl Sender {
             troubles.said = Some(Instant::now());
             std::mem::take(&mut troubles.unsaid)
         };
-        let why = Shown::clipped(why, 300).to_string();
+        let why = ShownText::clip_line(why, 300).to_string();
         tracing::warn!(
             times,
             why,
@@ -279,9 +282,9 @@ impl Sender {
         );
     }
 
-    fn well(&self) {
+    fn log_recovery(&self) {
         let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        let Troubles { said, unsaid } = std::mem::take(&mut *troubles);
+        let BatchFailures { said, unsaid } = std::mem::take(&mut *troubles);
         drop(troubles);
         if said.is_some() {
             tracing::info!(times = unsaid, "the collector takes traces again");
@@ -290,7 +293,7 @@ impl Sender {
 }
 
 /// An error with its causes, because a client's own message rarely has the reason.
-fn chain(error: &(dyn Error + 'static)) -> String {
+fn format_error_chain(error: &(dyn Error + 'static)) -> String {
     anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
@@ -303,7 +306,8 @@ mod tests {
         let server =
             ServerSetting { otlp_endpoint: setting.map(str::to_owned), ..Default::default() };
         let env: BTreeMap<&str, &str> = env.iter().copied().collect();
-        let found = Collector::find(&server, |name| env.get(name).map(ToString::to_string));
+        let found =
+            SpanCollector::find_configured(&server, |name| env.get(name).map(ToString::to_string));
         found
             .map(|found| found.map(|collector| collector.0.to_string()))
             .map_err(|failure| failure.message)
@@ -351,7 +355,8 @@ mod tests {
     #[tokio::test]
     async fn the_log_hears_of_a_collector_that_is_gone_now_and_then() {
         let client = belljar_model::http_client(false).unwrap();
-        let sender = Sender { client, runtime: Handle::current(), troubles: Mutex::default() };
+        let sender =
+            ExporterClient { client, runtime: Handle::current(), troubles: Mutex::default() };
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         for round in 0..3 {
             let url = format!("http://{closed}/v1/traces");
@@ -360,7 +365,7 @@ mod tests {
             let troubles = sender.troubles.lock().unwrap();
             assert_eq!((troubles.said.is_some(), troubles.unsaid), (true, round));
         }
-        sender.well();
+        sender.log_recovery();
         assert!(sender.troubles.lock().unwrap().said.is_none());
     }
 }

@@ -12,17 +12,17 @@ use std::sync::OnceLock;
 
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
 use belljar_os_sandbox::{
-    Broker, BrokerSetup, Keepers, Made, Making, Program, Raised, Wall, WallReach,
+    Broker, BrokerSetup, DerivedFile, KeeperArguments, Making, Program, Wall, WallReach, WallStatus,
 };
-use belljar_policy::{Access, ShownPath as _};
-use belljar_sandbox::{Compiler, SandboxError, Vault};
+use belljar_policy::{MountAccess, ShownPath as _};
+use belljar_sandbox::{Compiler, ComponentVault, SandboxError};
 
 use crate::setup::exit::Failure;
-use crate::setup::home::{Places, create_private, read_own_config};
+use crate::setup::home::{HomePaths, create_private, read_own_config};
 use crate::setup::host;
-use crate::setup::programs::{self, Digests};
+use crate::setup::programs::{self, FileDigests};
 use crate::setup::secrets;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// The hidden first argument for a compiling child.
 pub(crate) const COMPILE_CHILD: &str = "compile-component";
@@ -48,58 +48,59 @@ pub(crate) const ATTACK: &str = "attack-the-wall";
 /// The hidden first argument for the process beside such an attack.
 pub(crate) const VICTIM: &str = "be-attacked";
 
-/// The option, also as the word that a compiling child understands.
+/// The option that switches the OS sandbox off, for the command line and for a compiling child.
 pub(crate) const NO_WALL: &str = "--no-os-sandbox";
 
-/// Entries of the home's folders searched for links; further ones are ignored.
+/// The most entries in folders of the home that are searched for links; further ones are ignored.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Folders below the home's that are looked into.
+/// How many levels below the home are searched for links.
 const MAX_DEPTH: usize = 8;
 
-/// The process's only wall.
-static STATE: OnceLock<State> = OnceLock::new();
+/// The OS sandbox of this process, raised once at most; unset = neither raised nor switched off yet.
+static STATE: OnceLock<WallState> = OnceLock::new();
 
-enum State {
-    /// By the operator's word.
+enum WallState {
+    /// Switched off by `--no-os-sandbox`.
     Off,
     Up {
         broker: Broker,
         /// Whether the broker keeps what is compiled.
         cached: bool,
-        /// Where this process reaches.
+        /// The files that this process can open behind the wall, as of the moment of raising.
         reach: WallReach,
     },
 }
 
 /// Puts the wall up when a command asks for it.
 #[derive(Clone, Copy)]
-pub(crate) struct Walls<'a> {
-    out: &'a Out,
+pub(crate) struct WallRaiser<'a> {
+    out: &'a TerminalOutput,
 }
 
-/// The gaps of a command in the wall, beside the common ones.
+/// The files and rights that one command needs behind the wall, beside those of every command.
 #[derive(Debug, Default)]
-pub(crate) struct Through {
+pub(crate) struct WallGaps {
     /// Directories and files to read, for example the workspace.
     pub(crate) read: Vec<PathBuf>,
     /// Directories and files to write, for example the store's.
     pub(crate) write: Vec<PathBuf>,
-    /// Directories for a temporary one, which is removed at the end.
+    /// The parents of temporary directories that the process removes at the end.
     pub(crate) temporary: Vec<PathBuf>,
-    /// Nothing is done without the OS sandbox, unless `belljar.toml` says otherwise.
+    /// Whether the command refuses to run without the OS sandbox; `require_os_sandbox` in `belljar.toml`
+    /// decides instead, if set.
     pub(crate) required: bool,
-    /// The operator's `belljar.toml` is read again later.
+    /// Whether the process reads `belljar.toml` again later, through the broker.
     pub(crate) settings_again: bool,
-    /// The data root, for a command that may have another than `belljar.toml` says.
+    /// The data root, for a command in which it may differ from the one in `belljar.toml`.
     pub(crate) data: Option<PathBuf>,
 }
 
-impl<'a> Walls<'a> {
+impl<'a> WallRaiser<'a> {
     /// With `off`, no wall ever goes up in this process.
-    pub(crate) fn new(off: bool, out: &'a Out) -> Self {
+    pub(crate) fn new(off: bool, out: &'a TerminalOutput) -> Self {
         if off {
-            let _ = STATE.set(State::Off);
+            let _ = STATE.set(WallState::Off);
         }
         Self { out }
     }
@@ -111,77 +112,89 @@ impl<'a> Walls<'a> {
     ///
     /// When the OS sandbox is required and does not stand. If not required, a warning lists the missing
     /// parts, even with `--quiet`.
-    pub(crate) fn up(&self, places: &Places, through: &Through) -> Result<Raised, Failure> {
-        let settings = host::settings(places).unwrap_or_default();
+    pub(crate) fn raise_for(
+        &self,
+        places: &HomePaths,
+        through: &WallGaps,
+    ) -> Result<WallStatus, Failure> {
+        let settings = host::read_settings(places).unwrap_or_default();
         let required = settings.require_os_sandbox.unwrap_or(through.required);
-        let raised = self.raise(places, &settings, through);
-        if !matches!(STATE.get(), Some(State::Off)) && !raised.stands {
+        let raised = self.raise_wall(places, &settings, through);
+        if !matches!(STATE.get(), Some(WallState::Off)) && !raised.stands {
             let missing = raised.all.missing.join("; ");
             if required {
                 return Err(Failure::new(format!("the OS sandbox does not stand: {missing}"))
-                    .hint("`require_os_sandbox` in belljar.toml, or what this command is, asks for it")
-                    .hint(format!("`{NO_WALL}` runs without it: wasmtime alone holds the tools then")));
+                    .with_hint("`require_os_sandbox` in belljar.toml, or what this command is, asks for it")
+                    .with_hint(format!("`{NO_WALL}` runs without it: wasmtime alone holds the tools then")));
             }
-            self.out.alarm(format_args!("the OS sandbox does not stand: {missing}"));
-        } else if !raised.all.is_whole() && !matches!(STATE.get(), Some(State::Off)) {
+            self.out.print_alarm(format_args!("the OS sandbox does not stand: {missing}"));
+        } else if !raised.all.is_whole() && !matches!(STATE.get(), Some(WallState::Off)) {
             let missing = raised.all.missing.join("; ");
-            self.out.alarm(format_args!("the OS sandbox is not whole: {missing}"));
+            self.out.print_alarm(format_args!("the OS sandbox is not whole: {missing}"));
         }
         Ok(raised.all)
     }
 
     /// Raises a wall around a command without tools that writes below these directories alone: no other file
     /// can be opened from then on, no connection or process made. Nothing runs outside of it.
-    pub(crate) fn around(&self, written: &[&Path]) {
-        if matches!(STATE.get(), Some(State::Off)) {
+    pub(crate) fn raise_around(&self, written: &[&Path]) {
+        if matches!(STATE.get(), Some(WallState::Off)) {
             return;
         }
         let mut wall = Wall::default();
-        written.iter().for_each(|path| wall.write(path));
-        let raised = wall.raise();
+        written.iter().for_each(|path| wall.allow_write(path));
+        let raised = wall.raise_wall();
         if raised.landlock.is_none() || !raised.seccomp {
             let missing = raised.missing.join("; ");
-            self.out.alarm(format_args!("the OS sandbox does not stand: {missing}"));
+            self.out.print_alarm(format_args!("the OS sandbox does not stand: {missing}"));
         }
     }
 
     /// The standing part of the wall. Prints nothing unless the wall is switched off.
-    pub(crate) fn look(&self, places: &Places, through: &Through) -> Raised {
-        let settings = host::settings(places).unwrap_or_default();
-        self.raise(places, &settings, through).all
+    pub(crate) fn raise_quietly(&self, places: &HomePaths, through: &WallGaps) -> WallStatus {
+        let settings = host::read_settings(places).unwrap_or_default();
+        self.raise_wall(places, &settings, through).all
     }
 
-    fn raise(&self, places: &Places, settings: &Settings, through: &Through) -> Stands {
+    fn raise_wall(
+        &self,
+        places: &HomePaths,
+        settings: &Settings,
+        through: &WallGaps,
+    ) -> RaisedWall {
         match STATE.get() {
-            Some(State::Off) => {
+            Some(WallState::Off) => {
                 let why = format!("switched off by `{NO_WALL}`");
-                self.out.warning(format_args!("the OS sandbox is {why}"));
-                return Stands { stands: false, all: Raised::not(why) };
+                self.out.print_warning(format_args!("the OS sandbox is {why}"));
+                return RaisedWall { stands: false, all: WallStatus::not_raised(why) };
             }
             // A second one would be no wider than the first.
-            Some(State::Up { .. }) => return Stands { stands: true, all: Raised::default() },
+            Some(WallState::Up { .. }) => {
+                return RaisedWall { stands: true, all: WallStatus::default() };
+            }
             None => {}
         }
-        let wall = wall(places, settings, through);
-        let cache = self.cache(places, &wall);
+        let wall = make_wall(places, settings, through);
+        let cache = self.broker_cache(places, &wall);
         let cached = cache.is_some();
-        let again = through.settings_again.then(|| places.config());
-        let told = BrokerSetup { settings: again, ..setup(places, settings, through, cache) };
-        let broker = match Broker::start(told) {
+        let again = through.settings_again.then(|| places.config_path());
+        let told =
+            BrokerSetup { settings: again, ..broker_setup(places, settings, through, cache) };
+        let broker = match Broker::start_broker(told) {
             Ok(broker) => broker,
             Err(error) => {
                 let why = format!("what has to run outside it cannot be started: {error}");
-                return Stands { stands: false, all: Raised::not(why) };
+                return RaisedWall { stands: false, all: WallStatus::not_raised(why) };
             }
         };
-        let reach = wall.reach();
-        let all = wall.raise();
-        let _ = STATE.set(State::Up { broker, cached, reach });
-        Stands { stands: all.landlock.is_some() && all.seccomp, all }
+        let reach = wall.present_reach();
+        let all = wall.raise_wall();
+        let _ = STATE.set(WallState::Up { broker, cached, reach });
+        RaisedWall { stands: all.landlock.is_some() && all.seccomp, all }
     }
 
     /// The cache, if the broker can keep it: nothing behind the wall may write there.
-    fn cache(&self, places: &Places, wall: &Wall) -> Option<PathBuf> {
+    fn broker_cache(&self, places: &HomePaths, wall: &Wall) -> Option<PathBuf> {
         let path = &places.cache;
         let made = create_private(path).map_err(|error| error.to_string());
         let ready = made.and_then(|()| {
@@ -196,9 +209,9 @@ impl<'a> Walls<'a> {
         match ready {
             Ok(()) => Some(path.clone()),
             Err(why) => {
-                self.out.warning(format_args!(
+                self.out.print_warning(format_args!(
                     "the cache `{}` cannot be used, so components are compiled each time: {why}",
-                    path.shown()
+                    path.to_shown()
                 ));
                 None
             }
@@ -207,74 +220,74 @@ impl<'a> Walls<'a> {
 }
 
 /// The result of putting the wall up.
-struct Stands {
+struct RaisedWall {
     /// Files and system calls are both held.
     stands: bool,
-    all: Raised,
+    all: WallStatus,
 }
 
 /// The body of a broker.
 pub(crate) fn be_broker() -> ExitCode {
     let (compiler, describer) = (vec![COMPILE_CHILD.into()], vec![DESCRIBE_CHILD.into()]);
-    let vault = Vault::new(PathBuf::from("/proc/self/exe"), compiler, describer);
-    let keepers = Keepers { hook: &[KEEPER.into()], program: &[PROGRAM_KEEPER.into()] };
-    belljar_os_sandbox::serve(keepers, &Outside(vault, Digests::default()))
+    let vault = ComponentVault::new(PathBuf::from("/proc/self/exe"), compiler, describer);
+    let keepers = KeeperArguments { hook: &[KEEPER.into()], program: &[PROGRAM_KEEPER.into()] };
+    belljar_os_sandbox::serve_broker(keepers, &OutsideVault(vault, FileDigests::default()))
 }
 
 /// The broker's vault: compiled components, the operator's settings, and digests of programs.
-struct Outside(Vault, Digests);
+struct OutsideVault(ComponentVault, FileDigests);
 
-impl belljar_os_sandbox::BrokerVault for Outside {
-    fn open(&self, directory: Option<&Path>) {
-        self.0.open(directory);
+impl belljar_os_sandbox::BrokerVault for OutsideVault {
+    fn open_cache(&self, directory: Option<&Path>) {
+        self.0.open_cache(directory);
     }
 
-    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>> {
-        self.0.find(made, digest)
+    fn find_derived(&self, made: DerivedFile, digest: &str) -> Option<Vec<u8>> {
+        self.0.find_derived(made, digest)
     }
 
-    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a> {
-        self.0.make(made, component)
+    fn make_derived<'a>(&'a self, made: DerivedFile, component: Vec<u8>) -> Making<'a> {
+        self.0.make_derived(made, component)
     }
 
     /// Checked here, on the open file: the answer is text, without an owner.
-    fn settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+    fn read_settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         let text = read_own_config(path).map_err(|failure| failure.with_hints())?;
         Ok(text.map(String::into_bytes))
     }
 
-    fn identify(&self, program: &Program) -> Result<String, String> {
-        self.1.identify(program)
+    fn identify_program(&self, program: &Program) -> Result<String, String> {
+        self.1.identify_program(program)
     }
 }
 
 /// The process's reach behind its wall; absent without a wall.
-pub(crate) fn reach() -> Option<&'static WallReach> {
+pub(crate) fn wall_reach() -> Option<&'static WallReach> {
     match STATE.get() {
-        Some(State::Up { reach, .. }) => Some(reach),
-        Some(State::Off) | None => None,
+        Some(WallState::Up { reach, .. }) => Some(reach),
+        Some(WallState::Off) | None => None,
     }
 }
 
 /// The broker for outside work; absent without a wall.
-pub(crate) fn broker() -> Option<&'static Broker> {
+pub(crate) fn outside_broker() -> Option<&'static Broker> {
     match STATE.get() {
-        Some(State::Up { broker, .. }) => Some(broker),
-        Some(State::Off) | None => None,
+        Some(WallState::Up { broker, .. }) => Some(broker),
+        Some(WallState::Off) | None => None,
     }
 }
 
 /// Whether the broker keeps what is compiled; `None` where there is no broker.
 pub(crate) fn keeps_cache() -> Option<bool> {
     match STATE.get() {
-        Some(State::Up { cached, .. }) => Some(*cached),
-        Some(State::Off) | None => None,
+        Some(WallState::Up { cached, .. }) => Some(*cached),
+        Some(WallState::Off) | None => None,
     }
 }
 
 /// The way to compile components: in a child, behind a separate wall.
-pub(crate) fn compiler() -> Result<Compiler, Failure> {
-    if let Some(broker) = broker() {
+pub(crate) fn make_compiler() -> Result<Compiler, Failure> {
+    if let Some(broker) = outside_broker() {
         return Ok(Compiler::Broker(broker.clone()));
     }
     let program = std::env::current_exe().map_err(|error| {
@@ -283,19 +296,19 @@ pub(crate) fn compiler() -> Result<Compiler, Failure> {
         ))
     })?;
     let mut args = vec![OsString::from(COMPILE_CHILD)];
-    if matches!(STATE.get(), Some(State::Off)) {
+    if matches!(STATE.get(), Some(WallState::Off)) {
         args.push(NO_WALL.into());
     }
     Ok(Compiler::Child { program, args })
 }
 
-fn setup(
-    places: &Places,
+fn broker_setup(
+    places: &HomePaths,
     settings: &Settings,
-    through: &Through,
+    through: &WallGaps,
     cache: Option<PathBuf>,
 ) -> BrokerSetup {
-    let values = |key: &KeySetting| secrets::value(key, places);
+    let values = |key: &KeySetting| secrets::read_value(key, places);
     let commands = settings.hooks.iter().filter_map(|hook| match &hook.action {
         HookAction::Command(command) => Some(command.clone()),
         HookAction::Component { .. } => None,
@@ -307,7 +320,7 @@ fn setup(
     BrokerSetup {
         broker: vec![BROKER.into()],
         hooks: commands.collect(),
-        programs: programs::known(settings, places, data, &written, &values),
+        programs: programs::known_programs(settings, places, data, &written, &values),
         workspace: places.workspace.clone(),
         cache,
         settings: None,
@@ -315,60 +328,60 @@ fn setup(
 }
 
 /// The union of the operator's grants, belljar's own files, and a program's needs.
-fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
+fn make_wall(places: &HomePaths, settings: &Settings, through: &WallGaps) -> Wall {
     let mut wall = Wall::default().with_system();
-    wall.read(&places.home);
-    linked(&places.home, 0, &mut 0, &mut wall);
-    wall.keep_out(&places.cache);
-    configured(places, settings, &mut wall);
-    wall.read(&places.workspace);
-    for mount in settings.mounts(&places.workspace) {
+    wall.allow_read(&places.home);
+    add_link_targets(&places.home, 0, &mut 0, &mut wall);
+    wall.exclude_directory(&places.cache);
+    add_configured_files(places, settings, &mut wall);
+    wall.allow_read(&places.workspace);
+    for mount in settings.possible_mounts(&places.workspace) {
         match mount.access {
-            Access::Read | Access::Overlay => wall.read(&mount.host),
-            Access::ReadWrite => wall.write(&mount.host),
+            MountAccess::Read | MountAccess::Overlay => wall.allow_read(&mount.host),
+            MountAccess::ReadWrite => wall.allow_write(&mount.host),
         }
     }
-    if places.tokens().is_dir() {
+    if places.tokens_directory().is_dir() {
         // An issuer that renews a token may also replace the refresh token.
-        wall.write(&places.tokens());
+        wall.allow_write(&places.tokens_directory());
     }
-    through.read.iter().for_each(|path| wall.read(path));
-    through.write.iter().for_each(|path| wall.write(path));
-    through.temporary.iter().for_each(|path| wall.remove_empty(path));
+    through.read.iter().for_each(|path| wall.allow_read(path));
+    through.write.iter().for_each(|path| wall.allow_write(path));
+    through.temporary.iter().for_each(|path| wall.allow_remove_empty(path));
     wall
 }
 
 /// Files named in `belljar.toml` that are read on first use.
-fn configured(places: &Places, settings: &Settings, wall: &mut Wall) {
+fn add_configured_files(places: &HomePaths, settings: &Settings, wall: &mut Wall) {
     let keys = settings.models.values().map(|model| &model.key);
     for key in keys.chain(settings.secrets.values().map(|secret| &secret.value)) {
         match key {
-            KeySetting::File(path) => wall.read(&places.home.join(path)),
+            KeySetting::File(path) => wall.allow_read(&places.home.join(path)),
             KeySetting::None | KeySetting::Env(_) => {}
         }
     }
     for model in settings.models.values().filter(|model| model.kind == ModelKind::Scripted) {
-        wall.read(&places.home.join(&model.model));
+        wall.allow_read(&places.home.join(&model.model));
     }
     for hook in &settings.hooks {
         if let HookAction::Component { path, .. } = &hook.action {
-            wall.read(path);
+            wall.allow_read(path);
         }
     }
 }
 
 /// The targets of links in the home, for example agents that a person keeps elsewhere. A directory is
 /// searched at present; other links of the home are the operator's own too.
-fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
+fn add_link_targets(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         *entries += 1;
         if *entries > MAX_ENTRIES {
             return;
         }
         match entry.file_type() {
-            Ok(kind) if kind.is_symlink() => wall.read(&entry.path()),
+            Ok(kind) if kind.is_symlink() => wall.allow_read(&entry.path()),
             Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_kept(&entry.path()) => {
-                linked(&entry.path(), depth + 1, entries, wall);
+                add_link_targets(&entry.path(), depth + 1, entries, wall);
             }
             Ok(_) | Err(_) => {}
         }

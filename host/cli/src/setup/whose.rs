@@ -5,25 +5,26 @@ use std::path::PathBuf;
 
 use belljar_agent::Host;
 use belljar_definition::{SourceFile, command_of};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::api_agents;
 use belljar_store::{Store, TENANT, Tenant};
 use serde_json::Value;
 
 use crate::args::server::{NoTenant, TenantArg};
 use crate::setup::below;
-use crate::setup::data::{Data, audit, failed, in_store, with_store};
+use crate::setup::data::{DataRoot, in_store, store_failure, with_store, write_audit};
 use crate::setup::exit::Failure;
-use crate::setup::home::{Places, not_written};
-use crate::setup::host::{self, Assembly};
-use crate::setup::walls::{Through, Walls};
-use crate::term::out::Out;
+use crate::setup::home::{HomePaths, not_written};
+use crate::setup::host::{self, HostAssembly};
+use crate::setup::walls::{WallGaps, WallRaiser};
+use crate::term::out::TerminalOutput;
 
-/// The places of an owner's agents, and agents outside of files.
+/// The places of an owner's agent files, and the owner's agents in the store, which were made through the
+/// API.
 #[derive(Debug)]
-pub(crate) struct Whose {
+pub(crate) struct AgentOwner {
     /// The operator's own places, or those of the tenant.
-    pub(crate) places: Places,
+    pub(crate) places: HomePaths,
     /// The tenant, where it is not the operator's own.
     pub(crate) tenant: Option<String>,
     /// The data root, where the command line names one.
@@ -32,15 +33,15 @@ pub(crate) struct Whose {
 }
 
 impl TenantArg {
-    /// The named tenant, unless the command line's own.
-    pub(crate) fn other(&self) -> Option<&str> {
+    /// The named tenant; `None` = no name, or the name of the command line's own tenant.
+    pub(crate) fn other_tenant(&self) -> Option<&str> {
         self.tenant.as_deref().filter(|name| *name != TENANT)
     }
 
     /// Moves a tenant's files from an older program's places.
-    pub(crate) fn gather(&self, operator: &Places) -> Result<(), Failure> {
-        match self.other() {
-            Some(_) => self.root(operator)?.create(operator),
+    pub(crate) fn move_old_files(&self, operator: &HomePaths) -> Result<(), Failure> {
+        match self.other_tenant() {
+            Some(_) => self.data_root(operator)?.create_root(operator),
             None => Ok(()),
         }
     }
@@ -52,22 +53,22 @@ impl TenantArg {
     }
 
     /// A command for the same tenant and data root, as a person would type it.
-    pub(crate) fn command(&self, command: &str) -> String {
-        command_of(command, self.other(), self.data.data.as_deref())
+    pub(crate) fn format_command(&self, command: &str) -> String {
+        command_of(command, self.other_tenant(), self.data.data.as_deref())
     }
 
     /// Writes a line to the owner's audit log about the person's action on these objects. `done` is the rest
     /// of the message after a failure: the action took place all the same.
-    pub(crate) fn audit(
+    pub(crate) fn audit_action(
         &self,
-        operator: &Places,
+        operator: &HomePaths,
         (action, done): (&str, &str),
         lines: Vec<(String, Value)>,
     ) -> Result<(), Failure> {
-        let tenant = self.other().unwrap_or(TENANT);
-        let written = with_store(&self.data, operator, async |store, _: &Data| {
+        let tenant = self.other_tenant().unwrap_or(TENANT);
+        let written = with_store(&self.data, operator, async |store, _: &DataRoot| {
             for (object, detail) in lines {
-                audit(store, tenant, action, &object, detail).await?;
+                write_audit(store, tenant, action, &object, detail).await?;
             }
             Ok(())
         });
@@ -78,127 +79,135 @@ impl TenantArg {
     }
 
     /// The data root. Nothing is made.
-    pub(crate) fn root(&self, operator: &Places) -> Result<Data, Failure> {
-        Data::find(&self.data, &host::settings(operator)?, operator)
+    pub(crate) fn data_root(&self, operator: &HomePaths) -> Result<DataRoot, Failure> {
+        DataRoot::find_root(&self.data, &host::read_settings(operator)?, operator)
     }
 
     /// The gaps in the OS sandbox that looking there needs besides.
-    pub(crate) fn through(&self, operator: &Places) -> Result<Through, Failure> {
-        let data = self.root(operator)?;
-        if !data.store().is_file() {
-            return Ok(Through::default());
+    pub(crate) fn wall_gaps(&self, operator: &HomePaths) -> Result<WallGaps, Failure> {
+        let data = self.data_root(operator)?;
+        if !data.store_path().is_file() {
+            return Ok(WallGaps::default());
         }
-        let (read, write) = (data.of_tenants(), vec![data.store_directory()]);
-        Ok(Through { read, write, ..Through::default() })
+        let (read, write) = (data.tenant_read_paths(), vec![data.store_directory()]);
+        Ok(WallGaps { read, write, ..WallGaps::default() })
     }
 }
 
 impl NoTenant {
     /// Refuses a tenant, for this reason.
-    pub(crate) fn refuse(&self, why: &str, hint: &str) -> Result<(), Failure> {
+    pub(crate) fn refuse_tenant(&self, why: &str, hint: &str) -> Result<(), Failure> {
         match self.tenant.as_deref() {
             None | Some(TENANT) => Ok(()),
             Some(_) => {
-                Err(Failure::usage(format!("`--tenant` has no place here: {why}")).hint(hint))
+                Err(Failure::usage(format!("`--tenant` has no place here: {why}")).with_hint(hint))
             }
         }
     }
 }
 
-impl Whose {
+impl AgentOwner {
     /// The operator, without a look into the store.
-    fn operators(operator: &Places) -> Self {
+    fn for_operator(operator: &HomePaths) -> Self {
         Self { places: operator.clone(), tenant: None, data: None, in_store: Vec::new() }
     }
 
     /// The named owner; the operator without a name.
-    pub(crate) fn named(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
-        if of.is_named() { Self::find(of, operator) } else { Ok(Self::operators(operator)) }
+    pub(crate) fn for_tenant(of: &TenantArg, operator: &HomePaths) -> Result<Self, Failure> {
+        if of.is_named() { Self::look_up(of, operator) } else { Ok(Self::for_operator(operator)) }
     }
 
-    /// As [`Self::named`], for a command that changes something.
-    pub(crate) fn to_change(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
-        of.gather(operator)?;
-        Self::named(of, operator)
+    /// As [`Self::for_tenant`], for a command that changes something.
+    pub(crate) fn to_change(of: &TenantArg, operator: &HomePaths) -> Result<Self, Failure> {
+        of.move_old_files(operator)?;
+        Self::for_tenant(of, operator)
     }
 
-    /// Like [`Self::named`], behind the OS sandbox, with the command's further gaps.
-    pub(crate) fn behind(
+    /// Like [`Self::for_tenant`], behind the OS sandbox, with the command's further gaps.
+    pub(crate) fn behind_wall(
         of: &TenantArg,
-        operator: &Places,
-        walls: Walls<'_>,
-        mut through: Through,
+        operator: &HomePaths,
+        walls: WallRaiser<'_>,
+        mut through: WallGaps,
     ) -> Result<Self, Failure> {
         if of.is_named() {
-            let there = of.through(operator)?;
+            let there = of.wall_gaps(operator)?;
             through.read.extend(there.read);
             through.write.extend(there.write);
         }
-        walls.up(operator, &through)?;
-        Self::named(of, operator)
+        walls.raise_for(operator, &through)?;
+        Self::for_tenant(of, operator)
     }
 
     /// Looks up the tenant, and its agents in the store. Makes nothing: without a store, the operator is the
     /// only owner.
-    pub(crate) fn find(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
-        let data = of.root(operator)?;
-        if !data.store().is_file() {
-            return match of.other() {
+    pub(crate) fn look_up(of: &TenantArg, operator: &HomePaths) -> Result<Self, Failure> {
+        let data = of.data_root(operator)?;
+        if !data.store_path().is_file() {
+            return match of.other_tenant() {
                 Some(name) => Err(no_tenant(name)),
-                None => Ok(Self::operators(operator)),
+                None => Ok(Self::for_operator(operator)),
             };
         }
-        let found =
-            in_store(&data.store(), async |store| look(of.other(), store, &data, operator).await)?;
+        let found = in_store(&data.store_path(), async |store| {
+            look_up_owner(of.other_tenant(), store, &data, operator).await
+        })?;
         Ok(Self { data: of.data.data.clone(), ..found })
     }
 
-    /// The host with all of its agents.
-    pub(crate) fn host(&self, out: &Out) -> Result<Host, Failure> {
+    /// The host with all of the owner's agents.
+    pub(crate) fn build_host(&self, out: &TerminalOutput) -> Result<Host, Failure> {
         self.host_in(&self.places, out)
     }
 
-    /// The same, seen from another workspace.
-    pub(crate) fn host_in(&self, places: &Places, out: &Out) -> Result<Host, Failure> {
-        let mut host = Assembly::new(places, out)?.host()?;
-        host.library.besides(self.in_store.clone());
+    /// The host with all of the owner's agents, for other places, for example another workspace.
+    pub(crate) fn host_in(
+        &self,
+        places: &HomePaths,
+        out: &TerminalOutput,
+    ) -> Result<Host, Failure> {
+        let mut host = HostAssembly::new(places, out)?.build_host()?;
+        host.library.set_other_texts(self.in_store.clone());
         host.tenant.clone_from(&self.tenant);
         host.data.clone_from(&self.data);
         Ok(host)
     }
 }
 
-async fn look(
+/// Reads the owner from the store: the tenant of this name, or the operator if there is no name. The owner's
+/// agents that were made through the API are read too.
+async fn look_up_owner(
     name: Option<&str>,
     store: &Store,
-    data: &Data,
-    operator: &Places,
-) -> Result<Whose, Failure> {
+    data: &DataRoot,
+    operator: &HomePaths,
+) -> Result<AgentOwner, Failure> {
     let Some(name) = name else {
-        let in_store = api_agents(&store.of_tenant(TENANT)).await.map_err(failed)?;
-        return Ok(Whose { in_store, ..Whose::operators(operator) });
+        let in_store = api_agents(&store.for_tenant_name(TENANT)).await.map_err(store_failure)?;
+        return Ok(AgentOwner { in_store, ..AgentOwner::for_operator(operator) });
     };
-    let tenant = tenant(name, store).await?;
-    let in_store = api_agents(&store.of(&tenant.name, &tenant.id)).await.map_err(failed)?;
+    let tenant = tenant_by_name(name, store).await?;
+    let in_store =
+        api_agents(&store.for_tenant_id(&tenant.name, &tenant.id)).await.map_err(store_failure)?;
     let (home, workspace) = (data.tenant_home(&tenant), data.tenant_workspace(&tenant));
-    below::no_link(data.root(), &home).map_err(|error| not_written("use", &home, &error))?;
-    let places = Places { home, workspace, cache: operator.cache.clone(), user_home: None };
-    Ok(Whose { places, tenant: Some(tenant.name), data: None, in_store })
+    below::no_link(data.root_path(), &home).map_err(|error| not_written("use", &home, &error))?;
+    let places = HomePaths { home, workspace, cache: operator.cache.clone(), user_home: None };
+    Ok(AgentOwner { places, tenant: Some(tenant.name), data: None, in_store })
 }
 
-pub(crate) async fn tenant(name: &str, store: &Store) -> Result<Tenant, Failure> {
-    let known = store.registry().tenant(name).await.map_err(failed)?;
+pub(crate) async fn tenant_by_name(name: &str, store: &Store) -> Result<Tenant, Failure> {
+    let known = store.tenant_registry().find_tenant(name).await.map_err(store_failure)?;
     known.ok_or_else(|| no_tenant(name))
 }
 
-/// The owner's part of a store.
+/// Returns a store of the tenant in the argument, in the same file; without such a tenant, the store as it is.
 pub(crate) async fn part_of(of: &TenantArg, store: &Store) -> Result<Store, Failure> {
-    let Some(name) = of.other() else { return Ok(store.clone()) };
-    let own = tenant(name, store).await?;
-    Ok(store.of(&own.name, &own.id))
+    let Some(name) = of.other_tenant() else { return Ok(store.clone()) };
+    let own = tenant_by_name(name, store).await?;
+    Ok(store.for_tenant_id(&own.name, &own.id))
 }
 
 pub(crate) fn no_tenant(name: &str) -> Failure {
-    Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))
-        .hint("`belljar tenants list` lists them")
+    Failure::usage(format!("there is no tenant `{}`", ShownText::clip_line(name, 64)))
+        .with_hint("`belljar tenants list` lists them")
 }

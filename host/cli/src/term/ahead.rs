@@ -14,12 +14,12 @@ pub(crate) struct TypedAhead(Arc<Mutex<VecDeque<String>>>);
 
 impl TypedAhead {
     /// The next line.
-    pub(crate) fn take(&self) -> Option<String> {
-        self.lines().pop_front()
+    pub(crate) fn take_line(&self) -> Option<String> {
+        self.lock_lines().pop_front()
     }
 
     /// Keeps the whole lines that wait at the terminal.
-    pub(super) fn keep(&self) {
+    pub(super) fn keep_waiting_lines(&self) {
         while is_line_there() {
             let mut line = String::new();
             match io::stdin().read_line(&mut line) {
@@ -30,13 +30,13 @@ impl TypedAhead {
     }
 
     fn push(&self, line: &str) {
-        let mut lines = self.lines();
+        let mut lines = self.lock_lines();
         if lines.len() < MAX_KEPT && !line.trim().is_empty() {
             lines.push_back(line.to_owned());
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
+    fn lock_lines(&self) -> MutexGuard<'_, VecDeque<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,9 +73,12 @@ mod tests {
         for line in ["one", " ", "two"] {
             ahead.clone().push(line);
         }
-        assert_eq!((ahead.take().as_deref(), ahead.take().as_deref()), (Some("one"), Some("two")));
-        assert_eq!(ahead.take(), None);
+        assert_eq!(
+            (ahead.take_line().as_deref(), ahead.take_line().as_deref()),
+            (Some("one"), Some("two"))
+        );
+        assert_eq!(ahead.take_line(), None);
         (0..2 * MAX_KEPT).for_each(|n| ahead.push(&n.to_string()));
-        assert_eq!(std::iter::from_fn(|| ahead.take()).count(), MAX_KEPT);
+        assert_eq!(std::iter::from_fn(|| ahead.take_line()).count(), MAX_KEPT);
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, Question, Said};
-use belljar_policy::Shown;
+use belljar_agent::{Approval, ApprovalQuestion, Asker, ClarificationAnswer};
+use belljar_policy::ShownText;
 use tokio::sync::Mutex;
 
-use crate::term::out::Out;
-use crate::term::progress::Progress;
+use crate::term::out::TerminalOutput;
+use crate::term::progress::RunProgress;
 
 /// Characters of arguments in a question, enough for the person to see the call.
 const MAX_ARGUMENTS: usize = 2_000;
@@ -19,20 +19,20 @@ const MAX_ASKED: usize = 3;
 
 /// The person at the terminal, if there is one.
 pub(crate) struct TerminalAsker {
-    out: Out,
-    progress: Progress,
+    out: TerminalOutput,
+    progress: RunProgress,
     /// One question at a time.
     turn: Mutex<()>,
 }
 
 impl TerminalAsker {
     /// One line from the person; `None` = no more lines.
-    async fn line(&self, text: String) -> Option<String> {
+    async fn read_line(&self, text: String) -> Option<String> {
         let (out, progress) = (self.out.clone(), self.progress.clone());
         // A cancelled run drops this future, and the thread must stop reading.
-        let wanted = Wanted::default();
+        let wanted = AnswerWanted::default();
         let still = Arc::clone(&wanted.0);
-        let asking = move || progress.ask(|| out.ask_line(&text, &still));
+        let asking = move || progress.ask_exclusively(|| out.ask_line(&text, &still));
         #[expect(
             clippy::disallowed_methods,
             reason = "it waits for the person, one question at a time, and ends with the process"
@@ -41,21 +41,21 @@ impl TerminalAsker {
         answer.ok().flatten()
     }
 
-    pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
+    pub(crate) fn new(out: &TerminalOutput, progress: &RunProgress) -> Self {
         Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
     }
 }
 
 /// Whether anybody waits for the answer: no more when it is dropped.
-struct Wanted(Arc<AtomicBool>);
+struct AnswerWanted(Arc<AtomicBool>);
 
-impl Default for Wanted {
+impl Default for AnswerWanted {
     fn default() -> Self {
         Self(Arc::new(AtomicBool::new(true)))
     }
 }
 
-impl Drop for Wanted {
+impl Drop for AnswerWanted {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -63,23 +63,23 @@ impl Drop for Wanted {
 
 #[async_trait]
 impl Asker for TerminalAsker {
-    async fn ask(&self, question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
         let _turn = self.turn.lock().await;
         let mut text = format!(
             "agent `{}` wants to call `{}` with\n  {}\nallow this call? [y]es, [a]lways in this run, [N]o:",
-            Shown::new(question.agent),
+            ShownText::new(question.agent),
             question.tool,
-            Shown::clipped(question.arguments, MAX_ARGUMENTS)
+            ShownText::clip_line(question.arguments, MAX_ARGUMENTS)
         );
         // A slip is asked again about; whoever only slips means no.
         for _ in 0..MAX_ASKED {
-            let Some(line) = self.line(text).await else { return Approval::Nobody };
+            let Some(line) = self.read_line(text).await else { return Approval::Nobody };
             match line.trim().to_ascii_lowercase().as_str() {
                 "y" | "yes" => return Approval::Yes,
                 "a" | "always" => return Approval::ForRun,
                 "" | "n" | "no" => return Approval::No,
                 other => {
-                    let other = Shown::clipped(other, 20);
+                    let other = ShownText::clip_line(other, 20);
                     text = format!("`{other}` is no answer; [y]es, [a]lways in this run, [N]o:");
                 }
             }
@@ -87,17 +87,23 @@ impl Asker for TerminalAsker {
         Approval::No
     }
 
-    async fn clarify(&self, _id: u64, agent: &str, question: &str, options: &[String]) -> Said {
+    async fn ask_clarification(
+        &self,
+        _id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> ClarificationAnswer {
         let _turn = self.turn.lock().await;
-        let mut text = format!("agent `{}` asks: ", Shown::new(agent));
-        text.push_str(&Shown::clipped(question, MAX_ARGUMENTS).to_string());
+        let mut text = format!("agent `{}` asks: ", ShownText::new(agent));
+        text.push_str(&ShownText::clip_line(question, MAX_ARGUMENTS).to_string());
         for (number, option) in options.iter().enumerate() {
-            text.push_str(&format!("\n  {}. {}", number + 1, Shown::new(option)));
+            text.push_str(&format!("\n  {}. {}", number + 1, ShownText::new(option)));
         }
         text.push_str("\nyour answer:");
-        let Some(line) = self.line(text).await else { return Said::Nobody };
+        let Some(line) = self.read_line(text).await else { return ClarificationAnswer::Nobody };
         let line = line.trim();
         let chosen = line.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
-        Said::of(Some(chosen.map_or(line, String::as_str).to_owned()))
+        ClarificationAnswer::from_words(Some(chosen.map_or(line, String::as_str).to_owned()))
     }
 }

@@ -1,15 +1,16 @@
 //! The changes of a text, as removed and added lines.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_work::StopSignal;
 
-use crate::term::out::{Out, Style};
+use crate::term::out::{TerminalOutput, TextStyle};
 
 /// Shows on stdout what changes; `name` stands above. Foreign text is escaped.
-pub(crate) fn show(name: &str, old: &str, new: &str, out: &Out) {
+pub(crate) fn print_diff(name: &str, old: &str, new: &str, out: &TerminalOutput) {
     // The work is bounded, so no stop signal is needed.
-    let stop = StopSignal::never();
-    let hunks = belljar_changes::unified(old.as_bytes(), new.as_bytes(), &stop).unwrap_or_default();
+    let stop = StopSignal::never_raised();
+    let hunks =
+        belljar_changes::unified_diff(old.as_bytes(), new.as_bytes(), &stop).unwrap_or_default();
     if hunks.is_empty() {
         return;
     }
@@ -19,19 +20,19 @@ pub(crate) fn show(name: &str, old: &str, new: &str, out: &Out) {
 }
 
 /// A line of a patch.
-pub(crate) fn show_line(line: &str, out: &Out) {
+pub(crate) fn show_line(line: &str, out: &TerminalOutput) {
     let style = match line.as_bytes().first() {
-        _ if line.starts_with("+++") || line.starts_with("---") => Some(Style::Bold),
-        _ if line.starts_with("diff ") => Some(Style::Bold),
-        Some(b'+') => Some(Style::Green),
-        Some(b'-') => Some(Style::Red),
-        Some(b'@') => Some(Style::Cyan),
+        _ if line.starts_with("+++") || line.starts_with("---") => Some(TextStyle::Bold),
+        _ if line.starts_with("diff ") => Some(TextStyle::Bold),
+        Some(b'+') => Some(TextStyle::Green),
+        Some(b'-') => Some(TextStyle::Red),
+        Some(b'@') => Some(TextStyle::Cyan),
         _ => None,
     };
-    let line = Shown::multiline(line).to_string();
+    let line = ShownText::multiline(line).to_string();
     // Unchanged, because somebody may use it as a patch.
     match style {
-        Some(style) => out.text(&format!("{}\n", out.paint(style, line))),
-        None => out.text(&format!("{line}\n")),
+        Some(style) => out.print_text(&format!("{}\n", out.paint(style, line))),
+        None => out.print_text(&format!("{line}\n")),
     }
 }

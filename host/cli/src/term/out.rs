@@ -1,7 +1,7 @@
 //! All printing: results to stdout, everything about them to stderr.
 //!
 //! Colour only on a terminal, and never with `NO_COLOR` set or `TERM=dumb`. `--quiet` leaves
-//! results, errors and nothing else. Foreign text has to arrive escaped (`Shown`); forgotten text is escaped
+//! results, errors and nothing else. Foreign text has to arrive escaped (`ShownText`); forgotten text is escaped
 //! here all the same, so that nothing hidden passes this module.
 #![expect(
     clippy::print_stderr,
@@ -18,15 +18,15 @@ use std::sync::{Arc, OnceLock};
 use belljar_definition::{Diagnostic, Severity};
 use serde::Serialize;
 
-use crate::setup::exit::{Exit, Failure};
+use crate::setup::exit::{CommandExit, Failure};
 use crate::term::ahead::TypedAhead;
-use crate::term::snippets::Snippets;
+use crate::term::snippets::SnippetMaker;
 use crate::term::visible::{visible_json, visible_text};
-use crate::term::wrap::wrap;
+use crate::term::wrap::wrap_lines;
 
 /// Where the process prints, and how. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Out {
+pub(crate) struct TerminalOutput {
     quiet: bool,
     /// Whether the result is JSON: a program reads it.
     json: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Out {
 
 /// A style of a few characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum TextStyle {
     Bold,
     Dim,
     Red,
@@ -51,11 +51,11 @@ pub(crate) enum Style {
     Cyan,
 }
 
-impl Style {
+impl TextStyle {
     /// The terminal code of the style. The colours are fixed ones of middling brightness, from the table of
     /// 256: the yellow and cyan of many palettes cannot be read on white, nor their red on black. A style
     /// never carries information that is not in the text too.
-    fn code(self) -> &'static str {
+    fn terminal_code(self) -> &'static str {
         match self {
             Self::Bold => "1",
             Self::Dim => "2",
@@ -67,7 +67,7 @@ impl Style {
     }
 }
 
-impl Out {
+impl TerminalOutput {
     pub(crate) fn new(quiet: bool, json: bool) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -83,7 +83,7 @@ impl Out {
     }
 
     /// The same, with the lines that are typed before a question kept there.
-    pub(crate) fn keeping(&self, ahead: TypedAhead) -> Self {
+    pub(crate) fn with_typed_ahead(&self, ahead: TypedAhead) -> Self {
         Self { ahead: Some(ahead), ..self.clone() }
     }
 
@@ -109,12 +109,12 @@ impl Out {
     }
 
     /// Whether stdout takes colour.
-    pub(crate) fn colours(&self) -> bool {
+    pub(crate) fn has_colours(&self) -> bool {
         self.stdout_colour
     }
 
     /// The columns of stdout's terminal; `None` = not a terminal.
-    pub(crate) fn columns(&self) -> Option<usize> {
+    pub(crate) fn terminal_columns(&self) -> Option<usize> {
         columns_of(&io::stdout())
     }
 
@@ -129,82 +129,82 @@ impl Out {
     }
 
     /// A line of the result, which is broken between words where the terminal is narrower.
-    pub(crate) fn line(&self, text: impl Display) {
+    pub(crate) fn print_line(&self, text: impl Display) {
         let text = visible_text(&text.to_string(), self.stdout_colour).into_owned();
-        self.write(&format!("{}\n", wrapped(&text, self.columns())));
+        self.write_stdout(&format!("{}\n", wrap_text(&text, self.terminal_columns())));
     }
 
     /// Text of the result, unchanged, with a line feed at the end if missing.
-    pub(crate) fn text(&self, text: &str) {
+    pub(crate) fn print_text(&self, text: &str) {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        self.write(&format!("{text}{end}"));
+        self.write_stdout(&format!("{text}{end}"));
     }
 
     /// A piece of the result, written out at once and without a line feed.
-    pub(crate) fn piece(&self, text: &str) {
-        self.write(text);
+    pub(crate) fn print_piece(&self, text: &str) {
+        self.write_stdout(text);
     }
 
     /// The result as indented JSON.
-    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(not_json)?;
-        self.text(&visible_json(&text));
+        self.print_text(&visible_json(&text));
         Ok(())
     }
 
     /// The result as one line of JSON, written out at once.
     pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).map_err(not_json)?;
-        self.text(&visible_json(&text));
+        self.print_text(&visible_json(&text));
         Ok(())
     }
 
     /// Foreign JSON, with its value unchanged.
     pub(crate) fn foreign_json(&self, text: &str) {
-        self.text(&visible_json(text));
+        self.print_text(&visible_json(text));
     }
 
     /// Something about the work, for a person; nothing with `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
-        if !self.quiet && !self.logged("INFO", &text) {
-            self.err(text);
+        if !self.quiet && !self.write_log_line("INFO", &text) {
+            self.write_stderr(text);
         }
     }
 
     /// Something that should be looked at; nothing with `--quiet`.
-    pub(crate) fn warning(&self, text: impl Display) {
+    pub(crate) fn print_warning(&self, text: impl Display) {
         if !self.quiet {
-            self.alarm(text);
+            self.print_alarm(text);
         }
     }
 
     /// Something that must be known, also with `--quiet`.
-    pub(crate) fn alarm(&self, text: impl Display) {
-        if self.logged("WARN", &text) {
+    pub(crate) fn print_alarm(&self, text: impl Display) {
+        if self.write_log_line("WARN", &text) {
             return;
         }
-        self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
+        self.write_stderr(format_args!("{} {text}", self.paint_err(TextStyle::Yellow, "warning:")));
     }
 
     /// A diagnostic of a file: errors always, the rest not with `--quiet`.
-    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+    pub(crate) fn print_diagnostic(&self, diagnostic: &Diagnostic) {
         self.diagnostic_with(diagnostic, None);
     }
 
     /// Diagnostics of files with the affected lines.
-    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
-        let mut snippets = Snippets::new(self.stderr_colour);
+    pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic]) {
+        let mut snippets = SnippetMaker::new(self.stderr_colour);
         for diagnostic in diagnostics {
-            let snippet = snippets.of(diagnostic);
+            let snippet = snippets.make_snippet(diagnostic);
             self.diagnostic_with(diagnostic, snippet.as_deref());
         }
     }
 
     fn diagnostic_with(&self, diagnostic: &Diagnostic, snippet: Option<&str>) {
         let (style, word) = match diagnostic.severity {
-            Severity::Error => (Style::Red, "error:"),
-            Severity::Warning => (Style::Yellow, "warning:"),
-            Severity::Note => (Style::Cyan, "note:"),
+            Severity::Error => (TextStyle::Red, "error:"),
+            Severity::Warning => (TextStyle::Yellow, "warning:"),
+            Severity::Note => (TextStyle::Cyan, "note:"),
         };
         if self.quiet && diagnostic.severity != Severity::Error {
             return;
@@ -214,45 +214,55 @@ impl Out {
             Severity::Warning => "WARN",
             Severity::Note => "INFO",
         };
-        if self.logged(level, diagnostic) {
+        if self.write_log_line(level, diagnostic) {
             return;
         }
-        self.err(diagnostic.headline().replacen(word, &self.paint_err(style, word), 1));
+        self.write_stderr(diagnostic.headline().replacen(word, &self.paint_err(style, word), 1));
         if let Some(part) = snippet {
             self.write_err(&self.visible_err(part));
         }
         if let Some(hint) = &diagnostic.hint {
-            self.err(format_args!("  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+            self.write_stderr(format_args!(
+                "  {} {hint}",
+                self.paint_err(TextStyle::Cyan, "hint:")
+            ));
         }
     }
 
     /// Why the command failed, with its hints.
-    pub(crate) fn failure(&self, failure: &Failure) {
-        self.diagnostics(&failure.diagnostics);
+    pub(crate) fn print_failure(&self, failure: &Failure) {
+        self.print_diagnostics(&failure.diagnostics);
         if self.keeps_log() {
             let text = failure.with_hints();
             if !text.is_empty() {
-                self.logged("ERROR", text.trim_start());
+                self.write_log_line("ERROR", text.trim_start());
             }
             return;
         }
         if !failure.message.is_empty() {
-            self.err(format_args!("{} {}", self.paint_err(Style::Red, "error:"), failure.message));
+            self.write_stderr(format_args!(
+                "{} {}",
+                self.paint_err(TextStyle::Red, "error:"),
+                failure.message
+            ));
         }
         for hint in &failure.hints {
             let hint = hint.replace('\n', "\n    ");
-            self.err(format_args!("  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+            self.write_stderr(format_args!(
+                "  {} {hint}",
+                self.paint_err(TextStyle::Cyan, "hint:")
+            ));
         }
     }
 
     /// `text` in a style, where stdout takes colour.
-    pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
-        paint(self.stdout_colour, style, text)
+    pub(crate) fn paint(&self, style: TextStyle, text: impl Display) -> String {
+        paint_text(self.stdout_colour, style, text)
     }
 
     /// `text` in a style, where stderr takes colour.
-    pub(crate) fn paint_err(&self, style: Style, text: impl Display) -> String {
-        paint(self.stderr_colour, style, text)
+    pub(crate) fn paint_err(&self, style: TextStyle, text: impl Display) -> String {
+        paint_text(self.stderr_colour, style, text)
     }
 
     /// Whether there is a terminal at which a person can be asked.
@@ -273,7 +283,7 @@ impl Out {
             return None;
         }
         if let Some(ahead) = &self.ahead {
-            ahead.keep();
+            ahead.keep_waiting_lines();
         }
         forget_typed_ahead();
         eprint!("{} ", self.prose_err(question));
@@ -287,12 +297,12 @@ impl Out {
 
     /// The exit of the process: a result that could not be written is a failure, except where the
     /// reader simply stopped reading.
-    pub(crate) fn finish(&self, exit: Exit) -> Exit {
+    pub(crate) fn finish_exit(&self, exit: CommandExit) -> CommandExit {
         match self.broken.get().copied() {
             None | Some(io::ErrorKind::BrokenPipe) => exit,
             Some(kind) => {
-                self.err(format_args!("error: the result could not be written: {kind}"));
-                exit.worst(Exit::Failed)
+                self.write_stderr(format_args!("error: the result could not be written: {kind}"));
+                exit.worse_of(CommandExit::Failed)
             }
         }
     }
@@ -302,7 +312,7 @@ impl Out {
         visible_text(text, self.stderr_colour)
     }
 
-    fn write(&self, text: &str) {
+    fn write_stdout(&self, text: &str) {
         let mut stdout = io::stdout().lock();
         let text = visible_text(text, self.stdout_colour);
         let done = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -313,7 +323,7 @@ impl Out {
     }
 
     /// Writes a line of the log, where stderr is one.
-    fn logged(&self, level: &str, text: impl Display) -> bool {
+    fn write_log_line(&self, level: &str, text: impl Display) -> bool {
         if !self.keeps_log() {
             return false;
         }
@@ -330,10 +340,10 @@ impl Out {
     /// `text` as a person reads it on stderr: as [`Self::visible_err`], and broken between words
     /// where the terminal is narrower.
     pub(crate) fn prose_err(&self, text: &str) -> String {
-        wrapped(&self.visible_err(text), columns_of(&io::stderr())).into_owned()
+        wrap_text(&self.visible_err(text), columns_of(&io::stderr())).into_owned()
     }
 
-    fn err(&self, text: impl Display) {
+    fn write_stderr(&self, text: impl Display) {
         self.write_err(&self.prose_err(&text.to_string()));
     }
 
@@ -354,9 +364,9 @@ fn columns_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
 }
 
-fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
-        Some(columns) => wrap(text, columns),
+        Some(columns) => wrap_lines(text, columns),
         None => Cow::Borrowed(text),
     }
 }
@@ -398,8 +408,12 @@ fn wait_for_line(_wanted: &AtomicBool) -> bool {
 }
 
 /// `text` in a style, if there is colour.
-pub(crate) fn paint(colour: bool, style: Style, text: impl Display) -> String {
-    if colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_string() }
+pub(crate) fn paint_text(colour: bool, style: TextStyle, text: impl Display) -> String {
+    if colour {
+        format!("\u{1b}[{}m{text}\u{1b}[0m", style.terminal_code())
+    } else {
+        text.to_string()
+    }
 }
 
 fn not_json(error: serde_json::Error) -> Failure {
@@ -428,8 +442,8 @@ mod tests {
 
     #[test]
     fn every_colour_is_read_on_black_and_on_white() {
-        for style in [Style::Red, Style::Green, Style::Yellow, Style::Cyan] {
-            let index: u8 = style.code().strip_prefix("38;5;").unwrap().parse().unwrap();
+        for style in [TextStyle::Red, TextStyle::Green, TextStyle::Yellow, TextStyle::Cyan] {
+            let index: u8 = style.terminal_code().strip_prefix("38;5;").unwrap().parse().unwrap();
             let on_black = contrast(luminance(index), 0.0);
             let on_white = contrast(luminance(index), 1.0);
             assert!(on_black >= 3.5 && on_white >= 3.5, "{style:?}: {on_black:.1}, {on_white:.1}");

@@ -15,13 +15,13 @@ const MAX_SNIPPETS: usize = 20;
 const WIDTH: usize = 200;
 
 /// Makes snippets; reads each file once as long as its findings follow each other.
-pub(crate) struct Snippets {
+pub(crate) struct SnippetMaker {
     handler: GraphicalReportHandler,
     left: usize,
     file: Option<(PathBuf, Option<String>)>,
 }
 
-impl Snippets {
+impl SnippetMaker {
     pub(crate) fn new(colour: bool) -> Self {
         let theme =
             if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
@@ -36,7 +36,7 @@ impl Snippets {
 
     /// The lines around the place of a finding. `None` for notes, where the place or the file
     /// is not to be had, and after [`MAX_SNIPPETS`].
-    pub(crate) fn of(&mut self, found: &Diagnostic) -> Option<String> {
+    pub(crate) fn make_snippet(&mut self, found: &Diagnostic) -> Option<String> {
         if self.left == 0 || found.line == 0 || found.severity == Severity::Note {
             return None;
         }

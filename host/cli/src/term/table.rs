@@ -3,16 +3,16 @@
 
 mod layout;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use self::layout::Layout;
-use crate::term::out::{Out, Style};
+use self::layout::TableLayout;
+use crate::term::out::{TerminalOutput, TextStyle};
 
 /// A text, with its style on a terminal.
-pub(crate) type Cell = (String, Option<Style>);
+pub(crate) type Cell = (String, Option<TextStyle>);
 
 /// A table being filled.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     headings: Vec<String>,
     /// Which columns are set flush right.
     numbers: Vec<bool>,
@@ -25,60 +25,61 @@ pub(crate) struct Table {
 /// Lines of a cut last text on a terminal, approximately.
 const CUT_LINES: usize = 2;
 
-impl Table {
+impl TextTable {
     /// A table with these headings. A heading that begins with `>` marks a column of numbers,
     /// aligned right.
-    pub(crate) fn new(out: &Out, headings: &[&str]) -> Self {
-        Self::of(headings, out.colours())
+    pub(crate) fn new(out: &TerminalOutput, headings: &[&str]) -> Self {
+        Self::with_headings(headings, out.has_colours())
     }
 
-    fn of(headings: &[&str], colour: bool) -> Self {
+    fn with_headings(headings: &[&str], colour: bool) -> Self {
         let numbers = headings.iter().map(|heading| heading.starts_with('>')).collect();
-        let headings = headings.iter().map(|it| visible(it.trim_start_matches('>'))).collect();
+        let headings =
+            headings.iter().map(|it| spell_out_hidden(it.trim_start_matches('>'))).collect();
         Self { headings, numbers, rows: Vec::new(), colour, cut: None }
     }
 
     /// Cuts the last text of each row: at `most` characters, or, on a wider terminal, at about two lines.
     #[must_use]
-    pub(crate) fn cut(self, most: usize) -> Self {
+    pub(crate) fn with_cut(self, most: usize) -> Self {
         Self { cut: Some(most), ..self }
     }
 
     /// Adds a row. Characters that a terminal would not show are escaped, even a second time.
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let cells = cells.into_iter().map(|(text, style)| (visible(&text), style));
+    pub(crate) fn push_row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        let cells = cells.into_iter().map(|(text, style)| (spell_out_hidden(&text), style));
         self.rows.push(cells.collect());
     }
 
     /// Prints it to stdout.
-    pub(crate) fn print(self, out: &Out) {
-        for line in self.lines(out.columns()) {
-            out.line(line);
+    pub(crate) fn print_to(self, out: &TerminalOutput) {
+        for line in self.render_lines(out.terminal_columns()) {
+            out.print_line(line);
         }
     }
 
     /// The lines for a terminal of `columns`, or, with `None`, for a file or a program.
-    fn lines(mut self, columns: Option<usize>) -> Vec<String> {
+    fn render_lines(mut self, columns: Option<usize>) -> Vec<String> {
         self.cut_last(columns);
         match columns {
-            Some(_) => self.cells(keep_together),
+            Some(_) => self.map_cells(keep_together),
             None => {
                 let headed = self.headings.iter().any(|heading| !heading.is_empty());
-                self.cells(if headed { one_field } else { one_line });
+                self.map_cells(if headed { one_field } else { one_line });
             }
         }
         let Self { headings, numbers, rows, colour, cut: _ } = &self;
-        let layout = Layout { headings, numbers, rows, colour: *colour };
+        let layout = TableLayout { headings, numbers, rows, colour: *colour };
         match columns {
-            Some(columns) => layout.screen(columns),
-            None => layout.unbounded(),
+            Some(columns) => layout.screen_lines(columns),
+            None => layout.unbounded_lines(),
         }
     }
 
     fn cut_last(&mut self, columns: Option<usize>) {
         let Some(least) = self.cut else { return };
         let Self { headings, numbers, rows, colour, .. } = &*self;
-        let layout = Layout { headings, numbers, rows, colour: *colour };
+        let layout = TableLayout { headings, numbers, rows, colour: *colour };
         let room = columns.map_or(0, |columns| layout.room_for_last(columns));
         let most = least.max(CUT_LINES * room);
         let last = self.headings.len().saturating_sub(1);
@@ -90,14 +91,14 @@ impl Table {
         }
     }
 
-    fn cells(&mut self, change: impl Fn(&str) -> String) {
+    fn map_cells(&mut self, change: impl Fn(&str) -> String) {
         self.rows.iter_mut().flatten().for_each(|(text, _)| *text = change(text));
     }
 }
 
 /// The text with whatever a terminal would not show spelt out; line feeds stay.
-fn visible(text: &str) -> String {
-    let lines = text.split('\n').map(|line| Shown::new(line).to_string());
+fn spell_out_hidden(text: &str) -> String {
+    let lines = text.split('\n').map(|line| ShownText::new(line).to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -139,16 +140,16 @@ fn one_line(text: &str) -> String {
 const GROUP: char = '\u{a0}';
 
 /// A cell without style.
-pub(crate) fn plain(text: impl ToString) -> Cell {
+pub(crate) fn plain_cell(text: impl ToString) -> Cell {
     (text.to_string(), None)
 }
 
-pub(crate) fn styled(style: Style, text: impl ToString) -> Cell {
+pub(crate) fn styled_cell(style: TextStyle, text: impl ToString) -> Cell {
     (text.to_string(), Some(style))
 }
 
 /// A count with a space between groups of thousands, for example `1 234 567`.
-pub(crate) fn count(number: u64) -> String {
+pub(crate) fn format_count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -161,13 +162,13 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// A number of things, for example `1 step`, `2 steps`.
-pub(crate) fn some(number: u64, thing: &str) -> String {
+pub(crate) fn format_quantity(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", count(number))
+    format!("{} {thing}{plural}", format_count(number))
 }
 
-/// A size in the largest unit with a value above one, for example `3.2 MiB`.
-pub(crate) fn size(bytes: u64) -> String {
+/// A size in the largest unit that it fills at least once, for example `3.2 MiB`.
+pub(crate) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;
@@ -179,7 +180,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// A time in microseconds, for example `820 µs`, `12.4 ms`, `3.20 s`.
-pub(crate) fn micros(time: u64) -> String {
+pub(crate) fn format_micros(time: u64) -> String {
     match time {
         0..1_000 => format!("{time} µs"),
         1_000..1_000_000 => format!("{:.1} ms", time as f64 / 1e3),
@@ -188,7 +189,7 @@ pub(crate) fn micros(time: u64) -> String {
 }
 
 /// An amount of fuel, for example `608.7 k`, `2.3 M`, `20.0 G`.
-pub(crate) fn fuel(amount: u64) -> String {
+pub(crate) fn format_fuel(amount: u64) -> String {
     match amount {
         0..1_000 => amount.to_string(),
         1_000..1_000_000 => format!("{:.1} k", amount as f64 / 1e3),

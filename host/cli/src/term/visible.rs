@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 /// The same text with every hidden character escaped, line feeds and tabs excepted. Where the
 /// stream takes colour, colours pass: belljar's own come through here too.
 pub(crate) fn visible_text(text: &str, colour: bool) -> Cow<'_, str> {
-    if !text.chars().any(hides) {
+    if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
     let mut visible = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(hides) {
+    while let Some(at) = rest.find(is_hidden) {
         let (plain, hidden) = rest.split_at(at);
         visible.push_str(plain);
         let passes = if colour { colour_at_start(hidden) } else { 0 };
@@ -22,7 +22,7 @@ pub(crate) fn visible_text(text: &str, colour: bool) -> Cow<'_, str> {
         if passes > 0 {
             visible.push_str(taken);
         } else {
-            visible.push_str(&Shown::new(taken).to_string());
+            visible.push_str(&ShownText::new(taken).to_string());
         }
         rest = after;
     }
@@ -30,8 +30,8 @@ pub(crate) fn visible_text(text: &str, colour: bool) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-fn hides(c: char) -> bool {
-    !matches!(c, '\n' | '\t') && Shown::hides(c)
+fn is_hidden(c: char) -> bool {
+    !matches!(c, '\n' | '\t') && ShownText::is_hidden(c)
 }
 
 /// How many bytes at the start of `text` only choose a colour: `ESC [`, numbers, `m`.
@@ -55,7 +55,7 @@ pub(crate) fn visible_json(text: &str) -> String {
             '\n' | '\t' => visible.push(c),
             '\r' => visible.push(' '),
             // Outside of strings JSON has none of them.
-            c if Shown::hides(c) => {
+            c if ShownText::is_hidden(c) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     visible.push_str(&format!("\\u{unit:04x}"));
                 }
@@ -87,7 +87,7 @@ mod tests {
         let value = json!({ hostile: [hostile, 1, null] });
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
             let visible = visible_json(&text);
-            assert!(!visible.chars().any(|c| c != '\n' && Shown::hides(c)), "{visible}");
+            assert!(!visible.chars().any(|c| c != '\n' && ShownText::is_hidden(c)), "{visible}");
             assert!(visible.contains("\\u009b") && visible.contains("\\udb40\\udc41"), "{visible}");
             assert_eq!(serde_json::from_str::<Value>(&visible).unwrap(), value);
         }

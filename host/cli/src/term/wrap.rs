@@ -21,7 +21,7 @@ const PROGRAMS: &[&str] =
 
 /// The text with each line of at most so many columns, but for words and commands that are longer
 /// themselves.
-pub(crate) fn wrap(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn wrap_lines(text: &str, columns: usize) -> Cow<'_, str> {
     let columns = columns.max(NARROWEST);
     if text.split('\n').all(|line| shown_width(line) <= columns) {
         return Cow::Borrowed(text);
@@ -38,7 +38,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
     let hang = (indent + HANG).min(columns / 2);
     let mut wrapped = String::with_capacity(line.len() + line.len() / 8);
     let mut used = 0;
-    for (spaces, word) in words(line, columns - hang) {
+    for (spaces, word) in split_words(line, columns - hang) {
         let width = shown_width(word);
         let is_first = used == 0;
         if !is_first && used + spaces + width > columns {
@@ -56,7 +56,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
 }
 
 /// The words of a line, each with the spaces before it.
-fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
+fn split_words(line: &str, room: usize) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut rest = line;
     loop {
@@ -134,25 +134,25 @@ mod tests {
     fn a_line_is_broken_between_words_and_keeps_its_indent() {
         let text = "  hint: it has no `file_read`, and asks for `file_write` as well";
         assert_eq!(
-            wrap(text, 32),
+            wrap_lines(text, 32),
             "  hint: it has no `file_read`,\n    and asks for `file_write` as\n    well"
         );
-        assert!(matches!(wrap("short\nlines", 20), Cow::Borrowed(_)));
-        assert_eq!(wrap("one  two three four five", 20), "one  two three four\n  five");
+        assert!(matches!(wrap_lines("short\nlines", 20), Cow::Borrowed(_)));
+        assert_eq!(wrap_lines("one  two three four five", 20), "one  two three four\n  five");
     }
 
     #[test]
     fn what_is_to_be_copied_stays_in_one_piece() {
         let command = "`belljar grant scout --tool file_write --mount /workspace:read-write`";
-        let wrapped = wrap(&format!("give it what it asks for: {command}"), 40).into_owned();
+        let wrapped = wrap_lines(&format!("give it what it asks for: {command}"), 40).into_owned();
         assert_eq!(wrapped, format!("give it what it asks for:\n  {command}"));
         // As are the commands of other programs, and a second one behind a first.
         let other = "`chmod go-w /a/path/that/is/longer/than/a/line/of/it`";
         let text = format!("look at what it says, then {other}, or `x`/{command}");
-        let wrapped = wrap(&text, 40).into_owned();
+        let wrapped = wrap_lines(&text, 40).into_owned();
         assert!(wrapped.contains(other) && wrapped.contains(command), "{wrapped}");
         let id = "0192f7a1-5c3e-7d10-9d0a-2f1f0b6f3c11";
-        let wrapped = wrap(&format!("session {id} is not there any more"), 40).into_owned();
+        let wrapped = wrap_lines(&format!("session {id} is not there any more"), 40).into_owned();
         assert!(wrapped.lines().any(|line| line.trim() == id || line.contains(id)), "{wrapped}");
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let text = "\u{1b}[1mwarning:\u{1b}[0m 漢字かな交じり文の and `a quote of many words` \
             and https://host.test/a/path/without/any/space and the end";
         for columns in [20, 33, 40, 80] {
-            for line in wrap(text, columns).lines() {
+            for line in wrap_lines(text, columns).lines() {
                 let fits = shown_width(line) <= columns;
                 assert!(fits || !line.trim().contains(' '), "{columns}: {line}");
             }

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use belljar_policy::{LIMITS, Permission, ToolName, Writes};
+use belljar_policy::{CallPermission, LIMITS, ToolName, WriteScope};
 
-use super::{AgentDefinition, KnownTools, Parsed, SubagentsAsk, parse_agent};
+use super::{AgentDefinition, KnownTools, ParsedAgentFile, SubagentsAsk, parse_agent};
 use crate::{Dialect, Visibility};
 
 /// A file in belljar's own format.
@@ -58,27 +58,29 @@ pub fn canonical_form(
     if agent.has_lost_all_tools() {
         return Err(NoCanonicalForm::NoTools);
     }
-    let text = write(agent);
-    let Parsed::Agent { definition, .. } = parse_agent(&agent.path, text.as_bytes(), known) else {
+    let text = write_agent(agent);
+    let ParsedAgentFile::Agent { definition, .. } =
+        parse_agent(&agent.path, text.as_bytes(), known)
+    else {
         return Err(NoCanonicalForm::Differs("text"));
     };
-    compare(agent, &definition, known)?;
+    compare_meaning(agent, &definition, known)?;
     let unavailable = agent.unavailable.iter().map(|tool| tool.name.clone());
     let left_out = agent.unknown_tools.iter().cloned().chain(unavailable).collect();
     Ok(CanonicalForm { text, left_out })
 }
 
-fn write(agent: &AgentDefinition) -> String {
+fn write_agent(agent: &AgentDefinition) -> String {
     let mut yaml = String::new();
     let mut field = |name: &str, value: String| {
         // Writing to a text cannot fail.
         let _ = writeln!(yaml, "{name}: {value}");
     };
-    field("name", quoted(&agent.name));
-    field("description", quoted(&agent.description));
-    tools(agent, &mut field);
+    field("name", quote_text(&agent.name));
+    field("description", quote_text(&agent.description));
+    write_tools(agent, &mut field);
     if let Some(model) = &agent.model {
-        field("model", quoted(model));
+        field("model", quote_text(model));
     }
     let limits = &agent.asked.limits;
     if let Some(steps) = limits.get("steps") {
@@ -91,15 +93,17 @@ fn write(agent: &AgentDefinition) -> String {
         field("limits", format!("{{ {} }}", others.join(", ")));
     }
     if let Some(hosts) = &agent.asked.hosts {
-        let hosts: Vec<_> = hosts.iter().map(|rule| quoted(&rule.to_string())).collect();
+        let hosts: Vec<_> = hosts.iter().map(|rule| quote_text(&rule.to_string())).collect();
         field("hosts", format!("[{}]", hosts.join(", ")));
     }
     match agent.asked.writes {
-        Writes::Nowhere => field("readonly", "true".to_owned()),
-        Writes::Workspace => field("sandbox", "workspace-write".to_owned()),
-        Writes::Anywhere => {}
+        WriteScope::Nowhere => field("readonly", "true".to_owned()),
+        WriteScope::Workspace => field("sandbox", "workspace-write".to_owned()),
+        WriteScope::Anywhere => {}
     }
-    if let Some(subagents) = agent.subagents.as_ref().map(children).filter(|it| !it.is_empty()) {
+    if let Some(subagents) =
+        agent.subagents.as_ref().map(format_subagent_fields).filter(|it| !it.is_empty())
+    {
         field("subagents", format!("{{ {} }}", subagents.join(", ")));
     }
     if agent.isolated {
@@ -114,37 +118,37 @@ fn write(agent: &AgentDefinition) -> String {
 
 /// Writes the file's list, or its denials: by name, by names that may match later tools, and for all unnamed
 /// tools.
-fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
+fn write_tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
     let asked = &agent.asked;
     let most = |permission| {
         let rows = asked.at_most.iter().filter(move |(_, most)| **most == permission);
         rows.map(|(tool, _)| tool.as_str())
     };
     if let Some(tools) = &asked.tools {
-        field("tools", list(tools.iter().map(ToolName::as_str)));
+        field("tools", format_list(tools.iter().map(ToolName::as_str)));
     }
     let all = asked.others.filter(|_| asked.tools.is_none());
     let open = |permission| {
         let open = agent.open_names.iter().filter(move |(_, most)| *most == permission);
-        let names: BTreeSet<String> = open.map(|(name, _)| quoted(name)).collect();
+        let names: BTreeSet<String> = open.map(|(name, _)| quote_text(name)).collect();
         names.into_iter().filter(|_| asked.tools.is_none())
     };
-    if asked.tools.is_none() && all != Some(Permission::Deny) {
-        let names = most(Permission::Deny).map(str::to_owned);
-        let names: Vec<_> = names.chain(open(Permission::Deny)).collect();
+    if asked.tools.is_none() && all != Some(CallPermission::Deny) {
+        let names = most(CallPermission::Deny).map(str::to_owned);
+        let names: Vec<_> = names.chain(open(CallPermission::Deny)).collect();
         if !names.is_empty() {
             field("disallowedTools", format!("[{}]", names.join(", ")));
         }
     }
     let mut words = Vec::new();
     words.extend(all.map(|all| format!("\"*\": {all}")));
-    words.extend(open(Permission::Ask).map(|name| format!("{name}: ask")));
+    words.extend(open(CallPermission::Ask).map(|name| format!("{name}: ask")));
     for (tool, most) in &asked.at_most {
         let said = match all {
             Some(all) => *most != all,
-            None => *most == Permission::Ask,
+            None => *most == CallPermission::Ask,
         };
-        if said && !(*most == Permission::Deny && all != Some(Permission::Deny)) {
+        if said && !(*most == CallPermission::Deny && all != Some(CallPermission::Deny)) {
             words.push(format!("{tool}: {most}"));
         }
     }
@@ -153,20 +157,20 @@ fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
     }
 }
 
-fn children(asked: &SubagentsAsk) -> Vec<String> {
+fn format_subagent_fields(asked: &SubagentsAsk) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(asked.enabled.map(|enabled| format!("enabled: {enabled}")));
     words.extend(asked.max_depth.map(|depth| format!("max_depth: {depth}")));
     words.extend(asked.max_concurrent.map(|most| format!("max_concurrent: {most}")));
     if let Some(agents) = &asked.allowed_agents {
-        let names: Vec<_> = agents.iter().map(|name| quoted(name)).collect();
+        let names: Vec<_> = agents.iter().map(|name| quote_text(name)).collect();
         words.push(format!("allowed_agents: [{}]", names.join(", ")));
     }
     words
 }
 
 /// Whether both definitions have the same meaning.
-fn compare(
+fn compare_meaning(
     agent: &AgentDefinition,
     written: &AgentDefinition,
     known: &KnownTools,
@@ -209,19 +213,19 @@ fn compare(
 fn have_same_tools(agent: &AgentDefinition, written: &AgentDefinition, known: &KnownTools) -> bool {
     let may = |agent: &AgentDefinition, tool: &ToolName| {
         let named = agent.asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
-        if named { agent.asked.most(tool.as_str()) } else { Permission::Deny }
+        if named { agent.asked.highest_permission(tool.as_str()) } else { CallPermission::Deny }
     };
     agent.asked.tools.is_some() == written.asked.tools.is_some()
         && known.iter().all(|tool| may(agent, tool) == may(written, tool))
 }
 
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn format_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     format!("[{}]", names.join(", "))
 }
 
 /// A text in double quotes, with every character escaped that YAML or a reader could misinterpret.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         let plain =
@@ -257,10 +261,10 @@ mod tests {
             "emoji \u{1f680} caf\u{e9}",
             "\u{1}\u{7f}",
         ] {
-            let yaml = format!("a: {}", quoted(text));
-            let root = crate::yaml::parse(&yaml, 1).unwrap();
-            let crate::yaml::Value::Map(map) = root.value else { panic!("{yaml}") };
-            assert_eq!(map[0].1.text(), Some(text), "{yaml}");
+            let yaml = format!("a: {}", quote_text(text));
+            let root = crate::yaml::parse_document(&yaml, 1).unwrap();
+            let crate::yaml::YamlValue::Map(map) = root.value else { panic!("{yaml}") };
+            assert_eq!(map[0].1.as_text(), Some(text), "{yaml}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The names of fields of every supported program.
 
-use super::words::{TABLES, flat, is_crossed_out, words};
+use super::words::{TABLES, flatten_text, is_crossed_out, split_words};
 use super::{limit_words, stated};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 
@@ -60,13 +60,13 @@ const SPELT_FREELY: &[&str] =
     &["tools", "allowedTools", "disallowedTools", "permission", "permissions"];
 
 /// The field that a key refers to: the key itself, or the narrowing field that it spells differently.
-pub(super) fn meant(key: &str) -> &str {
+pub(super) fn resolve_field(key: &str) -> &str {
     // Field names are short, so a long key is not one.
     if key.len() > MAX_SPELT || SPELT_FREELY.contains(&key) {
         return key;
     }
-    let plain = flat(key);
-    let is_field = |field: &&&str| flat(field) == plain && !is_crossed_out(key);
+    let plain = flatten_text(key);
+    let is_field = |field: &&&str| flatten_text(field) == plain && !is_crossed_out(key);
     let spelt = SPELT_FREELY.iter().find(is_field).copied();
     spelt.or_else(|| list_of_tools(key)).unwrap_or(key)
 }
@@ -77,7 +77,7 @@ const MAX_SPELT: usize = 64;
 /// The field that a key refers to in other words, for example `available_tools` or `toolsToSkip`.
 fn list_of_tools(key: &str) -> Option<&'static str> {
     let tables = TABLES.as_ref()?;
-    let words = words(key);
+    let words = split_words(key);
     let (tools, others): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| {
         matches!(word.as_str(), "tool" | "tools" | "toolset" | "toolsets" | "toolbox" | "toolkit")
     });
@@ -100,14 +100,14 @@ fn list_of_tools(key: &str) -> Option<&'static str> {
 }
 
 /// Whether a key narrows, in any spelling.
-pub(super) fn narrows(key: &str) -> bool {
-    NARROWING.contains(&meant(key)) || stated::is_stated(key) || limit_words::is_joined(key)
+pub(super) fn is_narrowing_key(key: &str) -> bool {
+    NARROWING.contains(&resolve_field(key)) || stated::is_stated(key) || limit_words::is_joined(key)
 }
 
 /// Whether a key is a field of any program's agent files.
 pub(super) fn is_known(key: &str) -> bool {
     let tables = [CANONICAL_SHARED, CANONICAL_ONLY, NARROWING, IGNORED, NOT_HONOURED];
-    narrows(key) || tables.iter().any(|table| table.contains(&meant(key)))
+    is_narrowing_key(key) || tables.iter().any(|table| table.contains(&resolve_field(key)))
 }
 
 #[cfg(test)]
@@ -116,28 +116,32 @@ mod tests {
 
     #[test]
     fn other_spellings_of_a_field_that_narrows_are_that_field() {
-        assert_eq!(meant("Tools"), "tools");
-        assert_eq!(meant("allowed-tools"), "allowedTools");
-        assert_eq!(meant("disallowed_tools"), "disallowedTools");
-        assert_eq!(meant("name"), "name");
-        assert_eq!(meant("Name"), "Name");
+        assert_eq!(resolve_field("Tools"), "tools");
+        assert_eq!(resolve_field("allowed-tools"), "allowedTools");
+        assert_eq!(resolve_field("disallowed_tools"), "disallowedTools");
+        assert_eq!(resolve_field("name"), "name");
+        assert_eq!(resolve_field("Name"), "Name");
         for allows in ["available_tools", "includeTools", "tool-allowlist", "ONLY_TOOLS"] {
-            assert_eq!(meant(allows), "allowedTools", "{allows}");
+            assert_eq!(resolve_field(allows), "allowedTools", "{allows}");
         }
         for denies in
             ["exclude-tools", "skip_tools", "unavailableTools", "toolsToSkip", "skiptools"]
         {
-            assert_eq!(meant(denies), "disallowedTools", "{denies}");
+            assert_eq!(resolve_field(denies), "disallowedTools", "{denies}");
         }
-        assert_eq!(meant("-tools"), "disallowedTools");
+        assert_eq!(resolve_field("-tools"), "disallowedTools");
         for same in ["t\u{200b}ools", "t\u{43e}ols", "tool_names", "toolset"] {
-            assert_eq!(meant(same), "tools", "{same:?}");
+            assert_eq!(resolve_field(same), "tools", "{same:?}");
         }
         for other in ["tool_choice", "tool", "tool_call_format", "read_only_tools"] {
-            assert_eq!(meant(other), other);
+            assert_eq!(resolve_field(other), other);
         }
-        assert!(narrows("read_only") && narrows("max_tool_calls") && !narrows("max_tokens"));
-        assert!(narrows("TOOLS") && !narrows("tool"));
+        assert!(
+            is_narrowing_key("read_only")
+                && is_narrowing_key("max_tool_calls")
+                && !is_narrowing_key("max_tokens")
+        );
+        assert!(is_narrowing_key("TOOLS") && !is_narrowing_key("tool"));
         assert!(is_known("description") && !is_known("user"));
     }
 }

@@ -7,11 +7,11 @@
 
 use super::NotKept;
 use super::names::is_tool_of_a_program;
-use super::says::Says;
-use super::taking::{any, takes};
-use super::words::{TABLES, Tables, flat, words};
-use crate::fields::boolean;
-use crate::yaml::{Key, Node, Value};
+use super::says::ValueMeaning;
+use super::taking::{contains_any, has_taking_words};
+use super::words::{TABLES, WordTables, flatten_text, split_words};
+use crate::fields::parse_boolean;
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
 /// The longest name of a field, in bytes. No known program has a longer field, and a longer value is prose.
 pub(super) const MAX_NAME: usize = 64;
@@ -56,15 +56,17 @@ const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 /// Whether a key in broken YAML is a restricting field rather than prose: several words joined as in no
 /// sentence, for example `disallowed_tools`, and at least one of them restricting.
 pub(super) fn is_joined(key: &str) -> bool {
-    let words = words(key);
-    key.len() <= MAX_NAME && words.len() > 1 && !is_harmless(key) && speaks_of_rights(&words)
+    let words = split_words(key);
+    key.len() <= MAX_NAME && words.len() > 1 && !is_harmless(key) && mentions_rights(&words)
 }
 
 /// Whether a key is a single restricting word. Prose begins with such words too, so the value decides.
 pub(super) fn is_word(key: &str) -> bool {
-    let words = words(key);
-    let rights = |tables: &Tables| {
-        takes(&words, tables) || any(&words, &tables.gives) || any(&words, &tables.abilities)
+    let words = split_words(key);
+    let rights = |tables: &WordTables| {
+        has_taking_words(&words, tables)
+            || contains_any(&words, &tables.gives)
+            || contains_any(&words, &tables.abilities)
     };
     key.len() <= MAX_NAME
         && words.len() == 1
@@ -77,132 +79,159 @@ pub(super) fn restricts_by(key: &str, value: &str) -> bool {
     if key.len() > MAX_NAME || is_harmless(key) {
         return false;
     }
-    let Ok(root) = crate::yaml::parse(&format!("k: {value}"), 1) else { return false };
-    let Value::Map(entries) = root.value else { return false };
+    let Ok(root) = crate::yaml::parse_document(&format!("k: {value}"), 1) else { return false };
+    let YamlValue::Map(entries) = root.value else { return false };
     let Some((_, node)) = entries.first() else { return false };
-    let key = Key { text: key.to_owned(), at: node.at };
-    !speaks("", &key, node).is_empty()
+    let key = YamlKey { text: key.to_owned(), at: node.at };
+    !find_limits("", &key, node).is_empty()
 }
 
 /// Whether a field is known not to limit an agent.
 fn is_no_limit(key: &str) -> bool {
-    TABLES.as_ref().is_some_and(|tables| tables.no_limits.contains_key(&flat(key)))
+    TABLES.as_ref().is_some_and(|tables| tables.no_limits.contains_key(&flatten_text(key)))
 }
 
-/// Whether a key is only for people, or is known not to limit an agent.
+/// Whether a key is a text for people, for example `author`, or is known not to limit an agent.
 pub(super) fn is_harmless(key: &str) -> bool {
-    let display = |tables: &Tables| tables.display.contains(&flat(key));
+    let display = |tables: &WordTables| tables.display.contains(&flatten_text(key));
     is_no_limit(key) || TABLES.as_ref().is_some_and(display)
 }
 
 /// Whether all words of a key are known, so that the key is not a misspelling of another.
 pub(super) fn is_spelt_right(key: &str) -> bool {
-    let words = words(key);
-    let known = |tables: &Tables| words.len() > 1 && words.iter().all(|word| tables.knows(word));
+    let words = split_words(key);
+    let known = |tables: &WordTables| {
+        words.len() > 1 && words.iter().all(|word| tables.is_rights_word(word))
+    };
     TABLES.as_ref().is_some_and(known)
 }
 
-fn speaks_of_rights(words: &[String]) -> bool {
+/// Whether the words of a key mention rights: a restriction, a grant, or an ability with a place.
+fn mentions_rights(words: &[String]) -> bool {
     let Some(tables) = TABLES.as_ref() else { return true };
-    let place = any(words, &tables.places) || any(words, &tables.vague_places);
-    takes(words, tables) || any(words, &tables.gives) || (place && any(words, &tables.abilities))
+    let place = contains_any(words, &tables.places) || contains_any(words, &tables.vague_places);
+    has_taking_words(words, tables)
+        || contains_any(words, &tables.gives)
+        || (place && contains_any(words, &tables.abilities))
 }
 
 /// The lines of a field, and of its nested fields, that mention a limit. `above` is the path to the field,
 /// with the final dot.
-pub(super) fn speaks(above: &str, key: &Key, node: &Node) -> Vec<NotKept> {
+pub(super) fn find_limits(above: &str, key: &YamlKey, node: &YamlNode) -> Vec<NotKept> {
     let mut found = Vec::new();
-    let Some(tables) = TABLES.as_ref() else { return vec![NotKept::of(&key.text, key, node)] };
-    Looking { tables, found: &mut found }.look(above, key, node, MAX_DEPTH, false);
+    let Some(tables) = TABLES.as_ref() else {
+        return vec![NotKept::from_field(&key.text, key, node)];
+    };
+    LimitSearch { tables, found: &mut found }.search_field(above, key, node, MAX_DEPTH, false);
     found
 }
 
-struct Looking<'t, 'f> {
-    tables: &'t Tables,
+struct LimitSearch<'t, 'f> {
+    tables: &'t WordTables,
     found: &'f mut Vec<NotKept>,
 }
 
-impl Looking<'_, '_> {
+impl LimitSearch<'_, '_> {
     /// Searches a field and its nested fields. `given` = the field is in a map below a granting key, where a
     /// negative value removes the entry.
-    fn look(&mut self, above: &str, key: &Key, node: &Node, depth: usize, given: bool) {
-        let plain = flat(&key.text);
+    fn search_field(
+        &mut self,
+        above: &str,
+        key: &YamlKey,
+        node: &YamlNode,
+        depth: usize,
+        given: bool,
+    ) {
+        let plain = flatten_text(&key.text);
         let path = format!("{above}{}", key.text);
         if is_no_limit(&key.text) || key.text.len() > MAX_NAME {
             return;
         }
         if is_harmless(&key.text) {
             // `persona: read-only` is a restriction although `persona` is a label.
-            let is_ro = |text: &str| READ_ONLY.contains(&flat(text.trim()).as_str());
-            if node.text().is_some_and(is_ro) && !LABELS.contains(&plain.as_str()) {
-                self.found.push(NotKept::of(&path, key, node));
+            let is_ro = |text: &str| READ_ONLY.contains(&flatten_text(text.trim()).as_str());
+            if node.as_text().is_some_and(is_ro) && !LABELS.contains(&plain.as_str()) {
+                self.found.push(NotKept::from_field(&path, key, node));
             }
             return;
         }
-        if SERVERS.contains(&plain.as_str()) && matches!(node.value, Value::Map(_)) {
+        if SERVERS.contains(&plain.as_str()) && matches!(node.value, YamlValue::Map(_)) {
             return;
         }
-        let words = words(&key.text);
+        let words = split_words(&key.text);
         // A nested `enabled` is about the field around it.
-        let is_off = above.is_empty() && plain == "enabled" && boolean(node) == Some(false);
+        let is_off = above.is_empty() && plain == "enabled" && parse_boolean(node) == Some(false);
         let within = !above.is_empty() && lists_tools(&plain, node);
-        let says = Says::of(node);
-        let less = given && matches!(says, Says::No | Says::Less | Says::Empty | Says::List);
+        let says = ValueMeaning::from_node(node);
+        let less = given
+            && matches!(
+                says,
+                ValueMeaning::No | ValueMeaning::Less | ValueMeaning::Empty | ValueMeaning::List
+            );
         let is_top = above.is_empty();
-        let field = Field { tables: self.tables, words: &words, plain: &plain, says, node, is_top };
-        if is_off || within || less || field.limits() {
-            self.found.push(NotKept::of(&path, key, node));
+        let field = CandidateField {
+            tables: self.tables,
+            words: &words,
+            plain: &plain,
+            says,
+            node,
+            is_top,
+        };
+        if is_off || within || less || field.is_limit() {
+            self.found.push(NotKept::from_field(&path, key, node));
             return;
         }
         let Some(depth) = depth.checked_sub(1) else { return };
-        let given = any(&words, &self.tables.gives)
-            || any(&words, &self.tables.abilities)
-            || any(&words, &self.tables.places)
+        let given = contains_any(&words, &self.tables.gives)
+            || contains_any(&words, &self.tables.abilities)
+            || contains_any(&words, &self.tables.places)
             || field.names_what_there_is();
         let above = format!("{path}.");
         let items = match &node.value {
-            Value::List(items) => items.as_slice(),
+            YamlValue::List(items) => items.as_slice(),
             _ => std::slice::from_ref(node),
         };
         for item in items {
-            let Value::Map(entries) = &item.value else { continue };
+            let YamlValue::Map(entries) = &item.value else { continue };
             for (key, node) in entries {
-                self.look(&above, key, node, depth, given);
+                self.search_field(&above, key, node, depth, given);
             }
         }
     }
 }
 
 /// One field without its surroundings.
-struct Field<'a> {
-    tables: &'a Tables,
+struct CandidateField<'a> {
+    tables: &'a WordTables,
     words: &'a [String],
     plain: &'a str,
-    says: Says,
-    node: &'a Node,
+    says: ValueMeaning,
+    node: &'a YamlNode,
     /// Whether the field is at the top level of the file.
     is_top: bool,
 }
 
-impl Field<'_> {
+impl CandidateField<'_> {
     /// Whether the field mentions a limit.
-    fn limits(&self) -> bool {
+    fn is_limit(&self) -> bool {
         let tables = self.tables;
-        if self.says == Says::Nothing {
+        if self.says == ValueMeaning::Nothing {
             return false;
         }
         if tables.refusing_hooks.contains(self.plain) {
-            return self.says != Says::Empty;
+            return self.says != ValueMeaning::Empty;
         }
-        if takes(self.words, tables) {
-            return self.takes();
+        if has_taking_words(self.words, tables) {
+            return self.is_removal();
         }
-        let is_map = matches!(self.node.value, Value::Map(_));
-        any(self.words, &tables.gives) && self.says != Says::Yes
-            || any(self.words, &tables.abilities) && !self.asks() && self.less_able()
-            || self.place()
-            || any(self.words, &tables.bounds) && self.bound()
-            || any(self.words, &tables.judged) && !is_map && self.judged()
+        let is_map = matches!(self.node.value, YamlValue::Map(_));
+        contains_any(self.words, &tables.gives) && self.says != ValueMeaning::Yes
+            || contains_any(self.words, &tables.abilities)
+                && !self.is_requirement()
+                && self.less_able()
+            || self.is_place_limit()
+            || contains_any(self.words, &tables.bounds) && self.starts_with_number()
+            || contains_any(self.words, &tables.judged) && !is_map && self.is_restrictive_value()
             || !is_map && (self.by_value() || self.is_top && self.unheard_of())
     }
 
@@ -210,66 +239,77 @@ impl Field<'_> {
     /// empty may remove any ability; in a language without tables, a value that switches on may be a limit.
     fn unheard_of(&self) -> bool {
         let tables = self.tables;
-        if tables.switches.contains(self.plain) || self.asks() {
+        if tables.switches.contains(self.plain) || self.is_requirement() {
             return false;
         }
         match self.says {
-            Says::No => true,
-            Says::Empty => matches!(self.node.value, Value::List(_)),
-            Says::Yes => self.plain.chars().any(|c| c.is_alphabetic() && !c.is_ascii()),
-            Says::Nothing | Says::Less | Says::List | Says::Number | Says::Other => false,
+            ValueMeaning::No => true,
+            ValueMeaning::Empty => matches!(self.node.value, YamlValue::List(_)),
+            ValueMeaning::Yes => self.plain.chars().any(|c| c.is_alphabetic() && !c.is_ascii()),
+            ValueMeaning::Nothing
+            | ValueMeaning::Less
+            | ValueMeaning::List
+            | ValueMeaning::Number
+            | ValueMeaning::Other => false,
         }
     }
 
     /// Whether the key asks for something of the agent's users, for example `requires_tools: false`.
-    fn asks(&self) -> bool {
+    fn is_requirement(&self) -> bool {
         self.words.iter().any(|word| word.starts_with("requir"))
     }
 
-    fn takes(&self) -> bool {
-        let text = self.node.text().map(flat).unwrap_or_default();
+    fn is_removal(&self) -> bool {
+        let text = self.node.as_text().map(flatten_text).unwrap_or_default();
         let endless = matches!(text.as_str(), "unlimited" | "infinite") || text.starts_with('-');
         match self.says {
-            Says::Nothing | Says::Yes if endless => false,
+            ValueMeaning::Nothing | ValueMeaning::Yes if endless => false,
             // A number of 0 is still a limit, and `firewall: deny-all` does not switch the firewall
             // off.
-            Says::No => {
-                matches!(self.node.value, Value::Int(_)) && self.words.len() > 1
+            ValueMeaning::No => {
+                matches!(self.node.value, YamlValue::Int(_)) && self.words.len() > 1
                     || DENYING.iter().any(|word| text.starts_with(word))
             }
-            Says::Empty => {
-                any(self.words, &self.tables.leaves) || any(self.words, &self.tables.gives)
+            ValueMeaning::Empty => {
+                contains_any(self.words, &self.tables.leaves)
+                    || contains_any(self.words, &self.tables.gives)
             }
-            Says::Nothing => false,
-            Says::Number => !self.node.text().is_some_and(|text| text.trim().starts_with('-')),
-            Says::Yes | Says::Less | Says::List | Says::Other => true,
+            ValueMeaning::Nothing => false,
+            ValueMeaning::Number => {
+                !self.node.as_text().is_some_and(|text| text.trim().starts_with('-'))
+            }
+            ValueMeaning::Yes | ValueMeaning::Less | ValueMeaning::List | ValueMeaning::Other => {
+                true
+            }
         }
     }
 
     fn less_able(&self) -> bool {
         let tables = self.tables;
         match self.says {
-            Says::No | Says::Empty | Says::Less | Says::List => true,
-            Says::Nothing | Says::Yes | Says::Number => false,
-            Says::Other => self.node.text().is_some_and(|text| {
-                let place =
-                    any(self.words, &tables.places) || any(self.words, &tables.vague_places);
-                place && self.words.len() > 1 || tables.weak.contains(&flat(text))
+            ValueMeaning::No | ValueMeaning::Empty | ValueMeaning::Less | ValueMeaning::List => {
+                true
+            }
+            ValueMeaning::Nothing | ValueMeaning::Yes | ValueMeaning::Number => false,
+            ValueMeaning::Other => self.node.as_text().is_some_and(|text| {
+                let place = contains_any(self.words, &tables.places)
+                    || contains_any(self.words, &tables.vague_places);
+                place && self.words.len() > 1 || tables.weak.contains(&flatten_text(text))
             }),
         }
     }
 
-    fn place(&self) -> bool {
+    fn is_place_limit(&self) -> bool {
         let tables = self.tables;
-        let is_place = any(self.words, &tables.places);
-        let is_vague = any(self.words, &tables.vague_places);
+        let is_place = contains_any(self.words, &tables.places);
+        let is_vague = contains_any(self.words, &tables.vague_places);
         match self.says {
-            Says::No | Says::Empty | Says::Less => is_place || is_vague,
-            Says::List if is_place => true,
-            Says::List if is_vague => {
-                let Value::List(items) = &self.node.value else { return false };
-                let looks = |item: &Node| {
-                    item.text().is_none_or(|text| text.contains(['.', '/', '*', '~', ':', '\\']))
+            ValueMeaning::No | ValueMeaning::Empty | ValueMeaning::Less => is_place || is_vague,
+            ValueMeaning::List if is_place => true,
+            ValueMeaning::List if is_vague => {
+                let YamlValue::List(items) = &self.node.value else { return false };
+                let looks = |item: &YamlNode| {
+                    item.as_text().is_none_or(|text| text.contains(['.', '/', '*', '~', ':', '\\']))
                 };
                 items.iter().any(looks)
             }
@@ -278,71 +318,74 @@ impl Field<'_> {
     }
 
     /// Whether the value is a number, or a time that begins with a number.
-    fn bound(&self) -> bool {
-        let text = self.node.text().map(str::trim).unwrap_or_default();
+    fn starts_with_number(&self) -> bool {
+        let text = self.node.as_text().map(str::trim).unwrap_or_default();
         text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     }
 
     /// Whether the key lists the abilities that exist, so that an empty list leaves none.
     fn names_what_there_is(&self) -> bool {
-        any(self.words, &self.tables.judged_lists)
+        contains_any(self.words, &self.tables.judged_lists)
     }
 
-    fn judged(&self) -> bool {
+    fn is_restrictive_value(&self) -> bool {
         let tables = self.tables;
         let is_describing =
             self.plain.starts_with("capabilit") || self.plain.starts_with("feature");
         let strict = |text: &str| match is_describing {
-            true => self.denies(text),
-            false => self.denies(text) || Says::of_text(text) == Says::Less,
+            true => self.is_denying_text(text),
+            false => {
+                self.is_denying_text(text) || ValueMeaning::from_text(text) == ValueMeaning::Less
+            }
         };
         let right = |text: &str| {
-            let words = words(text);
+            let words = split_words(text);
             let means = |word: &String| tables.weak.contains(word) || tables.rights.contains(word);
             !words.is_empty() && words.iter().all(means)
         };
         let is_mode = self.words.iter().any(|word| word == "mode" || word == "modes");
         // `mode: 0444`.
-        let is_number = self.says == Says::Number || matches!(self.node.value, Value::Int(2..));
+        let is_number =
+            self.says == ValueMeaning::Number || matches!(self.node.value, YamlValue::Int(2..));
         if is_mode && is_number {
             return true;
         }
         match (&self.node.value, self.says) {
-            (Value::List(items), _) => {
-                let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
+            (YamlValue::List(items), _) => {
+                let texts: Vec<&str> = items.iter().filter_map(YamlNode::as_text).collect();
                 // `[read, [edit, {fileRegex: x}]]`: the first item of the inner list names the
                 // right that the rest limits.
-                let lists = items.iter().any(|item| matches!(item.value, Value::List(_)));
+                let lists = items.iter().any(|item| matches!(item.value, YamlValue::List(_)));
                 let rights =
                     (lists || texts.len() == items.len()) && texts.iter().all(|text| right(text));
                 let empty = items.is_empty() && !is_describing;
                 (rights && !items.is_empty() || empty) && self.names_what_there_is()
                     || texts.iter().any(|text| strict(text))
             }
-            (_, Says::No) => self.names_what_there_is(),
-            (_, Says::Yes) => self.plain == "plan",
-            _ => self.node.text().filter(|text| text.len() <= MAX_NAME).is_some_and(|text| {
-                let mode = is_mode && tables.weak_modes.contains(&flat(text.trim()));
+            (_, ValueMeaning::No) => self.names_what_there_is(),
+            (_, ValueMeaning::Yes) => self.plain == "plan",
+            _ => self.node.as_text().filter(|text| text.len() <= MAX_NAME).is_some_and(|text| {
+                let mode = is_mode && tables.weak_modes.contains(&flatten_text(text.trim()));
                 strict(text) || right(text) || mode
             }),
         }
     }
 
     /// Whether a text is a denial: a denying word, or a negation with an object.
-    fn denies(&self, text: &str) -> bool {
+    fn is_denying_text(&self, text: &str) -> bool {
         const NO: &[&str] = &[
             "no", "not", "never", "without", "cannot", "dont", "non", "cant", "deny", "denies",
             "forbid", "disallow", "disable", "prohibit", "block", "ban", "exclude",
         ];
         let tables = self.tables;
-        let words = words(text);
+        let words = split_words(text);
         let not = words.iter().position(|word| NO.contains(&word.as_str()));
         let able = |word: &String| tables.abilities.contains(word) || tables.gives.contains(word);
         let joined =
             tables.takes_joined.iter().any(|of| words.windows(of.len()).any(|it| it == of));
         let negated = not.is_some_and(|at| words.iter().skip(at).any(able));
         text.len() <= MAX_NAME
-            && (tables.limiting.contains(&flat(text.trim()))
+            && (tables.limiting.contains(&flatten_text(text.trim()))
                 || words.len() <= 4 && (joined || negated))
     }
 
@@ -356,14 +399,14 @@ impl Field<'_> {
             many && names.into_iter().all(is_tool_of_a_program)
         };
         match &self.node.value {
-            Value::List(items) => {
-                let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
+            YamlValue::List(items) => {
+                let texts: Vec<&str> = items.iter().filter_map(YamlNode::as_text).collect();
                 let all = !texts.is_empty() && texts.len() == items.len();
-                texts.iter().any(|text| self.denies(text))
+                texts.iter().any(|text| self.is_denying_text(text))
                     || all && (names(&texts) || self.lists_rights(&texts))
             }
-            _ => self.node.text().is_some_and(|text| {
-                self.denies(text) || names(&[text]) || self.lists_rights(&[text])
+            _ => self.node.as_text().is_some_and(|text| {
+                self.is_denying_text(text) || names(&[text]) || self.lists_rights(&[text])
             }),
         }
     }
@@ -371,14 +414,14 @@ impl Field<'_> {
     /// Whether texts consist only of words for rights, at least one of them for reading.
     fn lists_rights(&self, texts: &[&str]) -> bool {
         let tables = self.tables;
-        let words: Vec<String> = texts.iter().flat_map(|text| words(text)).collect();
+        let words: Vec<String> = texts.iter().flat_map(|text| split_words(text)).collect();
         let right = |word: &String| {
             [&tables.reads, &tables.rights, &tables.weak, &tables.abilities, &tables.fill]
                 .iter()
                 .any(|of| of.contains(word))
         };
         texts.iter().all(|text| text.len() <= MAX_NAME)
-            && any(&words, &tables.reads)
+            && contains_any(&words, &tables.reads)
             && words.iter().all(right)
     }
 }
@@ -404,9 +447,9 @@ fn is_no_word_besides(text: &str) -> bool {
 
 /// Whether a nested field lists the available tools. The same key at the top level is the agent's own field
 /// and is read; a key below another program's name is not read.
-fn lists_tools(plain: &str, node: &Node) -> bool {
-    let all = node.text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
-    plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(true))
+fn lists_tools(plain: &str, node: &YamlNode) -> bool {
+    let all = node.as_text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
+    plain == "tools" && !all && !matches!(node.value, YamlValue::Null | YamlValue::Bool(true))
 }
 
 #[cfg(test)]
@@ -414,9 +457,9 @@ mod tests {
     use super::*;
 
     fn found(yaml: &str) -> Vec<String> {
-        let root = crate::yaml::parse(yaml, 1).unwrap();
-        let Value::Map(map) = root.value else { panic!("{yaml}") };
-        map.iter().flat_map(|(key, node)| speaks("", key, node)).map(|it| it.text).collect()
+        let root = crate::yaml::parse_document(yaml, 1).unwrap();
+        let YamlValue::Map(map) = root.value else { panic!("{yaml}") };
+        map.iter().flat_map(|(key, node)| find_limits("", key, node)).map(|it| it.text).collect()
     }
 
     #[test]

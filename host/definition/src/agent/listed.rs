@@ -4,12 +4,12 @@
 //! An entry with an unparsable restriction blocks its agent, because the rest of the list alone would grant
 //! more than its author meant.
 
-use super::says::Says;
-use super::words::{CROSSES, TABLES, Tables, flat, seen, words};
+use super::says::ValueMeaning;
+use super::words::{CROSSES, TABLES, WordTables, flatten_text, split_words, visible_text};
 
 /// The meaning of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(super) enum ListEntryMeaning {
     /// A name, known or unknown.
     Name(String),
     /// Every tool.
@@ -29,18 +29,18 @@ pub(super) enum Listed {
 }
 
 /// Parses an entry. `is_known` returns whether a name is that of a tool.
-pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
-    let Some(tables) = TABLES.as_ref() else { return Listed::Unclear };
-    let text = seen(text);
+pub(super) fn parse_entry(text: &str, is_known: impl Fn(&str) -> bool) -> ListEntryMeaning {
+    let Some(tables) = TABLES.as_ref() else { return ListEntryMeaning::Unclear };
+    let text = visible_text(text);
     let text = text.trim().trim_end_matches(['.', ';']).trim();
-    let without = |name: &str| Listed::Without {
+    let without = |name: &str| ListEntryMeaning::Without {
         all: false,
         given: Vec::new(),
         names: vec![name.trim().to_owned()],
         lasts: false,
     };
     if let Some(name) = text.strip_prefix(CROSSES) {
-        return if name.trim().is_empty() { Listed::Unclear } else { without(name) };
+        return if name.trim().is_empty() { ListEntryMeaning::Unclear } else { without(name) };
     }
     // `all tools except: Bash`, `deny: Write`: checked before names, because only the last part of
     // such an entry may be known.
@@ -48,38 +48,38 @@ pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
         let word = word.to_lowercase();
         tables.besides.contains(&word) || tables.takes.contains(&word)
     };
-    if let Some((name, said)) = switch(text)
+    if let Some((name, said)) = split_switch(text)
         && name.split_whitespace().next_back().is_some_and(takes)
     {
-        return sentence(&format!("{name} {said}"), tables);
+        return parse_sentence(&format!("{name} {said}"), tables);
     }
     // Names come before words for all: `todos` is a tool in one program, and means "all" in another
     // language.
     if is_known(text) {
-        return Listed::Name(text.to_owned());
+        return ListEntryMeaning::Name(text.to_owned());
     }
-    let plain = flat(text);
+    let plain = flatten_text(text);
     if tables.all.contains(&plain) || text == "*" {
-        return Listed::All;
+        return ListEntryMeaning::All;
     }
     if tables.no.contains(&plain) || matches!(plain.as_str(), "notools" | "notool") {
-        return Listed::Nothing;
+        return ListEntryMeaning::Nothing;
     }
-    if let Some((name, said)) = switch(text) {
-        return match Says::of_text(said) {
-            Says::Yes => Listed::Name(name.to_owned()),
-            Says::No => without(name),
-            Says::Other if !said.contains(' ') && !text.contains('=') => {
-                Listed::Name(text.to_owned())
+    if let Some((name, said)) = split_switch(text) {
+        return match ValueMeaning::from_text(said) {
+            ValueMeaning::Yes => ListEntryMeaning::Name(name.to_owned()),
+            ValueMeaning::No => without(name),
+            ValueMeaning::Other if !said.contains(' ') && !text.contains('=') => {
+                ListEntryMeaning::Name(text.to_owned())
             }
-            _ => Listed::Unclear,
+            _ => ListEntryMeaning::Unclear,
         };
     }
-    sentence(text, tables)
+    parse_sentence(text, tables)
 }
 
 /// A name and its value after `:` or `=`, outside parentheses.
-fn switch(text: &str) -> Option<(&str, &str)> {
+fn split_switch(text: &str) -> Option<(&str, &str)> {
     let at = text.find([':', '=', '('])?;
     let (name, said) = text.split_at_checked(at)?;
     let said = said.trim_start_matches([':', '=', '>']);
@@ -88,7 +88,7 @@ fn switch(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses an entry of several words, or of one word with a restricting part.
-fn sentence(text: &str, tables: &Tables) -> Listed {
+fn parse_sentence(text: &str, tables: &WordTables) -> ListEntryMeaning {
     // A scope is parsed together with its name.
     let outside: String = match text.split_once('(') {
         Some((name, rest)) => format!("{name} {}", rest.rsplit(')').next().unwrap_or_default()),
@@ -105,30 +105,34 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
     let joined = tables.besides.iter().any(|word| !word.is_ascii() && text.contains(word.as_str()));
     let takes = |word: &String| tables.takes.contains(word) || tables.besides.contains(word);
     if parts.len() < 2 {
-        let inner = words(&outside);
+        let inner = split_words(&outside);
         // `except(Bash)`, and `except` alone.
         let alone = inner.len() == 1 && inner.iter().any(|word| tables.besides.contains(word));
         if alone || text.contains('(') && inner.iter().any(takes) {
-            return Listed::Unclear;
+            return ListEntryMeaning::Unclear;
         }
         let no =
             |word: &String| tables.besides.contains(word) || word == "only" || word == "readonly";
         let restricts = inner.len() > 1 && inner.iter().any(no)
-            || tables.limiting.contains(&flat(&outside))
+            || tables.limiting.contains(&flatten_text(&outside))
             || outside
                 .to_lowercase()
                 .strip_prefix("no")
                 .is_some_and(|rest| tables.abilities.contains(rest));
-        return if restricts || joined { Listed::Unclear } else { Listed::Name(text.to_owned()) };
+        return if restricts || joined {
+            ListEntryMeaning::Unclear
+        } else {
+            ListEntryMeaning::Name(text.to_owned())
+        };
     }
     let Some(at) = parts.iter().position(|part| has(&tables.besides, part)) else {
-        let takes = words(&outside).iter().any(|word| tables.takes.contains(word));
+        let takes = split_words(&outside).iter().any(|word| tables.takes.contains(word));
         let alls = parts.iter().filter(|part| has(&tables.all, part)).count();
         let fill = parts.iter().all(|part| has(&tables.fill, part) || has(&tables.all, part));
         return match (alls, fill) {
-            (1.., true) if !text.contains('(') => Listed::All,
-            _ if takes || joined || alls > 0 => Listed::Unclear,
-            _ => Listed::Name(text.to_owned()),
+            (1.., true) if !text.contains('(') => ListEntryMeaning::All,
+            _ if takes || joined || alls > 0 => ListEntryMeaning::Unclear,
+            _ => ListEntryMeaning::Name(text.to_owned()),
         };
     };
     let (before, rest) = parts.split_at(at);
@@ -147,11 +151,15 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
     if names.is_empty() && matches!(word.as_str(), "no" | "not" | "never") {
         // `no tools` denies all.
         let none = rest.iter().all(|part| has(&tables.fill, part) || has(&tables.besides, part));
-        return if before.is_empty() && none { Listed::Nothing } else { Listed::Unclear };
+        return if before.is_empty() && none {
+            ListEntryMeaning::Nothing
+        } else {
+            ListEntryMeaning::Unclear
+        };
     }
     // `Bash disabled`: the denied name precedes the denying word.
     if names.is_empty() && !given.is_empty() {
-        return Listed::Unclear;
+        return ListEntryMeaning::Unclear;
     }
     let single = matches!(
         word.as_str(),
@@ -160,17 +168,17 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
     // `all` after the excepting word has no known meaning.
     let after_all = rest.iter().any(|part| has(&tables.all, part));
     if after_all || text.contains('(') && !given.is_empty() {
-        return Listed::Unclear;
+        return ListEntryMeaning::Unclear;
     }
-    Listed::Without { all, given, names, lasts: all || !single }
+    ListEntryMeaning::Without { all, given, names, lasts: all || !single }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Listed {
-        listed(text, |name| {
+    fn read(text: &str) -> ListEntryMeaning {
+        parse_entry(text, |name| {
             matches!(name, "Read" | "Write" | "Edit" | "Bash" | "Bash (git *)" | "todos")
         })
     }
@@ -178,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_read_and_what_is_not_understood_is_no_name() {
         let without = |text: &str| match read(text) {
-            Listed::Without { all, names, lasts, .. } => (all, names, lasts),
+            ListEntryMeaning::Without { all, names, lasts, .. } => (all, names, lasts),
             other => panic!("{text}: {other:?}"),
         };
         let one = |name: &str| vec![name.to_owned()];
@@ -205,10 +213,10 @@ mod tests {
             assert_eq!(without(text).1, one("Bash"), "{text}");
         }
         for text in ["all", "All tools", "*", "every tool"] {
-            assert_eq!(read(text), Listed::All, "{text}");
+            assert_eq!(read(text), ListEntryMeaning::All, "{text}");
         }
         for text in ["none", "no tools", "nothing", "No"] {
-            assert_eq!(read(text), Listed::Nothing, "{text}");
+            assert_eq!(read(text), ListEntryMeaning::Nothing, "{text}");
         }
         for text in [
             "read-only",
@@ -228,7 +236,7 @@ mod tests {
             "except(Bash)",
             "not (Bash)",
         ] {
-            assert_eq!(read(text), Listed::Unclear, "{text}");
+            assert_eq!(read(text), ListEntryMeaning::Unclear, "{text}");
         }
         for text in [
             "Read",
@@ -239,7 +247,7 @@ mod tests {
             "mcp__a__no_such",
         ] {
             let found = read(text);
-            let name = Listed::Name(text.to_owned());
+            let name = ListEntryMeaning::Name(text.to_owned());
             assert!(found == name || text.contains("no_such"), "{text}: {found:?}");
         }
     }

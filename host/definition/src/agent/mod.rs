@@ -35,22 +35,22 @@ mod words;
 
 use std::path::PathBuf;
 
-use belljar_policy::{Asked, Permission, ToolName};
+use belljar_policy::{AskedRights, CallPermission, ToolName};
 
 use crate::diagnostic::Diagnostic;
 use crate::{Dialect, Slug, ToolsAs, Visibility};
 
 pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
-pub use narrowed::{Decider, NotKept};
+pub use narrowed::{NarrowingField, NotKept};
 pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, say_no_split, say_utf16};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
-pub use readiness::{AgentReadiness, Missing, readiness};
-pub(crate) use recover::recover;
+pub use readiness::{AgentReadiness, MissingToolPolicy, assess_readiness};
+pub(crate) use recover::recover_fields;
 pub(crate) use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
-pub use shapes::{AgentContext, Shapes};
+pub use shapes::{AgentContext, FrontmatterShapes};
 pub use stated::READING_TOOLS;
-pub(crate) use tools::Written;
+pub(crate) use tools::WrittenToolName;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
 /// A valid agent file.
@@ -69,18 +69,18 @@ pub struct AgentDefinition {
     /// The program whose format the file has.
     pub dialect: Dialect,
     /// The requested rights. `tools` are under belljar's names.
-    pub asked: Asked,
+    pub asked: AskedRights,
     /// The names in `tools`, as written; `None` = the file has no such field.
     pub tools_as_written: Option<Vec<String>>,
     /// The translations of foreign names, for example of `Read` to `file_read`.
-    pub translated: Vec<Translated>,
+    pub translated: Vec<ToolTranslation>,
     /// Unknown names in `tools`. Always empty in a canonical file, and in a file of a person's own home.
     pub unknown_tools: Vec<String>,
     /// Names in `tools` that are known but unavailable here.
-    pub unavailable: Vec<Unavailable>,
+    pub unavailable: Vec<UnavailableTool>,
     /// Unparsable entries that deny tools. An agent with such an entry is not run, because more tools would
     /// be left than its author meant.
-    pub unclear: Vec<Unavailable>,
+    pub unclear: Vec<UnavailableTool>,
     /// A model name or alias, unresolved; `modelRole` has the role's name in lower case. `None` = the
     /// operator's choice.
     pub model: Option<String>,
@@ -95,9 +95,9 @@ pub struct AgentDefinition {
     /// The limits on delegation; `None` = unstated.
     pub subagents: Option<SubagentsAsk>,
     /// The fields that denied tools, in the order of reading.
-    pub deciders: Vec<Decider>,
+    pub deciders: Vec<NarrowingField>,
     /// Restricting names that may match tools installed later, as written: patterns, and unknown names.
-    pub open_names: Vec<(String, Permission)>,
+    pub open_names: Vec<(String, CallPermission)>,
     /// Stated limits that are not enforced here. An agent with such a limit has no tools and is not run.
     pub not_kept: Vec<NotKept>,
     /// Whether the author switched the agent off.
@@ -123,7 +123,7 @@ pub struct SubagentsAsk {
 
 /// A foreign tool name with its translation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Translated {
+pub struct ToolTranslation {
     /// The name as written, for example `Read`.
     pub written: String,
     /// Belljar's tools for it.
@@ -134,7 +134,7 @@ pub struct Translated {
 
 /// A requested tool that is unavailable, or an unparsable statement about tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable {
+pub struct UnavailableTool {
     /// The name as written, for example `Read`.
     pub name: String,
     /// The reason.
@@ -143,7 +143,7 @@ pub struct Unavailable {
 
 /// The result of parsing a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParsedAgentFile {
     /// An agent; the diagnostics are only warnings and notes.
     Agent {
         /// The agent.
@@ -170,7 +170,7 @@ pub enum NotAnAgent {
     Empty,
     /// The file has no frontmatter.
     NoFrontmatter,
-    /// The frontmatter is in a code fence or after a heading, and is read only with [`Shapes::Lenient`].
+    /// The frontmatter is in a code fence or after a heading, and is read only with [`FrontmatterShapes::Lenient`].
     Wrapped,
     /// A file without frontmatter, with a name like that of documentation, so not reported.
     Documentation,

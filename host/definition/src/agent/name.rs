@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::fields::Fields;
+use crate::fields::UnreadFields;
 use crate::slug::is_refused;
 use crate::{Dialect, Slug};
 
@@ -12,13 +12,13 @@ use crate::{Dialect, Slug};
 const MAX_NAME: usize = 100;
 
 /// Reads `name`, or else derives it from the file's name. A name may have any letters; look-ups use its slug.
-pub(super) fn read(
+pub(super) fn read_name(
     path: &Path,
     dialect: Dialect,
-    fields: &mut Fields<'_, '_>,
+    fields: &mut UnreadFields<'_, '_>,
 ) -> Option<(String, Slug)> {
-    let stem = stem(path);
-    let at = fields.place("name");
+    let stem = agent_file_stem(path);
+    let at = fields.field_position("name");
     let written = if dialect == Dialect::Canonical {
         Some(fields.required_text("name")?)
     } else {
@@ -27,41 +27,42 @@ pub(super) fn read(
     let mut name = written.map_or_else(
         || {
             let message =
-                format!("it has no `name`; the file's name serves: `{}`", Shown::new(&stem));
+                format!("it has no `name`; the file's name serves: `{}`", ShownText::new(&stem));
             fields.findings.warning(at, "missing-name", message, None);
             stem.clone()
         },
         |name| name.trim().to_owned(),
     );
-    if unfit(&name) {
+    if is_unfit_name(&name) {
         let message = unfit_message();
-        if dialect == Dialect::Canonical || unfit(&stem) {
+        if dialect == Dialect::Canonical || is_unfit_name(&stem) {
             fields.findings.error(at, "bad-name", message);
             return None;
         }
-        let message = format!("{message}; the file's name serves: `{}`", Shown::new(&stem));
+        let message = format!("{message}; the file's name serves: `{}`", ShownText::new(&stem));
         fields.findings.warning(at, "bad-name", message, None);
         name.clone_from(&stem);
     }
-    if let Some(slug) = Slug::of(&name) {
+    if let Some(slug) = Slug::from_name(&name) {
         return Some((name, slug));
     }
-    let Some(slug) = Slug::of(&stem) else {
+    let Some(slug) = Slug::from_name(&stem) else {
         fields.findings.error_hint(
             at,
             "bad-name",
-            format!("`{}` gives no identity", Shown::new(&name)),
+            format!("`{}` gives no identity", ShownText::new(&name)),
             "give `name`, or the file, at least one letter or digit",
         );
         return None;
     };
-    let message = format!("`{}` has no letter or digit; look it up as `{slug}`", Shown::new(&name));
+    let message =
+        format!("`{}` has no letter or digit; look it up as `{slug}`", ShownText::new(&name));
     fields.findings.note(at, "name-from-file", message);
     Some((name, slug))
 }
 
 /// Whether a name is too long for display, or has invisible characters.
-pub(crate) fn unfit(name: &str) -> bool {
+pub(crate) fn is_unfit_name(name: &str) -> bool {
     name.chars().count() > MAX_NAME || name.chars().any(is_refused)
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn unfit_message() -> String {
 }
 
 /// The file's name without the suffixes of agent files.
-fn stem(path: &Path) -> String {
+fn agent_file_stem(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let cut = |name: &str, end: &str| {
         let at = name.len().checked_sub(end.len())?;
@@ -97,7 +98,7 @@ mod tests {
             ("a/.md", ".md"),
             ("a/x.agent", "x"),
         ] {
-            assert_eq!(stem(Path::new(path)), expected, "{path}");
+            assert_eq!(agent_file_stem(Path::new(path)), expected, "{path}");
         }
     }
 }

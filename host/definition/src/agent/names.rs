@@ -8,22 +8,22 @@ use belljar_policy::ToolName;
 use super::builtin_tools::{
     AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
 };
-use super::program_tools::denied_with;
+use super::program_tools::find_equivalent_tools;
 use super::tools::{KnownTools, TOOL_ALIASES, ToolAlias};
-use super::words::{flat, seen};
+use super::words::{flatten_text, visible_text};
 use crate::Dialect;
-use crate::diagnostic::Position;
+use crate::diagnostic::FilePosition;
 
 /// One name with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct NameEntry {
     pub(super) text: String,
-    pub(super) at: Position,
+    pub(super) at: FilePosition,
 }
 
 /// The tools that a denying name matches.
 #[derive(Debug, Default)]
-pub(super) struct Behind {
+pub(super) struct NamedTools {
     pub(super) tools: BTreeSet<ToolName>,
     /// Belljar's own tools without a foreign name that are denied together with the matched ones.
     pub(super) beside: BTreeSet<ToolName>,
@@ -46,7 +46,7 @@ const TOGETHER: &[(&str, &[&str])] = &[
 static LOWER_ALIASES: LazyLock<Vec<LowerAlias>> = LazyLock::new(|| {
     let alias = |row: &'static ToolAlias| {
         let lower = row.name.to_ascii_lowercase();
-        LowerAlias { flat: flat(&lower), lower, row }
+        LowerAlias { flat: flatten_text(&lower), lower, row }
     };
     TOOL_ALIASES.iter().map(alias).collect()
 });
@@ -60,31 +60,31 @@ struct LowerAlias {
 }
 
 /// Splits at commas and line ends outside parentheses.
-pub(super) fn split_names(text: &str, at: Position) -> Vec<Entry> {
-    split(text, at, |c| {
+pub(super) fn split_names(text: &str, at: FilePosition) -> Vec<NameEntry> {
+    split_entries(text, at, |c| {
         matches!(c, ',' | '\n' | '\u{ff0c}' | '\u{3001}' | '\u{60c}' | '\u{fe50}' | '\u{fe51}')
     })
 }
 
 /// Splits at blanks outside parentheses.
-pub(super) fn split_words(text: &str, at: Position) -> Vec<Entry> {
-    split(text, at, char::is_whitespace)
+pub(super) fn split_words(text: &str, at: FilePosition) -> Vec<NameEntry> {
+    split_entries(text, at, char::is_whitespace)
 }
 
 /// Splits at the other separators of names, outside parentheses.
-pub(super) fn split_marks(text: &str, at: Position) -> Vec<Entry> {
-    split(text, at, |c| {
+pub(super) fn split_marks(text: &str, at: FilePosition) -> Vec<NameEntry> {
+    split_entries(text, at, |c| {
         matches!(c, '/' | '|' | ';' | '&' | '+' | '\u{ff1b}' | '\u{b7}' | '\u{2022}')
     })
 }
 
 /// Whether a text is the whole name of a foreign tool.
 pub(super) fn program_tool(text: &str) -> bool {
-    let plain = flat(text);
+    let plain = flatten_text(text);
     LOWER_ALIASES.iter().any(|alias| alias.flat == plain)
 }
 
-fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
+fn split_entries(text: &str, at: FilePosition, ends: impl Fn(char) -> bool) -> Vec<NameEntry> {
     let mut depth = 0_usize;
     let parts = text.split(|c| {
         match c {
@@ -102,26 +102,27 @@ fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
     };
     let parts = parts.map(bare);
     let parts = parts.filter(|part| !part.is_empty());
-    parts.map(|text| Entry { text, at }).collect()
+    parts.map(|text| NameEntry { text, at }).collect()
 }
 
 /// All tools that a name may match in any program's files, in any letter case. A scope is ignored, and `*`
 /// matches any letters, because a restriction must cover every possible meaning.
-pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
-    let text = seen(text);
+pub(super) fn find_named_tools(text: &str, known: &KnownTools) -> NamedTools {
+    let text = visible_text(text);
     let name = text.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let plain = flat(&name);
+    let plain = flatten_text(&name);
     let name = match ALL_OF_SERVERS.contains(&plain.as_str()) && !name.starts_with("mcp__") {
         true => "mcp__*".to_owned(),
         false => name,
     };
     let mut behind =
-        Behind { is_known: name == "*" || name.starts_with("mcp__"), ..Behind::default() };
+        NamedTools { is_known: name == "*" || name.starts_with("mcp__"), ..NamedTools::default() };
     let own = |tool: &&str| known.get(tool).cloned();
     // All names are compared in lower case; servers' names keep their separators.
     let (is_pattern, is_of_server) = (name.contains('*'), name.starts_with("mcp__"));
     let fits = |alias: &LowerAlias| {
-        matches(&name, &alias.lower) || !is_of_server && matches(&plain, &alias.flat)
+        matches_pattern(&name, &alias.lower)
+            || !is_of_server && matches_pattern(&plain, &alias.flat)
     };
     for LowerAlias { row, .. } in LOWER_ALIASES.iter().filter(|alias| fits(alias)) {
         behind.is_known = true;
@@ -132,49 +133,49 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     }
     // A name is looked up; a pattern is compared with each tool.
     let mut spoken = match is_pattern {
-        true => known.spoken_like(|other| matches(&name, other)),
-        false => known.spoken(&name),
+        true => known.spoken_like(|other| matches_pattern(&name, other)),
+        false => known.spoken_tools(&name),
     };
     if !is_of_server {
         spoken.extend(match is_pattern {
-            true => known.flat_like(|other| matches(&plain, other)),
-            false => known.flat(&plain),
+            true => known.flat_like(|other| matches_pattern(&plain, other)),
+            false => known.tools_by_spelling(&plain),
         });
     }
     behind.is_known |= !spoken.is_empty();
     behind.tools.extend(spoken);
     // A whole name in the table means only that row; rows for its last part do not count.
     if (!behind.is_known || behind.tools.is_empty() || name.contains('*'))
-        && let Some(tools) = denied_with(&name, matches)
+        && let Some(tools) = find_equivalent_tools(&name, matches_pattern)
     {
         behind.is_known = true;
         let given_back = behind.tools.clone();
         behind.beside.extend(tools.iter().filter_map(own).filter(|it| !given_back.contains(it)));
     }
     // `Bash:*` means that tool, not a server.
-    if let Some(tool) = before_mark(&name)
+    if let Some(tool) = server_of_pattern(&name)
         && !is_of_server
         && behind.tools.is_empty()
         && behind.beside.is_empty()
     {
-        let of = tools_behind(tool, known);
+        let of = find_named_tools(tool, known);
         if !of.tools.is_empty() || !of.beside.is_empty() {
             return of;
         }
     }
     // A pattern for a server's tools is known even without that server, because it may be added
     // later.
-    behind.is_known |= is_of_some_server(&name);
+    behind.is_known |= matches_whole_server(&name);
     behind
 }
 
 /// Whether a pattern matches all tools of a server, for example `jira_*`.
-fn is_of_some_server(name: &str) -> bool {
-    before_mark(name).is_some()
+fn matches_whole_server(name: &str) -> bool {
+    server_of_pattern(name).is_some()
 }
 
 /// The part of a pattern before its final separator and star.
-fn before_mark(name: &str) -> Option<&str> {
+fn server_of_pattern(name: &str) -> Option<&str> {
     let server = name.strip_suffix('*')?.strip_suffix(['_', '/', '.', ':', '-'])?;
     (!server.is_empty() && !server.contains('*')).then_some(server)
 }
@@ -189,7 +190,7 @@ pub(super) fn is_tool_of_a_program(text: &str) -> bool {
 }
 
 /// Whether a pattern with `*` matches the text.
-fn matches(pattern: &str, text: &str) -> bool {
+fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(start) else { return false };
     let mut parts = rest.split('*').peekable();
@@ -212,11 +213,11 @@ mod tests {
     #[test]
     fn names_are_cut_at_commas_and_lines_outside_parentheses() {
         let names = |text| -> Vec<String> {
-            split_names(text, Position::default()).into_iter().map(|entry| entry.text).collect()
+            split_names(text, FilePosition::default()).into_iter().map(|entry| entry.text).collect()
         };
         assert_eq!(names("Read, Agent(a, b),, Grep"), ["Read", "Agent(a, b)", "Grep"]);
         assert_eq!(names("- Read\n- Write\n"), ["Read", "Write"]);
-        let words = split_words("Read Bash(git diff) ", Position::default());
+        let words = split_words("Read Bash(git diff) ", FilePosition::default());
         assert_eq!(words.len(), 2, "{words:?}");
     }
 
@@ -225,10 +226,10 @@ mod tests {
         for (pattern, text) in
             [("*", ""), ("web*", "webfetch"), ("*_read", "file_read"), ("a*b*c", "axbxc")]
         {
-            assert!(matches(pattern, text), "{pattern} {text}");
+            assert!(matches_pattern(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("web*", "we"), ("a*b*c", "acb"), ("ab", "abc"), ("a*a", "a")] {
-            assert!(!matches(pattern, text), "{pattern} {text}");
+            assert!(!matches_pattern(pattern, text), "{pattern} {text}");
         }
     }
 
@@ -236,7 +237,7 @@ mod tests {
     fn tools_of_a_server_are_taken_away_by_every_name_for_them() {
         let known = ["mcp__a__x", "mcp__a__Y", "mcp__ab__z"];
         let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
-        let behind = |text| tools_behind(text, &known).tools.len();
+        let behind = |text| find_named_tools(text, &known).tools.len();
         for both in ["mcp__a", "mcp__a__*", "a_*", "MCP__A"] {
             assert_eq!(behind(both), 2, "{both}");
         }
@@ -254,7 +255,7 @@ mod tests {
                 .map(|name| ToolName::new(name).unwrap())
                 .collect();
         let behind = |text| {
-            let found = tools_behind(text, &known);
+            let found = find_named_tools(text, &known);
             let all = found.tools.union(&found.beside);
             (all.map(ToString::to_string).collect::<Vec<_>>(), found.is_known)
         };

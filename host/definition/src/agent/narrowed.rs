@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use belljar_policy::{Permission, Shown, ToolName};
+use belljar_policy::{CallPermission, ShownText, ToolName};
 
 use super::AgentDefinition;
 use super::builtin_tools::{
     AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
 };
 use super::tool_list::ToolList;
-use crate::diagnostic::{Findings, Position};
-use crate::yaml::{Key, Node, Value};
+use crate::diagnostic::{FileFindings, FilePosition};
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
 /// Displayed characters of a field's name and of its value.
 const MAX_SHOWN: usize = 60;
@@ -25,15 +25,15 @@ const DELEGATING: [&str; 5] =
 
 /// A field that lowers the permissions of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decider {
+pub struct NarrowingField {
     /// The field.
     pub field: String,
     /// The line of the field in the file, from 1.
     pub line: u32,
     /// The highest permissions of the named tools.
-    pub named: BTreeMap<ToolName, Permission>,
+    pub named: BTreeMap<ToolName, CallPermission>,
     /// The highest permission of all others; `None` = unstated.
-    pub others: Option<Permission>,
+    pub others: Option<CallPermission>,
 }
 
 /// A line with an unknown field or value that mentions a limit.
@@ -43,28 +43,28 @@ pub struct NotKept {
     pub line: u32,
     /// The field and its value, escaped and clipped.
     pub text: String,
-    pub(super) at: Position,
+    pub(super) at: FilePosition,
 }
 
-impl Decider {
+impl NarrowingField {
     /// The highest permission that the field leaves for a tool.
-    pub fn most(&self, tool: &str) -> Permission {
-        self.named.get(tool).copied().or(self.others).unwrap_or(Permission::Allow)
+    pub fn max_permission(&self, tool: &str) -> CallPermission {
+        self.named.get(tool).copied().or(self.others).unwrap_or(CallPermission::Allow)
     }
 }
 
 impl NotKept {
-    pub(super) fn of(path: &str, key: &Key, node: &Node) -> Self {
-        let value = match (&node.value, node.text()) {
-            (Value::Bool(value), _) => value.to_string(),
-            (Value::Int(value), _) => value.to_string(),
+    pub(super) fn from_field(path: &str, key: &YamlKey, node: &YamlNode) -> Self {
+        let value = match (&node.value, node.as_text()) {
+            (YamlValue::Bool(value), _) => value.to_string(),
+            (YamlValue::Int(value), _) => value.to_string(),
             (_, Some(text)) => text.to_owned(),
-            (_, None) => format!("({})", node.kind()),
+            (_, None) => format!("({})", node.describe_kind()),
         };
         let line = format!("{path}: {value}");
         Self {
             line: key.at.line,
-            text: Shown::clipped(&line, 2 * MAX_SHOWN).to_string(),
+            text: ShownText::clip_line(&line, 2 * MAX_SHOWN).to_string(),
             at: key.at,
         }
     }
@@ -72,9 +72,10 @@ impl NotKept {
 
 impl AgentDefinition {
     /// The field that decides a tool's highest permission; `None` = no field besides `tools`.
-    pub fn decided_by(&self, tool: &str) -> Option<&Decider> {
-        let most = self.asked.most(tool);
-        let decides = |it: &&Decider| most < Permission::Allow && it.most(tool) == most;
+    pub fn decided_by(&self, tool: &str) -> Option<&NarrowingField> {
+        let most = self.asked.highest_permission(tool);
+        let decides =
+            |it: &&NarrowingField| most < CallPermission::Allow && it.max_permission(tool) == most;
         self.deciders.iter().find(decides)
     }
 }
@@ -82,12 +83,12 @@ impl AgentDefinition {
 /// Denies the tools for delegating, because of this field.
 pub(super) fn delegate_nothing(by: &(String, u32), tools: &mut ToolList) {
     let names = DELEGATING.into_iter().filter_map(|name| ToolName::new(name).ok());
-    let named = names.map(|name| (name, Permission::Deny)).collect();
-    tools.lower(by, &named, None);
+    let named = names.map(|name| (name, CallPermission::Deny)).collect();
+    tools.lower_permissions(by, &named, None);
 }
 
 /// Reports the limits that are not enforced.
-pub(super) fn say(not_kept: &[NotKept], findings: &mut Findings<'_>) {
+pub(super) fn report_not_kept(not_kept: &[NotKept], findings: &mut FileFindings<'_>) {
     for it in not_kept {
         let message = format!(
             "`{}` speaks of a limit that is not understood, so the agent is blocked",

@@ -3,7 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-use super::{AgentDefinition, Parsed};
+use super::{AgentDefinition, ParsedAgentFile};
 
 /// The code of the finding about an unknown tool name.
 pub(super) const UNKNOWN: &str = "unknown-tool";
@@ -16,7 +16,7 @@ pub(super) fn does_not_exist(name: &str) -> String {
     format!("tool `{name}` does not exist")
 }
 
-impl Parsed {
+impl ParsedAgentFile {
     /// The same result with the rules for a person's own home: an unknown name in `tools` makes the file
     /// invalid.
     #[must_use]
@@ -53,7 +53,7 @@ pub(crate) fn refuse_unknown_tools(
     }
     // Findings are bounded, so this one may only have been counted.
     if !findings.iter().any(|found| found.severity == Severity::Error) {
-        let found = Diagnostic::of_file(&agent.path, UNKNOWN, first.clone());
+        let found = Diagnostic::for_file(&agent.path, UNKNOWN, first.clone());
         findings.push(Diagnostic { hint: Some(LIST.to_owned()), ..found });
     }
     Err(findings)

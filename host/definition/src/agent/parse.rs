@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use belljar_policy::{Asked, Shown};
+use belljar_policy::{AskedRights, ShownText};
 
-use super::recover::{self, Recovered};
-use super::shapes::{self, Shapes};
-use super::stated::Stated;
-use super::swallowed::swallowed;
+use super::recover::{self, RecoveredFields};
+use super::shapes::{self, FrontmatterShapes};
+use super::stated::NarrowingReader;
+use super::swallowed::find_swallowed_field;
 use super::tool_list::{ToolList, say_lost};
 use super::{
-    AgentDefinition, KnownTools, NotAnAgent, NotKept, Parsed, SubagentsAsk, keys, leftovers, name,
-    narrowed, requests, servers,
+    AgentDefinition, KnownTools, NotAnAgent, NotKept, ParsedAgentFile, SubagentsAsk, keys,
+    leftovers, name, narrowed, requests, servers,
 };
 use crate::Dialect;
-use crate::diagnostic::{Findings, Position};
-use crate::fields::{self, Fields};
-use crate::frontmatter::{self, MAX_DEFINITION, MAX_FRONTMATTER, NoSplit, Split};
-use crate::yaml::{self, Key, Node};
+use crate::diagnostic::{FileFindings, FilePosition};
+use crate::fields::{self, UnreadFields};
+use crate::frontmatter::{self, FrontmatterSplit, MAX_DEFINITION, MAX_FRONTMATTER, NoSplit};
+use crate::yaml::{self, YamlKey, YamlNode};
 
 /// The code of the note that a stranger's file has no `tools`.
 pub(crate) const NO_TOOLS: &str = "no-tools";
@@ -50,8 +50,8 @@ const DOCUMENTATION: &[&str] = &[
 ];
 
 /// Parses an agent definition in one of the ordinary shapes; see [`parse_agent_in`].
-pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parsed {
-    parse_agent_in(path, bytes, known_tools, Shapes::Ordinary)
+pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> ParsedAgentFile {
+    parse_agent_in(path, bytes, known_tools, FrontmatterShapes::Ordinary)
 }
 
 /// Parses an agent definition. `path` is for diagnostics and, in a foreign file without a `name`, is the
@@ -61,21 +61,21 @@ pub fn parse_agent_in(
     path: &Path,
     bytes: &[u8],
     known_tools: &KnownTools,
-    shapes: Shapes,
-) -> Parsed {
-    let mut findings = Findings::new(path);
+    shapes: FrontmatterShapes,
+) -> ParsedAgentFile {
+    let mut findings = FileFindings::new(path);
     if bytes.len() > MAX_DEFINITION {
         return parse_too_large(path, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     }
-    let text = match frontmatter::utf8(bytes) {
+    let text = match frontmatter::decode_utf8(bytes) {
         Ok(text) => text,
         Err(_) if frontmatter::is_utf16(bytes) => {
             say_utf16(&mut findings);
-            return Parsed::Invalid { diagnostics: findings.finish() };
+            return ParsedAgentFile::Invalid { diagnostics: findings.into_diagnostics() };
         }
         Err(_) if !opens_with_fence(bytes) => {
             let reason = no_agent(path, NoSplit::NoFrontmatter);
-            return Parsed::NotAnAgent { reason };
+            return ParsedAgentFile::NotAnAgent { reason };
         }
         Err(at) => {
             findings.error_hint(
@@ -84,46 +84,46 @@ pub fn parse_agent_in(
                 "the file is not UTF-8 from here on",
                 "save it as UTF-8",
             );
-            return Parsed::Invalid { diagnostics: findings.finish() };
+            return ParsedAgentFile::Invalid { diagnostics: findings.into_diagnostics() };
         }
     };
-    let split = match frontmatter::split(text) {
+    let split = match frontmatter::split_frontmatter(text) {
         Ok(split) => split,
         Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter)) => {
-            match (shapes::wrapped(text), shapes) {
-                (Some(split), Shapes::Lenient) => split,
-                (Some(_), Shapes::Ordinary) => {
-                    return Parsed::NotAnAgent { reason: NotAnAgent::Wrapped };
+            match (shapes::find_wrapped(text), shapes) {
+                (Some(split), FrontmatterShapes::Lenient) => split,
+                (Some(_), FrontmatterShapes::Ordinary) => {
+                    return ParsedAgentFile::NotAnAgent { reason: NotAnAgent::Wrapped };
                 }
-                (None, _) => return Parsed::NotAnAgent { reason: no_agent(path, why) },
+                (None, _) => return ParsedAgentFile::NotAnAgent { reason: no_agent(path, why) },
             }
         }
         Err(why) => {
             say_no_split(why, &mut findings);
-            return Parsed::Invalid { diagnostics: findings.finish() };
+            return ParsedAgentFile::Invalid { diagnostics: findings.into_diagnostics() };
         }
     };
-    let definition = read(path, &split, known_tools, shapes, &mut findings);
+    let definition = read_agent(path, &split, known_tools, shapes, &mut findings);
     let failed = findings.has_errors();
-    let diagnostics = findings.finish();
+    let diagnostics = findings.into_diagnostics();
     match definition {
         Some(definition) if !failed => {
-            Parsed::Agent { definition: Box::new(definition), diagnostics }
+            ParsedAgentFile::Agent { definition: Box::new(definition), diagnostics }
         }
-        Some(_) | None => Parsed::Invalid { diagnostics },
+        Some(_) | None => ParsedAgentFile::Invalid { diagnostics },
     }
 }
 
 /// The result for a file longer than [`MAX_DEFINITION`], for a caller that knows the length without reading.
-pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
-    let mut findings = Findings::new(path);
+pub fn parse_too_large(path: &Path, length: u64) -> ParsedAgentFile {
+    let mut findings = FileFindings::new(path);
     findings.error_hint(
-        Position::default(),
+        FilePosition::default(),
         "too-large",
         format!("the file has {length} bytes; an agent definition has at most {MAX_DEFINITION}"),
         "move long reference text to files that the agent reads when it needs them",
     );
-    Parsed::Invalid { diagnostics: findings.finish() }
+    ParsedAgentFile::Invalid { diagnostics: findings.into_diagnostics() }
 }
 
 /// Whether the bytes begin like a file with frontmatter.
@@ -133,9 +133,9 @@ fn opens_with_fence(bytes: &[u8]) -> bool {
 }
 
 /// Reports a file with frontmatter in UTF-16.
-pub(crate) fn say_utf16(findings: &mut Findings<'_>) {
+pub(crate) fn say_utf16(findings: &mut FileFindings<'_>) {
     findings.error_hint(
-        Position { line: 1, column: 1 },
+        FilePosition { line: 1, column: 1 },
         "not-utf8",
         "the file is written in UTF-16, as Windows PowerShell writes files",
         "save it as UTF-8",
@@ -164,16 +164,16 @@ pub(crate) fn is_documentation(path: &Path) -> bool {
 }
 
 /// Reports frontmatter that is unclosed or too long.
-pub(crate) fn say_no_split(why: NoSplit, findings: &mut Findings<'_>) {
+pub(crate) fn say_no_split(why: NoSplit, findings: &mut FileFindings<'_>) {
     match why {
         NoSplit::Unclosed(line) => findings.error_hint(
-            Position { line, column: 1 },
+            FilePosition { line, column: 1 },
             "unclosed-frontmatter",
             "the frontmatter is never closed",
             "put a line `---` between the fields and the prompt",
         ),
         NoSplit::TooLong(line, length) => findings.error_hint(
-            Position { line, column: 1 },
+            FilePosition { line, column: 1 },
             "frontmatter-too-large",
             format!("the frontmatter has {length} bytes, at most {MAX_FRONTMATTER} are read"),
             "move prose below the closing `---`",
@@ -182,54 +182,55 @@ pub(crate) fn say_no_split(why: NoSplit, findings: &mut Findings<'_>) {
     }
 }
 
-fn read(
+fn read_agent(
     path: &Path,
-    split: &Split<'_>,
+    split: &FrontmatterSplit<'_>,
     known: &KnownTools,
-    shapes: Shapes,
-    findings: &mut Findings<'_>,
+    shapes: FrontmatterShapes,
+    findings: &mut FileFindings<'_>,
 ) -> Option<AgentDefinition> {
-    let opening = Position { line: split.yaml_line.saturating_sub(1), column: 1 };
-    let (entries, lost) = match yaml::parse(split.yaml, split.yaml_line) {
+    let opening = FilePosition { line: split.yaml_line.saturating_sub(1), column: 1 };
+    let (entries, lost) = match yaml::parse_document(split.yaml, split.yaml_line) {
         Ok(root) => (fields::map_of(root, "the frontmatter", findings)?, None),
         Err(error) => {
-            let Recovered { entries, lost } = recover::recover(split, &error, findings)?;
+            let RecoveredFields { entries, lost } =
+                recover::recover_fields(split, &error, findings)?;
             (entries, lost)
         }
     };
-    let lost = lost.or_else(|| swallowed(split, &entries, known));
-    let mut entries = shapes::nested(entries, shapes, findings)?;
-    spell(&mut entries, findings);
+    let lost = lost.or_else(|| find_swallowed_field(split, &entries, known));
+    let mut entries = shapes::unnest_fields(entries, shapes, findings)?;
+    normalize_field_names(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
     let before = entries.len();
     // The field is applied, so it is not reported as unknown.
     entries.retain(|(key, value)| {
-        key.text != "isolation" || value.text().is_none_or(|text| text.trim() != "worktree")
+        key.text != "isolation" || value.as_text().is_none_or(|text| text.trim() != "worktree")
     });
     let isolated = entries.len() < before;
-    let mut fields = Fields::new(entries, opening, findings);
+    let mut fields = UnreadFields::new(entries, opening, findings);
     if dialect != Dialect::Canonical {
-        fields = fields.of_a_stranger();
+        fields = fields.with_fault_warnings();
     }
-    let (name, slug) = name::read(path, dialect, &mut fields).unzip();
-    let description = description(split, dialect, &mut fields);
+    let (name, slug) = name::read_name(path, dialect, &mut fields).unzip();
+    let description = read_description(split, dialect, &mut fields);
     if split.body.trim().is_empty() {
         fields.findings.error_hint(
-            Position { line: split.fence_line, column: 1 },
+            FilePosition { line: split.fence_line, column: 1 },
             "missing-body",
             "there is no text after the frontmatter",
             "write the system prompt below the closing `---`",
         );
     }
-    let mut tools = tools(&mut fields, dialect, known, lost.as_ref());
-    let mut asked = requests::read(&mut fields, dialect);
-    let model = requests::model(&mut fields);
-    let visibility = requests::visibility(&mut fields);
-    let emit_structured_findings = fields.boolean("emitStructuredFindings").unwrap_or(false);
+    let mut tools = read_tools(&mut fields, dialect, known, lost.as_ref());
+    let mut asked = requests::read_requests(&mut fields, dialect);
+    let model = requests::read_model(&mut fields);
+    let visibility = requests::read_visibility(&mut fields);
+    let emit_structured_findings = fields.take_boolean("emitStructuredFindings").unwrap_or(false);
     let tools_as = requests::tools_as(&mut fields);
-    let mut subagents = requests::subagents(&mut fields, &tools, known);
-    let disabled = requests::disabled(&mut fields);
-    let not_kept = limits(fields, dialect, &mut tools, &mut asked, &mut subagents);
+    let mut subagents = requests::read_subagents(&mut fields, &tools, known);
+    let disabled = requests::read_disabled(&mut fields);
+    let not_kept = read_limits(fields, dialect, &mut tools, &mut asked, &mut subagents);
     asked.tools = tools.tools;
     asked.at_most = tools.at_most;
     asked.others = tools.others;
@@ -261,34 +262,34 @@ fn read(
 }
 
 /// Reads the remaining fields: enforced limits, and others.
-fn limits(
-    mut fields: Fields<'_, '_>,
+fn read_limits(
+    mut fields: UnreadFields<'_, '_>,
     dialect: Dialect,
     tools: &mut ToolList,
-    asked: &mut Asked,
+    asked: &mut AskedRights,
     subagents: &mut Option<SubagentsAsk>,
 ) -> Vec<NotKept> {
     let mut not_kept = Vec::new();
     if subagents.as_ref().is_some_and(SubagentsAsk::is_nobody) {
         let field = if fields.place_of("agents").is_some() { "agents" } else { "subagents" };
-        let by = (field.to_owned(), fields.place(field).line);
+        let by = (field.to_owned(), fields.field_position(field).line);
         narrowed::delegate_nothing(&by, tools);
     }
-    Stated { tools, asked, subagents, not_kept: &mut not_kept }.read(&mut fields);
-    leftovers::say(fields, dialect, &mut not_kept);
+    NarrowingReader { tools, asked, subagents, not_kept: &mut not_kept }.read_fields(&mut fields);
+    leftovers::report_unknown_fields(fields, dialect, &mut not_kept);
     if !not_kept.is_empty() {
         tools.tools = Some(BTreeSet::new());
     }
-    tools.settle();
+    tools.remove_denied();
     not_kept
 }
 
 /// Renames narrowing fields to the spelling of their reader.
-fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
+fn normalize_field_names(entries: &mut [(YamlKey, YamlNode)], findings: &mut FileFindings<'_>) {
     for (key, _) in entries {
-        let meant = keys::meant(&key.text).to_owned();
+        let meant = keys::resolve_field(&key.text).to_owned();
         if meant != key.text {
-            let message = format!("`{}` is read as `{meant}`", Shown::clipped(&key.text, 64));
+            let message = format!("`{}` is read as `{meant}`", ShownText::clip_line(&key.text, 64));
             findings.warning(key.at, "spelling", message, None);
             key.text = meant;
         }
@@ -296,38 +297,42 @@ fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
 }
 
 /// Reads the file's statements about tools, or reports that the file has none.
-fn tools(
-    fields: &mut Fields<'_, '_>,
+fn read_tools(
+    fields: &mut UnreadFields<'_, '_>,
     dialect: Dialect,
     known: &KnownTools,
-    lost: Option<&(String, Position)>,
+    lost: Option<&(String, FilePosition)>,
 ) -> ToolList {
-    let mut tools = ToolList::read(fields, dialect, known);
+    let mut tools = ToolList::from_fields(fields, dialect, known);
     if dialect != Dialect::Canonical {
-        servers::add(fields, known, &mut tools);
+        servers::add_server_tools(fields, known, &mut tools);
     }
     if let Some((field, at)) = lost {
         say_lost(field, *at, fields);
-        tools.lose(field);
+        tools.drop_all_tools(field);
     }
     let unstated = tools.as_written.is_none() && !fields.findings.has_errors();
     if dialect != Dialect::Canonical && unstated {
         let message = "it has no `tools`, so it gets those that the grants give by default";
-        fields.findings.note(fields.place("name"), NO_TOOLS, message);
+        fields.findings.note(fields.field_position("name"), NO_TOOLS, message);
     }
     tools
 }
 
 /// Reads the description. If a stranger's description is not text, its source becomes the text, because its
 /// author forgot quotes.
-fn description(split: &Split<'_>, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Option<String> {
-    let Some(key) = fields.structured("description").filter(|_| dialect != Dialect::Canonical)
+fn read_description(
+    split: &FrontmatterSplit<'_>,
+    dialect: Dialect,
+    fields: &mut UnreadFields<'_, '_>,
+) -> Option<String> {
+    let Some(key) = fields.structured_key("description").filter(|_| dialect != Dialect::Canonical)
     else {
         return fields.required_text("description");
     };
     let text = recover::text_of(split, "description").filter(|text| !text.is_empty());
     let Some(text) = text else { return fields.required_text("description") };
-    fields.take("description");
+    fields.take_field("description");
     let message = "`description` is not a text in YAML; it is taken as it stands there";
     let hint = Some("quote it".to_owned());
     fields.findings.warning(key.at, "bad-field", message, hint);

@@ -8,25 +8,25 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::words::flat;
+use super::words::flatten_text;
 
-/// The table by name, without characters that only join words.
+/// The table by tool name, without characters that only join words, for example `applypatch`.
 static NAMES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
     // Without the table every name is unknown, and an unknown name blocks.
-    let table = toml::from_str::<Table>(include_str!("../../tables/tool_names.toml"));
-    table.map(Table::by_name).unwrap_or_default()
+    let table = toml::from_str::<ProgramToolTable>(include_str!("../../tables/tool_names.toml"));
+    table.map(ProgramToolTable::index_by_name).unwrap_or_default()
 });
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ProgramToolTable {
     /// The tools for the name of a function, for example `write`.
     does: BTreeMap<String, Vec<String>>,
-    program: Vec<Program>,
+    program: Vec<ProgramTools>,
 }
 
 #[derive(Deserialize)]
-struct Program {
+struct ProgramTools {
     #[serde(rename = "name")]
     _name: String,
     /// The program's tool names, by function.
@@ -34,27 +34,28 @@ struct Program {
     tools: BTreeMap<String, Vec<String>>,
 }
 
-impl Table {
-    fn by_name(self) -> BTreeMap<String, BTreeSet<String>> {
+impl ProgramToolTable {
+    fn index_by_name(self) -> BTreeMap<String, BTreeSet<String>> {
         let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (does, written) in self.program.iter().flat_map(|program| &program.tools) {
             let tools = self.does.get(does).into_iter().flatten();
             for name in written {
-                names.entry(flat(name)).or_default().extend(tools.clone().cloned());
+                names.entry(flatten_text(name)).or_default().extend(tools.clone().cloned());
             }
         }
         names
     }
 }
 
-/// The tools here with the function of a foreign name, or of the names that match a pattern with `*`; `None`
-/// = unknown.
-pub(super) fn denied_with(
+/// The tools of belljar that do what another program's tool does, for example `file_edit` for Codex's
+/// `apply_patch`. The name may be a pattern with `*`, which `fits` compares with names; `None` = no name of
+/// the table fits.
+pub(super) fn find_equivalent_tools(
     name: &str,
     fits: impl Fn(&str, &str) -> bool,
 ) -> Option<BTreeSet<&'static str>> {
-    let plain = flat(name);
-    let plain = undated(&plain);
+    let plain = flatten_text(name);
+    let plain = strip_date(&plain);
     if plain.contains('*') {
         let mut found = NAMES.iter().filter(|(name, _)| fits(plain, name)).peekable();
         found.peek()?;
@@ -66,8 +67,8 @@ pub(super) fn denied_with(
     Some(tools.iter().map(String::as_str).collect())
 }
 
-/// The name without the date of its version.
-fn undated(name: &str) -> &str {
+/// The name without a date at its end, for example `texteditor` of `texteditor20250124`.
+fn strip_date(name: &str) -> &str {
     let Some(start) = name.len().checked_sub(8) else { return name };
     match name.split_at_checked(start) {
         Some((rest, date))
@@ -85,7 +86,8 @@ mod tests {
 
     #[test]
     fn every_name_of_the_table_denies_tools_that_there_are() {
-        let table: Table = toml::from_str(include_str!("../../tables/tool_names.toml")).unwrap();
+        let table: ProgramToolTable =
+            toml::from_str(include_str!("../../tables/tool_names.toml")).unwrap();
         let own = [
             "attach_file",
             "file_edit",
@@ -116,7 +118,8 @@ mod tests {
     #[test]
     fn a_name_is_known_in_every_spelling_and_version() {
         let denied = |name: &str| {
-            denied_with(name, |_, _| false).map(|tools| tools.into_iter().collect::<Vec<_>>())
+            find_equivalent_tools(name, |_, _| false)
+                .map(|tools| tools.into_iter().collect::<Vec<_>>())
         };
         for name in ["apply_patch", "ApplyPatch", "apply-patch", "functions.apply_patch"] {
             assert!(denied(name).unwrap().contains(&"file_edit"), "{name}");

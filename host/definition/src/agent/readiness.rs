@@ -1,6 +1,6 @@
 //! The readiness of an agent, in one value.
 
-use belljar_policy::{Grants, LIMITS, Narrowing, Shown, Source, Wanted};
+use belljar_policy::{DecisionSource, Grants, LIMITS, NarrowingNote, ShownText, WantedRight};
 
 use super::AgentDefinition;
 use super::narrowed::HINT;
@@ -45,7 +45,7 @@ impl AgentReadiness {
 
 /// The treatment of an agent that requests tools which are not available to any agent here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingToolPolicy {
     /// Runs with the other tools. An agent without any remaining tool is blocked.
     #[default]
     Warns,
@@ -53,20 +53,20 @@ pub enum Missing {
     Blocks,
 }
 
-/// The readiness of a definition with these grants. `notes` are from [`belljar_policy::Rights::effective`],
+/// The readiness of a definition with these grants. `notes` are from [`belljar_policy::Rights::intersect_rights`],
 /// `diagnostics` from the file.
-pub fn readiness(
+pub fn assess_readiness(
     definition: &AgentDefinition,
     grants: &Grants,
-    notes: &[Narrowing],
+    notes: &[NarrowingNote],
     diagnostics: &[Diagnostic],
-    missing: Missing,
+    missing: MissingToolPolicy,
 ) -> AgentReadiness {
     let (withheld, narrowed): (Vec<_>, Vec<_>) =
-        notes.iter().partition(|note| note.by == Source::Host);
+        notes.iter().partition(|note| note.by == DecisionSource::Host);
     let mut reasons: Vec<String> = narrowed.iter().map(ToString::to_string).collect();
     let withheld: Vec<String> = withheld.iter().map(ToString::to_string).collect();
-    if missing == Missing::Blocks || has_nothing_left(definition, notes) {
+    if missing == MissingToolPolicy::Blocks || has_nothing_left(definition, notes) {
         reasons.extend(withheld.iter().cloned());
         let unknown = definition.unknown_tools.iter();
         reasons.extend(unknown.map(|name| own::does_not_exist(name)));
@@ -78,7 +78,7 @@ pub fn readiness(
     let unclear = definition.unclear.iter();
     reasons.extend(unclear.map(|it| format!("`{}` cannot be kept: {}", it.name, it.why)));
     for it in &definition.not_kept {
-        let path = Shown::new(&definition.path.to_string_lossy()).to_string();
+        let path = ShownText::new(&definition.path.to_string_lossy()).to_string();
         let (line, text) = (it.line, &it.text);
         reasons.push(format!(
             "{path}:{line}: `{text}` speaks of a limit that is not understood; {HINT}"
@@ -110,13 +110,13 @@ pub fn readiness(
 }
 
 /// Whether the agent requests tools by name and gets none, and at least one does not exist here.
-fn has_nothing_left(definition: &AgentDefinition, notes: &[Narrowing]) -> bool {
+fn has_nothing_left(definition: &AgentDefinition, notes: &[NarrowingNote]) -> bool {
     let Some(asked) = &definition.asked.tools else { return false };
     let lacks = |tool| {
-        notes.iter().any(|note| matches!(&note.wanted, Wanted::Tool(wanted) if wanted == tool))
+        notes.iter().any(|note| matches!(&note.wanted, WantedRight::Tool(wanted) if wanted == tool))
     };
     let is_short = !definition.unknown_tools.is_empty()
         || !definition.unavailable.is_empty()
-        || notes.iter().any(|note| note.by == Source::Host);
+        || notes.iter().any(|note| note.by == DecisionSource::Host);
     is_short && asked.iter().all(lacks)
 }

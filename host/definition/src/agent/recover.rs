@@ -10,16 +10,16 @@
 //! restricting field cannot be read, or may be hidden in prose, the agent loses all tools, because leaving
 //! the field out would grant all. A file in belljar's own format is not repaired at all.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use super::keys::{self, NARROWING};
 use super::limit_words;
 use super::names::split_names;
-use crate::diagnostic::{Findings, Position, Severity, count};
+use crate::diagnostic::{FileFindings, FilePosition, Severity, clamp_count};
 use crate::dialect::CANONICAL_ONLY;
-use crate::frontmatter::Split;
+use crate::frontmatter::FrontmatterSplit;
 use crate::snippet::without_secret;
-use crate::yaml::{self, Key, Node, Value, YamlError, YamlErrorKind};
+use crate::yaml::{self, YamlError, YamlErrorKind, YamlKey, YamlNode, YamlValue};
 
 /// Characters of a line in a message.
 const MAX_SHOWN: usize = 60;
@@ -29,14 +29,14 @@ const MAX_SHOWN: usize = 60;
 const MAX_PIECES: usize = 100;
 
 /// Repaired frontmatter.
-pub(crate) struct Recovered {
-    pub(crate) entries: Vec<(Key, Node)>,
+pub(crate) struct RecoveredFields {
+    pub(crate) entries: Vec<(YamlKey, YamlNode)>,
     /// The first restricting field that could not be read, with its position.
-    pub(super) lost: Option<(String, Position)>,
+    pub(super) lost: Option<(String, FilePosition)>,
 }
 
 /// A field with all its lines.
-struct Piece<'a> {
+struct FieldPiece<'a> {
     key: &'a str,
     /// The field that the key is a spelling of.
     field: &'a str,
@@ -49,17 +49,17 @@ struct Piece<'a> {
 }
 
 /// Repairs frontmatter that failed with `error`. `None` = not repairable; the findings contain the reason.
-pub(crate) fn recover(
-    split: &Split<'_>,
+pub(crate) fn recover_fields(
+    split: &FrontmatterSplit<'_>,
     error: &YamlError,
-    findings: &mut Findings<'_>,
-) -> Option<Recovered> {
-    let refuse = |findings: &mut Findings<'_>| {
+    findings: &mut FileFindings<'_>,
+) -> Option<RecoveredFields> {
+    let refuse = |findings: &mut FileFindings<'_>| {
         let message = format!("the frontmatter is not valid YAML: {}", error.message);
-        findings.add(Severity::Error, error.at, "yaml", message, error.hint.clone());
+        findings.add_finding(Severity::Error, error.at, "yaml", message, error.hint.clone());
         None
     };
-    let (preamble, pieces) = pieces(split, error.kind);
+    let (preamble, pieces) = split_pieces(split, error.kind);
     let canonical = pieces.iter().any(|piece| CANONICAL_ONLY.contains(&piece.key));
     let described = pieces.iter().any(|piece| piece.key == "description");
     let many = pieces.len() > MAX_PIECES;
@@ -68,14 +68,14 @@ pub(crate) fn recover(
     if braces || error.kind == YamlErrorKind::Hostile || canonical || !described || many {
         return refuse(findings);
     }
-    let mut recovered = Recovered { entries: Vec::new(), lost: None };
+    let mut recovered = RecoveredFields { entries: Vec::new(), lost: None };
     let mut as_text = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     recovered.look_for_hidden(&preamble, split.yaml_line);
     for piece in &pieces {
         let key = piece.field;
-        let at = Position { line: piece.line, column: 1 };
-        if seen.contains(&key) && keys::narrows(key) {
+        let at = FilePosition { line: piece.line, column: 1 };
+        if seen.contains(&key) && keys::is_narrowing_key(key) {
             let message =
                 format!("`{key}` stands here again, in frontmatter that is no valid YAML");
             let hint =
@@ -90,26 +90,31 @@ pub(crate) fn recover(
             continue;
         }
         seen.push(key);
-        if !recovered.strictly(piece) {
+        if !recovered.take_valid_piece(piece) {
             as_text.push(format!("`{key}`"));
             recovered.as_text(piece, at);
         }
     }
-    say(split, error, &as_text, findings);
+    report_recovery(split, error, &as_text, findings);
     Some(recovered)
 }
 
 /// The value of a field, as text on one line.
-pub(super) fn text_of(split: &Split<'_>, field: &str) -> Option<String> {
-    let (_, pieces) = pieces(split, YamlErrorKind::Duplicate);
-    pieces.iter().find(|piece| piece.key == field).map(Piece::folded)
+pub(super) fn text_of(split: &FrontmatterSplit<'_>, field: &str) -> Option<String> {
+    let (_, pieces) = split_pieces(split, YamlErrorKind::Duplicate);
+    pieces.iter().find(|piece| piece.key == field).map(FieldPiece::folded_value)
 }
 
 /// Adds one warning, at the line where the strict parser stopped.
-fn say(split: &Split<'_>, error: &YamlError, as_text: &[String], findings: &mut Findings<'_>) {
+fn report_recovery(
+    split: &FrontmatterSplit<'_>,
+    error: &YamlError,
+    as_text: &[String],
+    findings: &mut FileFindings<'_>,
+) {
     let nth = usize::try_from(error.at.line.saturating_sub(split.yaml_line)).unwrap_or(usize::MAX);
     let line = split.yaml.lines().nth(nth).unwrap_or_default();
-    let line = Shown::clipped(without_secret(line).trim(), MAX_SHOWN).to_string();
+    let line = ShownText::clip_line(without_secret(line).trim(), MAX_SHOWN).to_string();
     let read = match as_text {
         [] => String::new(),
         fields => format!("; {} is taken as text", fields.join(", ")),
@@ -122,9 +127,12 @@ fn say(split: &Split<'_>, error: &YamlError, as_text: &[String], findings: &mut 
 }
 
 /// Splits at known keys in the first column. Returns the lines before the first key and the pieces.
-fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piece<'a>>) {
+fn split_pieces<'a>(
+    split: &FrontmatterSplit<'a>,
+    kind: YamlErrorKind,
+) -> (Vec<&'a str>, Vec<FieldPiece<'a>>) {
     let mut preamble = Vec::new();
-    let mut pieces: Vec<Piece<'a>> = Vec::new();
+    let mut pieces: Vec<FieldPiece<'a>> = Vec::new();
     // Whether the last piece is a broken description; stays true, because more lines do not repair
     // it.
     let mut prose = false;
@@ -133,16 +141,16 @@ fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piec
         let opened = key_of(line).filter(|(key, value)| is_field(key, value));
         let opened = opened.filter(|(key, _)| {
             prose = kind == YamlErrorKind::Syntax && (prose || ends_in_prose(&pieces, key));
-            !prose || keys::narrows(key) || !stands_in(&pieces, key)
+            !prose || keys::is_narrowing_key(key) || !stands_in(&pieces, key)
         });
         let full = pieces.len() > MAX_PIECES;
         match (opened, pieces.last_mut()) {
             (Some(_), _) if full => break,
             (Some((key, value)), _) => {
                 prose = false;
-                let line_no = split.yaml_line.saturating_add(count(n));
-                let (field, lines) = (keys::meant(key), vec![line]);
-                pieces.push(Piece { key, field, line: line_no, value, lines });
+                let line_no = split.yaml_line.saturating_add(clamp_count(n));
+                let (field, lines) = (keys::resolve_field(key), vec![line]);
+                pieces.push(FieldPiece { key, field, line: line_no, value, lines });
             }
             (None, Some(piece)) => piece.lines.push(line),
             (None, None) => preamble.push(line),
@@ -153,13 +161,13 @@ fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piec
 
 /// Whether a repeated key follows a broken description, and so is part of its prose. A restricting field
 /// never is: it is reported.
-fn ends_in_prose(pieces: &[Piece<'_>], key: &str) -> bool {
+fn ends_in_prose(pieces: &[FieldPiece<'_>], key: &str) -> bool {
     let last = pieces.last().filter(|last| last.key == "description" && stands_in(pieces, key));
     last.is_some_and(|last| last.parse().is_none())
 }
 
-fn stands_in(pieces: &[Piece<'_>], key: &str) -> bool {
-    let field = keys::meant(key);
+fn stands_in(pieces: &[FieldPiece<'_>], key: &str) -> bool {
+    let field = keys::resolve_field(key);
     pieces.iter().any(|piece| piece.field == field)
 }
 
@@ -172,10 +180,10 @@ fn is_field(key: &str, value: &str) -> bool {
         "agents" => value.is_empty() || value.starts_with(['[', '*']),
         "disable" => matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no"),
         // Prose begins with such words too, but has more than one word in the line.
-        _ if keys::narrows(key) && !NARROWING.contains(&keys::meant(key)) => {
+        _ if keys::is_narrowing_key(key) && !NARROWING.contains(&keys::resolve_field(key)) => {
             !value.is_empty() && !value.contains(' ')
         }
-        _ if NARROWING.contains(&keys::meant(key)) => true,
+        _ if NARROWING.contains(&keys::resolve_field(key)) => true,
         _ if limit_words::is_word(key) => {
             value.is_empty() || value.starts_with(['[', '{']) || !value.contains(' ')
         }
@@ -198,37 +206,37 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
     (ends && !key.is_empty()).then_some((key, value))
 }
 
-impl Piece<'_> {
+impl FieldPiece<'_> {
     /// The fields of the piece, if it is valid YAML.
-    fn parse(&self) -> Option<Vec<(Key, Node)>> {
+    fn parse(&self) -> Option<Vec<(YamlKey, YamlNode)>> {
         self.parse_lines(&self.lines)
     }
 
-    /// Parses like [`Piece::parse`], but only up to the next unknown field.
-    fn parse_first(&self) -> Option<Vec<(Key, Node)>> {
+    /// Parses like [`FieldPiece::parse`], but only up to the next unknown field.
+    fn parse_first(&self) -> Option<Vec<(YamlKey, YamlNode)>> {
         let end = self.lines.iter().skip(1).position(|line| key_of(line).is_some())?;
         self.parse_lines(self.lines.get(..=end)?)
     }
 
-    fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(Key, Node)>> {
-        let root = yaml::parse(&lines.join("\n"), self.line).ok()?;
+    fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(YamlKey, YamlNode)>> {
+        let root = yaml::parse_document(&lines.join("\n"), self.line).ok()?;
         match root.value {
             // A description with several unknown fields is a block text without its indentation.
-            Value::Map(entries) if self.key == "description" && entries.len() > 1 => {
+            YamlValue::Map(entries) if self.key == "description" && entries.len() > 1 => {
                 let (_, first) = entries.first()?;
-                first.text().is_some_and(|text| !text.trim().is_empty()).then_some(entries)
+                first.as_text().is_some_and(|text| !text.trim().is_empty()).then_some(entries)
             }
-            Value::Map(entries) if entries.first()?.0.text == self.key => Some(entries),
+            YamlValue::Map(entries) if entries.first()?.0.text == self.key => Some(entries),
             _ => None,
         }
     }
 
     /// The names of tools in the value, separated by commas; `None` = the value contains anything else.
-    fn names(&self) -> Option<String> {
+    fn tool_names(&self) -> Option<String> {
         let rest = self.lines.iter().skip(1).map(|line| line.trim());
         let items: Option<Vec<&str>> =
             rest.filter(|line| !line.is_empty()).map(|line| line.strip_prefix("- ")).collect();
-        let folded = self.folded();
+        let folded = self.folded_value();
         let text = match items.filter(|items| self.value.trim().is_empty() && !items.is_empty()) {
             Some(items) => items.join(", "),
             None => {
@@ -236,14 +244,14 @@ impl Piece<'_> {
                 inner.unwrap_or(&folded).to_owned()
             }
         };
-        let entries = split_names(&text, Position::default());
-        let names: Vec<&str> = entries.iter().map(|entry| unquoted(&entry.text)).collect();
+        let entries = split_names(&text, FilePosition::default());
+        let names: Vec<&str> = entries.iter().map(|entry| strip_quotes(&entry.text)).collect();
         let plain = !names.is_empty() && names.iter().all(|name| is_plain_name(name));
         plain.then(|| names.join(", "))
     }
 
     /// The value as one line of text.
-    fn folded(&self) -> String {
+    fn folded_value(&self) -> String {
         let first = match self.value.trim() {
             // The mark of a block text whose lines were not indented.
             mark if mark.starts_with(['|', '>']) && mark.len() <= 3 => "",
@@ -252,13 +260,13 @@ impl Piece<'_> {
         let rest = self.lines.iter().skip(1).map(|line| line.trim());
         let words: Vec<&str> =
             std::iter::once(first).chain(rest).filter(|line| !line.is_empty()).collect();
-        unquoted(&words.join(" ")).to_owned()
+        strip_quotes(&words.join(" ")).to_owned()
     }
 }
 
 /// The text without its pair of quotes. A text with a further quote inside is returned whole, because the
 /// outer quotes may not be a pair.
-fn unquoted(text: &str) -> &str {
+fn strip_quotes(text: &str) -> &str {
     for quote in ['"', '\''] {
         let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
         if let Some(inner) = inner.filter(|inner| !inner.contains(quote)) {
@@ -268,9 +276,9 @@ fn unquoted(text: &str) -> &str {
     text
 }
 
-impl Recovered {
+impl RecoveredFields {
     /// Adds the fields of a piece that is valid YAML.
-    fn strictly(&mut self, piece: &Piece<'_>) -> bool {
+    fn take_valid_piece(&mut self, piece: &FieldPiece<'_>) -> bool {
         // In a description, a line that looks like a field is probably prose.
         let first = || piece.parse_first().filter(|_| piece.key != "description");
         let Some(entries) = piece.parse().or_else(|| {
@@ -281,9 +289,9 @@ impl Recovered {
             return false;
         };
         for (n, (key, node)) in entries.into_iter().enumerate() {
-            if n > 0 && keys::narrows(&key.text) {
+            if n > 0 && keys::is_narrowing_key(&key.text) {
                 // A restricting key that was written so that its line did not look like a field.
-                self.lose(&key.text, key.at);
+                self.record_lost_field(&key.text, key.at);
             } else if self.entries.iter().all(|(other, _)| other.text != key.text) {
                 self.entries.push((key, node));
             }
@@ -292,25 +300,25 @@ impl Recovered {
     }
 
     /// Adds an invalid piece: as text, or not at all if it decides about rights.
-    fn as_text(&mut self, piece: &Piece<'_>, at: Position) {
+    fn as_text(&mut self, piece: &FieldPiece<'_>, at: FilePosition) {
         let field = piece.field;
-        let text = piece.folded();
+        let text = piece.folded_value();
         self.look_for_hidden_in(piece);
-        let names = || piece.names().filter(|_| matches!(field, "tools" | "allowedTools"));
+        let names = || piece.tool_names().filter(|_| matches!(field, "tools" | "allowedTools"));
         let value = match names() {
             Some(names) => names,
-            None if keys::narrows(field) => return self.lose(field, at),
+            None if keys::is_narrowing_key(field) => return self.record_lost_field(field, at),
             None => text,
         };
-        let key = Key { text: piece.key.to_owned(), at };
-        self.entries.push((key, Node { value: Value::Text(value), at, written: None }));
+        let key = YamlKey { text: piece.key.to_owned(), at };
+        self.entries.push((key, YamlNode { value: YamlValue::Text(value), at, written: None }));
     }
 
-    fn lose(&mut self, field: &str, at: Position) {
-        self.lost.get_or_insert_with(|| (Shown::clipped(field, MAX_SHOWN).to_string(), at));
+    fn record_lost_field(&mut self, field: &str, at: FilePosition) {
+        self.lost.get_or_insert_with(|| (ShownText::clip_line(field, MAX_SHOWN).to_string(), at));
     }
 
-    fn look_for_hidden_in(&mut self, piece: &Piece<'_>) {
+    fn look_for_hidden_in(&mut self, piece: &FieldPiece<'_>) {
         let rest = piece.lines.get(1..).unwrap_or_default();
         self.look_for_hidden(rest, piece.line.saturating_add(1));
     }
@@ -319,16 +327,16 @@ impl Recovered {
     /// or with a key in escapes.
     fn look_for_hidden(&mut self, lines: &[&str], first_line: u32) {
         for (n, line) in lines.iter().enumerate() {
-            let at = Position { line: first_line.saturating_add(count(n)), column: 1 };
-            if let Some(field) = hidden(line) {
-                self.lose(field, at);
+            let at = FilePosition { line: first_line.saturating_add(clamp_count(n)), column: 1 };
+            if let Some(field) = find_hidden_field(line) {
+                self.record_lost_field(field, at);
             }
         }
     }
 }
 
 /// The restricting field that the author of an ignored line may have meant.
-fn hidden(line: &str) -> Option<&str> {
+fn find_hidden_field(line: &str) -> Option<&str> {
     const ANY: &str = "tools";
     let mark = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');
     let mut bare = line.trim_start_matches(mark);
@@ -349,11 +357,11 @@ fn hidden(line: &str) -> Option<&str> {
         return Some(ANY);
     }
     let alone = bare.trim().trim_matches(['"', '\'']);
-    if line.trim_start().starts_with('?') && keys::narrows(alone) {
+    if line.trim_start().starts_with('?') && keys::is_narrowing_key(alone) {
         return Some(alone);
     }
     let (key, value) = key_of(bare)?;
-    (keys::narrows(key) && is_field(key, value)).then_some(key)
+    (keys::is_narrowing_key(key) && is_field(key, value)).then_some(key)
 }
 
 /// Whether a text is a tool's name, with or without a scope: not a comment, an alias, a tag or prose.
@@ -383,10 +391,10 @@ mod tests {
 
     #[test]
     fn quotes_go_only_as_a_pair() {
-        assert_eq!(unquoted("\"a: b\""), "a: b");
-        assert_eq!(unquoted("'a'"), "a");
+        assert_eq!(strip_quotes("\"a: b\""), "a: b");
+        assert_eq!(strip_quotes("'a'"), "a");
         for kept in ["\"a\" and \"b\"", "\"a", "a'", "'", ""] {
-            assert_eq!(unquoted(kept), kept);
+            assert_eq!(strip_quotes(kept), kept);
         }
     }
 

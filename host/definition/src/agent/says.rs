@@ -1,12 +1,12 @@
 //! Classifies a value: yes, no, empty, less than all, or something else.
 
 use super::limit_words::MAX_NAME;
-use super::words::{TABLES, flat, words};
-use crate::yaml::{Node, Value};
+use super::words::{TABLES, flatten_text, split_words};
+use crate::yaml::{YamlNode, YamlValue};
 
 /// The meaning of a value for its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum ValueMeaning {
     /// No value.
     Nothing,
     Yes,
@@ -23,38 +23,38 @@ pub(super) enum Says {
     Other,
 }
 
-impl Says {
-    pub(super) fn of(node: &Node) -> Self {
+impl ValueMeaning {
+    pub(super) fn from_node(node: &YamlNode) -> Self {
         match &node.value {
-            Value::Null => Self::Nothing,
-            Value::Bool(yes) => Self::of_bool(*yes),
-            Value::Int(0) => Self::No,
-            Value::Int(1) => Self::Yes,
-            Value::Int(_) | Value::Float => Self::Number,
-            Value::Text(text) => Self::of_text(text),
-            Value::List(items) if items.is_empty() => Self::Empty,
-            Value::List(items) => {
-                let says = |says| items.iter().all(|item| Self::of(item) == says);
+            YamlValue::Null => Self::Nothing,
+            YamlValue::Bool(yes) => Self::from_bool(*yes),
+            YamlValue::Int(0) => Self::No,
+            YamlValue::Int(1) => Self::Yes,
+            YamlValue::Int(_) | YamlValue::Float => Self::Number,
+            YamlValue::Text(text) => Self::from_text(text),
+            YamlValue::List(items) if items.is_empty() => Self::Empty,
+            YamlValue::List(items) => {
+                let says = |says| items.iter().all(|item| Self::from_node(item) == says);
                 match (says(Self::Yes), says(Self::No)) {
                     (true, _) => Self::Yes,
                     (_, true) => Self::No,
                     _ => Self::List,
                 }
             }
-            Value::Map(entries) if entries.is_empty() => Self::Empty,
-            Value::Map(_) => Self::Other,
+            YamlValue::Map(entries) if entries.is_empty() => Self::Empty,
+            YamlValue::Map(_) => Self::Other,
         }
     }
 
-    fn of_bool(yes: bool) -> Self {
+    fn from_bool(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
 
     /// The meaning of a text by itself.
-    pub(super) fn of_text(text: &str) -> Self {
+    pub(super) fn from_text(text: &str) -> Self {
         let Some(tables) = TABLES.as_ref() else { return Self::Less };
         let text = text.trim();
-        let plain = flat(text);
+        let plain = flatten_text(text);
         let plain = plain.trim_matches(['"', '\'', '.', '!', '`']);
         if plain.is_empty() {
             return Self::Nothing;
@@ -70,7 +70,7 @@ impl Says {
         }
         let less = text.len() <= MAX_NAME
             && (tables.limiting.contains(plain)
-                || words(text).iter().any(|word| tables.takes.contains(word)));
+                || split_words(text).iter().any(|word| tables.takes.contains(word)));
         if less { Self::Less } else { Self::Other }
     }
 }

@@ -5,24 +5,28 @@ use belljar_policy::ToolName;
 
 use super::tool_list::ToolList;
 use super::tools::KnownTools;
-use crate::fields::Fields;
-use crate::yaml::{Node, Value};
+use crate::fields::UnreadFields;
+use crate::yaml::{YamlNode, YamlValue};
 
 const FIELD: &str = "mcpServers";
 
 /// Adds the tools of the named servers to the agent's list, if there is one and it is not empty. Without a
 /// list an agent has all granted tools anyway, and an empty list means none.
-pub(super) fn add(fields: &mut Fields<'_, '_>, known: &KnownTools, tools: &mut ToolList) {
+pub(super) fn add_server_tools(
+    fields: &mut UnreadFields<'_, '_>,
+    known: &KnownTools,
+    tools: &mut ToolList,
+) {
     let Some(asked) = tools.tools.as_mut().filter(|asked| !asked.is_empty()) else { return };
     // Without any configured server, the field is reported as not honoured, like the others.
     if !known.iter().any(|tool| tool.as_str().starts_with("mcp__")) {
         return;
     }
-    let Some((key, node)) = fields.take(FIELD) else { return };
-    for name in names(&node) {
-        let own: Vec<ToolName> = known.of_server(&format!("mcp__{name}"));
+    let Some((key, node)) = fields.take_field(FIELD) else { return };
+    for name in server_names(&node) {
+        let own: Vec<ToolName> = known.server_tools(&format!("mcp__{name}"));
         if own.is_empty() {
-            let name = belljar_policy::Shown::clipped(name, 60);
+            let name = belljar_policy::ShownText::clip_line(name, 60);
             let message = format!("`{FIELD}` names `{name}`, of which nothing was accepted here");
             fields.findings.warning(key.at, "not-honoured", message, None);
         }
@@ -31,12 +35,12 @@ pub(super) fn add(fields: &mut Fields<'_, '_>, known: &KnownTools, tools: &mut T
 }
 
 /// The names of servers. How the file would start them is ignored.
-fn names(node: &Node) -> Vec<&str> {
+fn server_names(node: &YamlNode) -> Vec<&str> {
     match &node.value {
-        Value::List(items) => items.iter().flat_map(names).collect(),
-        Value::Map(entries) => entries.iter().map(|(key, _)| key.text.as_str()).collect(),
-        Value::Text(text) => vec![text.as_str()],
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float => Vec::new(),
+        YamlValue::List(items) => items.iter().flat_map(server_names).collect(),
+        YamlValue::Map(entries) => entries.iter().map(|(key, _)| key.text.as_str()).collect(),
+        YamlValue::Text(text) => vec![text.as_str()],
+        YamlValue::Null | YamlValue::Bool(_) | YamlValue::Int(_) | YamlValue::Float => Vec::new(),
     }
 }
 
@@ -45,14 +49,14 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::{Parsed, parse_agent};
+    use crate::{ParsedAgentFile, parse_agent};
 
     fn asks(fields: &str) -> Option<Vec<String>> {
         let known = ["file_read", "mcp__a__x", "mcp__a__y", "mcp__b__z"];
         let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
         let text = format!("---\nname: s\ndescription: d\ncolor: blue\n{fields}\n---\nbody");
         match parse_agent(Path::new("agents/s.md"), text.as_bytes(), &known) {
-            Parsed::Agent { definition, .. } => {
+            ParsedAgentFile::Agent { definition, .. } => {
                 let tools = definition.asked.tools?;
                 Some(tools.iter().map(ToString::to_string).collect())
             }

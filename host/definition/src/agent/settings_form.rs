@@ -3,25 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use belljar_policy::{Permission, Shown, ToolName};
+use belljar_policy::{CallPermission, ShownText, ToolName};
 
-use super::Unavailable;
-use super::names::tools_behind;
-use super::stated::reading;
+use super::UnavailableTool;
+use super::names::find_named_tools;
+use super::stated::reading_tools;
 use super::tool_list::ToolListReader;
-use super::tools::Written;
-use crate::fields::shown;
-use crate::yaml::{Key, Node, Value};
+use super::tools::WrittenToolName;
+use crate::fields::quote_value;
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
 impl ToolListReader<'_, '_, '_, '_> {
     /// Reads an entry of the map if it is such a setting; `false` = not a setting, so the key is a tool's
     /// name.
-    pub(super) fn setting(&mut self, key: &Key, node: &Node) -> bool {
+    pub(super) fn read_setting(&mut self, key: &YamlKey, node: &YamlNode) -> bool {
         match key.text.as_str() {
             "deny" => self.deny_all_of("permissions.deny", key, node),
             "ask" => self.ask_for_all_of(key, node),
             "allow" => self.ask_for_all_but(key, node),
-            "defaultMode" => self.mode(key, node),
+            "defaultMode" => self.read_default_mode(key, node),
             "additionalDirectories" => {
                 self.not_honoured("additionalDirectories", key);
             }
@@ -32,28 +32,30 @@ impl ToolListReader<'_, '_, '_, '_> {
         true
     }
 
-    fn ask_for_all_of(&mut self, key: &Key, node: &Node) {
-        let Some(entries) = self.taking(key, node, "permissions.ask") else { return };
+    fn ask_for_all_of(&mut self, key: &YamlKey, node: &YamlNode) {
+        let Some(entries) = self.read_removed_names(key, node, "permissions.ask") else { return };
         for entry in entries {
-            self.cap(&entry, Permission::Ask);
+            self.cap_permission(&entry, CallPermission::Ask);
         }
     }
 
     /// Requires approval for every tool, except for those that the field allows without a scope and those
     /// that only read. Scopes are not enforced here, so a tool with a scope needs approval.
-    fn ask_for_all_but(&mut self, key: &Key, node: &Node) {
-        let Some(entries) = self.taking(key, node, "permissions.allow") else { return };
-        let mut named: BTreeMap<ToolName, Permission> = reading();
-        for entry in entries.iter().filter(|entry| Written::of(&entry.text).scope.is_none()) {
-            let found = tools_behind(&entry.text, self.known);
+    fn ask_for_all_but(&mut self, key: &YamlKey, node: &YamlNode) {
+        let Some(entries) = self.read_removed_names(key, node, "permissions.allow") else { return };
+        let mut named: BTreeMap<ToolName, CallPermission> = reading_tools();
+        for entry in
+            entries.iter().filter(|entry| WrittenToolName::from_text(&entry.text).scope.is_none())
+        {
+            let found = find_named_tools(&entry.text, self.known);
             let tools = found.tools.into_iter().chain(found.beside);
-            named.extend(tools.map(|tool| (tool, Permission::Allow)));
+            named.extend(tools.map(|tool| (tool, CallPermission::Allow)));
         }
-        self.list.lower(&self.field, &named, Some(Permission::Ask));
+        self.list.lower_permissions(&self.field, &named, Some(CallPermission::Ask));
     }
 
-    fn mode(&mut self, key: &Key, node: &Node) {
-        match node.text().map(str::trim) {
+    fn read_default_mode(&mut self, key: &YamlKey, node: &YamlNode) {
+        match node.as_text().map(str::trim) {
             Some("plan") => self.list.read_only = Some(self.field.clone()),
             Some("default" | "acceptEdits" | "auto" | "bypassPermissions") => {
                 self.not_honoured("defaultMode", key);
@@ -62,21 +64,21 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    fn not_honoured(&mut self, name: &str, key: &Key) {
+    fn not_honoured(&mut self, name: &str, key: &YamlKey) {
         let message = format!("`{name}` is not honoured: a file grants itself nothing here");
         self.fields.findings.warning(key.at, "not-honoured", message, None);
     }
 
     /// Blocks the agent, because the author's intent for this entry is unknown.
-    pub(super) fn not_kept(&mut self, key: &Key, node: &Node) {
-        let name = format!("{}.{}", self.field.0, Shown::clipped(&key.text, 60));
+    pub(super) fn not_kept(&mut self, key: &YamlKey, node: &YamlNode) {
+        let name = format!("{}.{}", self.field.0, ShownText::clip_line(&key.text, 60));
         let what = match &node.value {
-            Value::Text(_) => shown(node).to_string(),
-            _ => node.kind().to_owned(),
+            YamlValue::Text(_) => quote_value(node).to_string(),
+            _ => node.describe_kind().to_owned(),
         };
         let why = format!("it is {what}, which says nothing that is known here");
         let message = format!("`{name}` cannot be kept: {why}");
         self.fields.findings.warning(key.at, "not-kept", message, None);
-        self.list.unclear.push(Unavailable { name, why });
+        self.list.unclear.push(UnavailableTool { name, why });
     }
 }

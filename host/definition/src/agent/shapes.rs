@@ -5,9 +5,9 @@
 //! shapes are refused.
 
 use super::tools::KnownTools;
-use crate::diagnostic::{Findings, count};
-use crate::frontmatter::{self, Lines, Split};
-use crate::yaml::{Key, Node, Value};
+use crate::diagnostic::{FileFindings, clamp_count};
+use crate::frontmatter::{self, FrontmatterSplit, LineCursor};
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
 /// The most lines before wrapped frontmatter: a heading, an introduction, the fence.
 const MAX_LINES_BEFORE: usize = 10;
@@ -21,7 +21,7 @@ pub(super) const SWITCH: &str =
 
 /// The accepted shapes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shapes {
+pub enum FrontmatterShapes {
     /// Frontmatter at the beginning, fields at its top level. The default.
     #[default]
     Ordinary,
@@ -35,12 +35,12 @@ pub struct AgentContext {
     /// The tools that exist.
     pub known: KnownTools,
     /// The accepted shapes.
-    pub shapes: Shapes,
+    pub shapes: FrontmatterShapes,
 }
 
 impl From<KnownTools> for AgentContext {
     fn from(known: KnownTools) -> Self {
-        Self { known, shapes: Shapes::default() }
+        Self { known, shapes: FrontmatterShapes::default() }
     }
 }
 
@@ -51,16 +51,16 @@ impl From<&KnownTools> for AgentContext {
 }
 
 /// The frontmatter in a code fence or after a heading, if the file has any.
-pub(super) fn wrapped(text: &str) -> Option<Split<'_>> {
+pub(super) fn find_wrapped(text: &str) -> Option<FrontmatterSplit<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = Lines { rest: text, line: 0 };
+    let mut lines = LineCursor { rest: text, line: 0 };
     let mut fence = None;
     for _ in 0..MAX_LINES_BEFORE {
         let (before, number) = (lines.rest, lines.line);
         let line = lines.next()?.trim_end();
         if line == "---" {
             let split = frontmatter::split_from(before, number).ok()?;
-            return describes(&split).then(|| without_fence(split, fence));
+            return has_description(&split).then(|| without_fence(split, fence));
         }
         let opens = line.starts_with("```") || line.starts_with("~~~");
         match fence {
@@ -74,15 +74,15 @@ pub(super) fn wrapped(text: &str) -> Option<Split<'_>> {
 }
 
 /// Whether the fields include a description, which text between horizontal rules does not have.
-fn describes(split: &Split<'_>) -> bool {
+fn has_description(split: &FrontmatterSplit<'_>) -> bool {
     split.yaml.lines().any(|line| line.starts_with("description:"))
 }
 
 /// Leaves out the closing code fence: the next line that is not blank, or the last line of a file that is all
 /// in the fence.
-fn without_fence<'a>(mut split: Split<'a>, fence: Option<&str>) -> Split<'a> {
+fn without_fence<'a>(mut split: FrontmatterSplit<'a>, fence: Option<&str>) -> FrontmatterSplit<'a> {
     let Some(fence) = fence else { return split };
-    let mut lines = Lines { rest: split.body, line: split.fence_line };
+    let mut lines = LineCursor { rest: split.body, line: split.fence_line };
     let next = lines.by_ref().find(|line| !line.trim().is_empty());
     if next.is_some_and(|line| line.trim() == fence) {
         (split.body, split.fence_line) = (lines.rest, lines.line);
@@ -95,26 +95,29 @@ fn without_fence<'a>(mut split: Split<'a>, fence: Option<&str>) -> Split<'a> {
     split
 }
 
-/// The fields of a file, including those under `meta:`. `None` = fields are there but the shape is not
-/// accepted.
-pub(super) fn nested(
-    mut entries: Vec<(Key, Node)>,
-    shapes: Shapes,
-    findings: &mut Findings<'_>,
-) -> Option<Vec<(Key, Node)>> {
-    let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(key, _)| key.text == name);
+/// The fields of a file; if only `meta:` has a description, the fields under `meta:` are moved to the top.
+/// `None` = an error was added to `findings`: the operator does not permit nested fields, or one field is at
+/// both places.
+pub(super) fn unnest_fields(
+    mut entries: Vec<(YamlKey, YamlNode)>,
+    shapes: FrontmatterShapes,
+    findings: &mut FileFindings<'_>,
+) -> Option<Vec<(YamlKey, YamlNode)>> {
+    let has = |entries: &[(YamlKey, YamlNode)], name: &str| {
+        entries.iter().any(|(key, _)| key.text == name)
+    };
     let at = entries.iter().position(|(key, node)| {
-        let Value::Map(inner) = &node.value else { return false };
+        let YamlValue::Map(inner) = &node.value else { return false };
         key.text == NEST && has(inner, "description")
     });
     let Some(at) = at.filter(|_| !has(&entries, "description")) else { return Some(entries) };
     let (key, node) = entries.remove(at);
-    if shapes == Shapes::Ordinary {
+    if shapes == FrontmatterShapes::Ordinary {
         let message = format!("the fields stand under `{NEST}:`, where they are not read");
         findings.error_hint(key.at, "nested-fields", message, SWITCH);
         return None;
     }
-    let Value::Map(inner) = node.value else { return Some(entries) };
+    let YamlValue::Map(inner) = node.value else { return Some(entries) };
     for (key, node) in inner {
         // The field that the author meant is unknown, and one of the two may be narrower.
         if has(&entries, &key.text) {
@@ -124,7 +127,7 @@ pub(super) fn nested(
         }
         entries.push((key, node));
     }
-    let message = format!("{} fields are read from under `{NEST}:`", count(entries.len()));
+    let message = format!("{} fields are read from under `{NEST}:`", clamp_count(entries.len()));
     findings.note(key.at, "nested-fields", message);
     Some(entries)
 }
@@ -138,7 +141,7 @@ mod tests {
     #[test]
     fn frontmatter_is_found_in_a_fence_and_after_a_heading() {
         let found =
-            |text: &str| wrapped(text).map(|split| (split.yaml_line, split.body.to_owned()));
+            |text: &str| find_wrapped(text).map(|split| (split.yaml_line, split.body.to_owned()));
         let fenced = format!("# A\n\n```yaml\n{FIELDS}```\n\nbody\n");
         assert_eq!(found(&fenced), Some((5, "\nbody\n".to_owned())));
         let whole = format!("```markdown\n{FIELDS}body\n```\n");
@@ -156,7 +159,7 @@ mod tests {
             "# A\n---\ndescription: d\n".to_owned(),
             String::new(),
         ] {
-            assert_eq!(wrapped(&text), None, "{text}");
+            assert_eq!(find_wrapped(&text), None, "{text}");
         }
     }
 }

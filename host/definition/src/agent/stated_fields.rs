@@ -8,7 +8,7 @@ use super::words::TABLES;
 /// The statement of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum States {
+pub(super) enum FieldStatement {
     ReadOnly,
     PermissionMode,
     Sandbox,
@@ -44,12 +44,12 @@ pub(super) enum States {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StatedFields {
-    pub(super) states: States,
+    pub(super) states: FieldStatement,
     pub(super) names: Vec<String>,
 }
 
 /// The names of all fields, each with its statement.
-pub(super) fn stated_names() -> impl Iterator<Item = (States, &'static str)> {
+pub(super) fn stated_names() -> impl Iterator<Item = (FieldStatement, &'static str)> {
     let fields = TABLES.iter().flat_map(|tables| &tables.stated);
     fields.flat_map(|row| row.names.iter().map(|name| (row.states, name.as_str())))
 }

@@ -6,18 +6,18 @@
 
 use std::collections::BTreeSet;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use super::keys::{self, NARROWING};
-use super::names::{Entry, split_names, tools_behind};
-use super::says::Says;
+use super::names::{NameEntry, find_named_tools, split_names};
+use super::says::ValueMeaning;
 use super::stated;
 use super::tools::KnownTools;
-use super::words::{flat, seen, words};
-use crate::diagnostic::{Position, count};
-use crate::frontmatter::Split;
+use super::words::{flatten_text, split_words, visible_text};
+use crate::diagnostic::{FilePosition, clamp_count};
+use crate::frontmatter::FrontmatterSplit;
 use crate::suggest;
-use crate::yaml::{Key, Node, Value};
+use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
 /// The longest key that is checked, in bytes.
 const MAX_KEY: usize = 40;
@@ -32,17 +32,17 @@ const MAX_HEAD: usize = 30;
 const JOINTS: &[&str] = &[":", "=", ";", "->", "→", "|", "~", "<", ">", "\t", " - ", " "];
 
 /// The first line that was probably meant as a narrowing field, with the field.
-pub(super) fn swallowed(
-    split: &Split<'_>,
-    entries: &[(Key, Node)],
+pub(super) fn find_swallowed_field(
+    split: &FrontmatterSplit<'_>,
+    entries: &[(YamlKey, YamlNode)],
     known: &KnownTools,
-) -> Option<(String, Position)> {
+) -> Option<(String, FilePosition)> {
     let mut read = BTreeSet::new();
     entries.iter().for_each(|entry| lines_of(entry, &mut read));
     let lines: Vec<&str> = split.yaml.lines().collect();
-    let place = |line| Position { line, column: 1 };
+    let place = |line| FilePosition { line, column: 1 };
     for (n, line) in lines.iter().enumerate() {
-        let number = split.yaml_line.saturating_add(count(n));
+        let number = split.yaml_line.saturating_add(clamp_count(n));
         let next = lines.get(n + 1).copied().unwrap_or_default();
         if !read.contains(&number)
             && let Some(field) = field_of(line, next, known)
@@ -57,7 +57,7 @@ pub(super) fn swallowed(
             continue;
         }
         let key = bare.split(':').next()?;
-        if key.len() == bare.len() && !LISTS.contains(&keys::meant(bare)) {
+        if key.len() == bare.len() && !LISTS.contains(&keys::resolve_field(bare)) {
             return None;
         }
         if key.len() > MAX_KEY || key.split_whitespace().count() > 2 || bare.starts_with('#') {
@@ -65,7 +65,7 @@ pub(super) fn swallowed(
         }
         let next = lines.get(n + 1).copied().unwrap_or_default();
         if let Some(field) = field_of(line, next, known) {
-            let number = split.fence_line.saturating_add(1).saturating_add(count(n));
+            let number = split.fence_line.saturating_add(1).saturating_add(clamp_count(n));
             return Some((field, place(number)));
         }
     }
@@ -73,26 +73,30 @@ pub(super) fn swallowed(
 }
 
 /// The first lines of a field and its nested fields.
-fn lines_of((key, node): &(Key, Node), lines: &mut BTreeSet<u32>) {
+fn lines_of((key, node): &(YamlKey, YamlNode), lines: &mut BTreeSet<u32>) {
     lines.insert(key.at.line);
     let mut left = vec![node];
     while let Some(node) = left.pop() {
         match &node.value {
-            Value::Map(entries) => {
+            YamlValue::Map(entries) => {
                 for (key, node) in entries {
                     lines.insert(key.at.line);
                     left.push(node);
                 }
             }
-            Value::List(items) => left.extend(items),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float | Value::Text(_) => {}
+            YamlValue::List(items) => left.extend(items),
+            YamlValue::Null
+            | YamlValue::Bool(_)
+            | YamlValue::Int(_)
+            | YamlValue::Float
+            | YamlValue::Text(_) => {}
         }
     }
 }
 
 /// The narrowing field that a line resembles.
 fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
-    let line = seen(line);
+    let line = visible_text(line);
     let bare = line.trim();
     if bare.starts_with('#') {
         return None;
@@ -100,11 +104,12 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
     let mark = |c: char| c.is_whitespace() || "-*•>`\"'?{_+,<".contains(c);
     let bare = bare.trim_start_matches(mark);
     // A key alone on its line, with the value on the next.
-    if LISTS.contains(&keys::meant(bare)) {
+    if LISTS.contains(&keys::resolve_field(bare)) {
         let value = next.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '-'));
-        let nothing = next.trim_start().starts_with(':') && Says::of_text(value) == Says::No;
+        let nothing = next.trim_start().starts_with(':')
+            && ValueMeaning::from_text(value) == ValueMeaning::No;
         if nothing || names_tools(value.trim_end(), ":", known) {
-            return Some(Shown::clipped(keys::meant(bare), MAX_KEY).to_string());
+            return Some(ShownText::clip_line(keys::resolve_field(bare), MAX_KEY).to_string());
         }
     }
     // The first mark, whatever its length.
@@ -123,38 +128,39 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
         let value = if is_list { next.trim_start().trim_start_matches("- ") } else { value };
         if key.len() <= MAX_KEY
             && key.split_whitespace().count() < 4
-            && takes(key, value, joint, known)
+            && is_field_value(key, value, joint, known)
         {
-            return Some(Shown::clipped(keys::meant(key), MAX_KEY).to_string());
+            return Some(ShownText::clip_line(keys::resolve_field(key), MAX_KEY).to_string());
         }
     }
     None
 }
 
 /// Whether a value after such a key is a value of the field rather than prose.
-fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
-    let field = keys::meant(key);
-    let slip = || suggest::nearest(key, LISTS.iter().copied()).is_some() && !key.contains(' ');
+fn is_field_value(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
+    let field = keys::resolve_field(key);
+    let slip = || suggest::find_nearest(key, LISTS.iter().copied()).is_some() && !key.contains(' ');
     let lists = field != "agents" && field != "disable" && NARROWING.contains(&field)
         || joint.contains([':', '=']) && slip();
     let states = stated::is_stated(key);
     if !lists && !states {
         return false;
     }
-    let says = Says::of_text(value);
+    let says = ValueMeaning::from_text(value);
     let number = value.starts_with(|c: char| c.is_ascii_digit()) && value.split(' ').count() < 3;
     // A common word before a blank is prose, for example in `write no tests`.
-    let plain = joint != " " || words(key).len() > 1 || flat(key).starts_with("readonly");
+    let plain =
+        joint != " " || split_words(key).len() > 1 || flatten_text(key).starts_with("readonly");
     match (lists, says) {
-        (true, Says::No) => joint != " ",
-        (_, Says::Yes | Says::No) if states => plain,
-        (_, Says::Number) | (true, _) if number => plain,
+        (true, ValueMeaning::No) => joint != " ",
+        (_, ValueMeaning::Yes | ValueMeaning::No) if states => plain,
+        (_, ValueMeaning::Number) | (true, _) if number => plain,
         (true, _) => names_tools(value, joint, known),
-        (false, Says::Less) => !value.contains(' '),
+        (false, ValueMeaning::Less) => !value.contains(' '),
         // `permission_mode=plan`: one word after a key of several joined words.
         (false, _) => {
             let one = !value.is_empty() && !value.contains(' ') && joint.contains([':', '=']);
-            number && plain || one && words(key).len() > 1
+            number && plain || one && split_words(key).len() > 1
         }
     }
 }
@@ -162,14 +168,15 @@ fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
 /// Whether a text consists only of tools' names, separated by commas.
 fn names_tools(value: &str, joint: &str, known: &KnownTools) -> bool {
     let value = value.trim_start_matches(['[', '{', '(']).trim_end_matches([']', '}', ')']);
-    let bare = |entry: &Entry| entry.text.trim_matches(['"', '\'', '`', '*', '!', ' ']).to_owned();
-    let entries = split_names(value, Position::default());
-    let is_name = |entry: &Entry| {
+    let bare =
+        |entry: &NameEntry| entry.text.trim_matches(['"', '\'', '`', '*', '!', ' ']).to_owned();
+    let entries = split_names(value, FilePosition::default());
+    let is_name = |entry: &NameEntry| {
         let name = bare(entry);
-        entry.text.trim() == "*" || !name.contains(' ') && tools_behind(&name, known).is_known
+        entry.text.trim() == "*" || !name.contains(' ') && find_named_tools(&name, known).is_known
     };
     // After a blank alone, a capital distinguishes a name from a word.
-    let capital = |entry: &Entry| {
+    let capital = |entry: &NameEntry| {
         bare(entry).starts_with(|c: char| c.is_uppercase()) || bare(entry).contains('_')
     };
     !entries.is_empty()

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belljar_policy::{Shown, ToolName};
+use belljar_policy::{ShownText, ToolName};
 
 use super::builtin_tools::SPAWN_AGENT;
-use super::words::flat;
+use super::words::flatten_text;
 use crate::dialect::Dialect;
 use crate::suggest;
 
@@ -48,7 +48,7 @@ pub struct ToolAlias {
 
 /// The meaning of a written tool name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum ToolNameMeaning {
     /// Every granted tool.
     All,
     /// These tools, with the limits of the translation, if any.
@@ -61,7 +61,7 @@ pub(crate) enum Meaning {
 
 /// A tool name split from its scope: `Bash(git:*)` is `Bash` with `git:*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written<'a> {
+pub(crate) struct WrittenToolName<'a> {
     pub(crate) name: &'a str,
     pub(crate) scope: Option<&'a str>,
 }
@@ -80,7 +80,7 @@ impl KnownTools {
                 let whole = format!("mcp__{server}");
                 known.servers.entry(whole).or_default().insert(tool.clone());
             }
-            known.flat.entry(flat(&lower)).or_default().insert(tool.clone());
+            known.flat.entry(flatten_text(&lower)).or_default().insert(tool.clone());
             known.spoken.entry(lower).or_default().insert(tool.clone());
         }
         known
@@ -103,13 +103,13 @@ impl KnownTools {
 
     /// The tools that a lower-case name refers to in any program's files: a tool's own name, `mcp__SERVER`
     /// for all tools of a server, `SERVER_TOOL` for one.
-    pub(crate) fn spoken(&self, name: &str) -> BTreeSet<ToolName> {
+    pub(crate) fn spoken_tools(&self, name: &str) -> BTreeSet<ToolName> {
         let found = self.spoken.get(name).into_iter().chain(self.servers.get(name));
         found.flatten().cloned().collect()
     }
 
     /// The tools with this name, in lower case and without characters that only join words.
-    pub(crate) fn flat(&self, name: &str) -> BTreeSet<ToolName> {
+    pub(crate) fn tools_by_spelling(&self, name: &str) -> BTreeSet<ToolName> {
         self.flat.get(name).into_iter().flatten().cloned().collect()
     }
 
@@ -126,7 +126,7 @@ impl KnownTools {
     }
 
     /// All tools of an MCP server, for a name like `mcp__SERVER__*`, for example `mcp__work__*`.
-    pub(crate) fn of_server(&self, name: &str) -> Vec<ToolName> {
+    pub(crate) fn server_tools(&self, name: &str) -> Vec<ToolName> {
         let name = name.strip_suffix("__*").unwrap_or(name);
         let server = name.strip_prefix("mcp__").filter(|server| !server.is_empty());
         let Some(server) = server.filter(|server| !server.contains("__")) else {
@@ -137,8 +137,8 @@ impl KnownTools {
     }
 
     /// The name that was likely meant.
-    pub fn suggest(&self, name: &str) -> Option<&str> {
-        suggest::nearest(name, self.names.iter().map(ToolName::as_str))
+    pub fn suggest_name(&self, name: &str) -> Option<&str> {
+        suggest::find_nearest(name, self.names.iter().map(ToolName::as_str))
     }
 }
 
@@ -148,9 +148,9 @@ impl FromIterator<ToolName> for KnownTools {
     }
 }
 
-impl<'a> Written<'a> {
+impl<'a> WrittenToolName<'a> {
     /// Splits off the scope. An unclosed parenthesis stays part of the name, which is then unknown.
-    pub(crate) fn of(text: &'a str) -> Self {
+    pub(crate) fn from_text(text: &'a str) -> Self {
         match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
             Some((name, scope)) => Self { name: name.trim(), scope: Some(scope.trim()) },
             None => Self { name: text.trim(), scope: None },
@@ -159,51 +159,54 @@ impl<'a> Written<'a> {
 
     /// The meaning of the name in a file of this dialect. A scope that belljar would not enforce makes the
     /// tool unavailable, because the whole tool would be more than the file asks for.
-    pub(crate) fn meaning(&self, dialect: Dialect, known: &KnownTools) -> Meaning {
-        let meaning = self.unscoped(dialect, known);
+    pub(crate) fn resolve_meaning(&self, dialect: Dialect, known: &KnownTools) -> ToolNameMeaning {
+        let meaning = self.unscoped_meaning(dialect, known);
         let Some(scope) = self.scope.filter(|scope| *scope != "*") else { return meaning };
         match meaning {
-            Meaning::Tools(tools, _) if tools.iter().all(|t| t.as_str() == SPAWN_AGENT) => {
-                Meaning::Tools(tools, None)
+            ToolNameMeaning::Tools(tools, _) if tools.iter().all(|t| t.as_str() == SPAWN_AGENT) => {
+                ToolNameMeaning::Tools(tools, None)
             }
-            Meaning::Tools(..) | Meaning::All => Meaning::Unavailable(format!(
-                "the scope `{}` is not something that belljar enforces",
-                Shown::clipped(scope, 80)
-            )),
-            Meaning::Unavailable(_) | Meaning::Unknown => meaning,
+            ToolNameMeaning::Tools(..) | ToolNameMeaning::All => {
+                ToolNameMeaning::Unavailable(format!(
+                    "the scope `{}` is not something that belljar enforces",
+                    ShownText::clip_line(scope, 80)
+                ))
+            }
+            ToolNameMeaning::Unavailable(_) | ToolNameMeaning::Unknown => meaning,
         }
     }
 
-    fn unscoped(&self, dialect: Dialect, known: &KnownTools) -> Meaning {
+    fn unscoped_meaning(&self, dialect: Dialect, known: &KnownTools) -> ToolNameMeaning {
         if self.name == "*" {
-            return Meaning::All;
+            return ToolNameMeaning::All;
         }
         if let Some(own) = known.get(self.name) {
-            return Meaning::Tools(vec![own.clone()], None);
+            return ToolNameMeaning::Tools(vec![own.clone()], None);
         }
-        let of_server = known.of_server(self.name);
+        let of_server = known.server_tools(self.name);
         if !of_server.is_empty() {
-            return Meaning::Tools(of_server, None);
+            return ToolNameMeaning::Tools(of_server, None);
         }
         if self.name.starts_with("mcp_") {
-            return Meaning::Unavailable("it is a tool of an MCP server".to_owned());
+            return ToolNameMeaning::Unavailable("it is a tool of an MCP server".to_owned());
         }
         let rows = || TOOL_ALIASES.iter().filter(|row| row.name == self.name);
         let Some(row) = rows().find(|row| row.dialect == dialect).or_else(|| rows().next()) else {
-            return Meaning::Unknown;
+            return ToolNameMeaning::Unknown;
         };
         let limits = match row.status {
             AliasStatus::Works => None,
             AliasStatus::Limited(limits) => Some(limits),
-            AliasStatus::Unavailable(why) => return Meaning::Unavailable(why.to_owned()),
+            AliasStatus::Unavailable(why) => return ToolNameMeaning::Unavailable(why.to_owned()),
         };
         let tools: Option<Vec<_>> =
             row.canonical.iter().map(|name| known.get(name).cloned()).collect();
         match tools {
-            Some(tools) if !tools.is_empty() => Meaning::Tools(tools, limits),
-            Some(_) | None => {
-                Meaning::Unavailable(format!("`{}` is not installed", row.canonical.join("`, `")))
-            }
+            Some(tools) if !tools.is_empty() => ToolNameMeaning::Tools(tools, limits),
+            Some(_) | None => ToolNameMeaning::Unavailable(format!(
+                "`{}` is not installed",
+                row.canonical.join("`, `")
+            )),
         }
     }
 }
@@ -478,9 +481,13 @@ mod tests {
     fn a_name_of_a_server_means_all_its_tools_that_are_there() {
         let known = ["mcp__a__x", "mcp__a__y", "mcp__ab__z", "file_read"];
         let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
-        let means = |text| match Written::of(text).meaning(Dialect::ClaudeCode, &known) {
-            Meaning::Tools(tools, _) => tools.iter().map(ToString::to_string).collect(),
-            Meaning::All | Meaning::Unavailable(_) | Meaning::Unknown => Vec::new(),
+        let means = |text| match WrittenToolName::from_text(text)
+            .resolve_meaning(Dialect::ClaudeCode, &known)
+        {
+            ToolNameMeaning::Tools(tools, _) => tools.iter().map(ToString::to_string).collect(),
+            ToolNameMeaning::All | ToolNameMeaning::Unavailable(_) | ToolNameMeaning::Unknown => {
+                Vec::new()
+            }
         };
         assert_eq!(means("mcp__a__x"), ["mcp__a__x"]);
         for all in ["mcp__a", "mcp__a__*"] {
@@ -508,19 +515,20 @@ mod tests {
 
     #[test]
     fn a_scope_that_is_not_enforced_gives_nothing() {
-        let meaning = |text| Written::of(text).meaning(Dialect::ClaudeCode, &known());
-        assert!(matches!(meaning("Read(src/**)"), Meaning::Unavailable(_)));
-        assert!(matches!(meaning("Read(*)"), Meaning::Tools(..)));
-        assert!(matches!(meaning("Agent(scout, critic)"), Meaning::Tools(..)));
-        assert!(matches!(meaning("Read(src"), Meaning::Unknown));
-        assert!(matches!(meaning("*(x)"), Meaning::Unavailable(_)));
+        let meaning =
+            |text| WrittenToolName::from_text(text).resolve_meaning(Dialect::ClaudeCode, &known());
+        assert!(matches!(meaning("Read(src/**)"), ToolNameMeaning::Unavailable(_)));
+        assert!(matches!(meaning("Read(*)"), ToolNameMeaning::Tools(..)));
+        assert!(matches!(meaning("Agent(scout, critic)"), ToolNameMeaning::Tools(..)));
+        assert!(matches!(meaning("Read(src"), ToolNameMeaning::Unknown));
+        assert!(matches!(meaning("*(x)"), ToolNameMeaning::Unavailable(_)));
     }
 
     #[test]
     fn a_dialects_own_row_wins() {
-        let tools = |dialect| Written::of("edit").meaning(dialect, &known());
-        let Meaning::Tools(copilot, _) = tools(Dialect::Copilot) else { panic!() };
-        let Meaning::Tools(opencode, _) = tools(Dialect::OpenCode) else { panic!() };
+        let tools = |dialect| WrittenToolName::from_text("edit").resolve_meaning(dialect, &known());
+        let ToolNameMeaning::Tools(copilot, _) = tools(Dialect::Copilot) else { panic!() };
+        let ToolNameMeaning::Tools(opencode, _) = tools(Dialect::OpenCode) else { panic!() };
         assert_eq!((copilot.len(), opencode.len()), (2, 1));
     }
 }

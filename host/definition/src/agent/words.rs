@@ -21,7 +21,7 @@ type Words = BTreeSet<String>;
 /// The tables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tables {
+pub(super) struct WordTables {
     pub(super) takes: Words,
     pub(super) takes_in_keys: Words,
     pub(super) takes_joined: Vec<Vec<String>>,
@@ -56,8 +56,9 @@ pub(super) struct Tables {
 
 /// The tables, normalized like the compared texts; `None` = they cannot be parsed, and then every key
 /// restricts. A test proves that they can.
-pub(super) static TABLES: LazyLock<Option<Tables>> =
-    LazyLock::new(|| toml::from_str(&seen(include_str!("../../tables/restriction.toml"))).ok());
+pub(super) static TABLES: LazyLock<Option<WordTables>> = LazyLock::new(|| {
+    toml::from_str(&visible_text(include_str!("../../tables/restriction.toml"))).ok()
+});
 
 /// Letters of other scripts that look like Latin ones.
 const ALIKE: &[(&str, char)] = &[
@@ -120,7 +121,7 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// The text normalized to its appearance.
-pub(super) fn seen(text: &str) -> String {
+pub(super) fn visible_text(text: &str) -> String {
     let shown = text.chars().filter(|c| !is_hidden(*c));
     shown
         .map(|c| match u32::from(c) {
@@ -142,17 +143,17 @@ pub(super) fn seen(text: &str) -> String {
 }
 
 /// A text in lower case, without characters that only join words.
-pub(super) fn flat(text: &str) -> String {
-    let letters = seen(text);
+pub(super) fn flatten_text(text: &str) -> String {
+    let letters = visible_text(text);
     let letters = letters.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
     letters.flat_map(char::to_lowercase).collect()
 }
 
 /// The words of a key: `maxToolCalls`, `max_tool_calls`, `max-tool-calls` and `maxtoolcalls` each have three.
-pub(super) fn words(key: &str) -> Vec<String> {
-    let cut = cut(key);
+pub(super) fn split_words(key: &str) -> Vec<String> {
+    let cut = split_raw_words(key);
     let Some(tables) = TABLES.as_ref() else { return cut };
-    cut.into_iter().flat_map(|word| tables.apart(word)).collect()
+    cut.into_iter().flat_map(|word| tables.split_joined(word)).collect()
 }
 
 /// Marks with which people negate a name.
@@ -166,8 +167,8 @@ pub(super) fn is_crossed_out(text: &str) -> bool {
 }
 
 /// Splits at capitals and at characters that are neither letters nor digits.
-fn cut(key: &str) -> Vec<String> {
-    let seen = seen(key);
+fn split_raw_words(key: &str) -> Vec<String> {
+    let seen = visible_text(key);
     let mut words = match is_crossed_out(&seen) {
         // `-bash` and `!write` begin with the word `not`.
         true => vec!["not".to_owned(), String::new()],
@@ -197,9 +198,9 @@ fn cut(key: &str) -> Vec<String> {
     words
 }
 
-impl Tables {
+impl WordTables {
     /// Whether a word is in any table about rights.
-    pub(super) fn knows(&self, word: &str) -> bool {
+    pub(super) fn is_rights_word(&self, word: &str) -> bool {
         let tables = [
             &self.takes,
             &self.takes_in_keys,
@@ -214,11 +215,11 @@ impl Tables {
     }
 
     /// Splits a word that joins several known words; any other word stays whole.
-    fn apart(&self, word: String) -> Vec<String> {
+    fn split_joined(&self, word: String) -> Vec<String> {
         const JOINING: &[&str] =
             &["is", "can", "may", "has", "to", "in", "on", "before", "per", "by", "use"];
         let fits = |part: &str| {
-            self.knows(part) || self.list_allows.contains(part) || JOINING.contains(&part)
+            self.is_rights_word(part) || self.list_allows.contains(part) || JOINING.contains(&part)
         };
         if word.len() > MAX_JOINED || !word.is_ascii() || fits(&word) {
             return vec![word];
@@ -263,11 +264,11 @@ mod tests {
             &tables.places,
         ];
         for word in lists.into_iter().flatten() {
-            assert_eq!(cut(word), [word.as_str()], "{word}");
+            assert_eq!(split_raw_words(word), [word.as_str()], "{word}");
         }
         let plain = tables.limiting.iter().chain(&tables.display).chain(&tables.switches);
         for word in plain.chain(tables.no_limits.keys()) {
-            assert_eq!(flat(word), *word);
+            assert_eq!(flatten_text(word), *word);
         }
         for (key, why) in &tables.no_limits {
             assert!(!why.is_empty(), "{key}: {why}");
@@ -277,24 +278,24 @@ mod tests {
 
     #[test]
     fn names_are_cut_into_words() {
-        assert_eq!(words("maxToolCalls"), ["max", "tool", "calls"]);
-        assert_eq!(words("no-network"), ["no", "network"]);
-        assert_eq!(words("READ_ONLY"), ["read", "only"]);
-        assert_eq!(words("!bash"), ["not", "bash"]);
-        assert_eq!(words("--no-bash"), ["no", "bash"]);
-        assert_eq!(words("skiptools"), ["skip", "tools"]);
-        assert_eq!(words("writepaths"), ["write", "paths"]);
-        assert_eq!(words("allowHTTPAccess"), ["allow", "http", "access"]);
+        assert_eq!(split_words("maxToolCalls"), ["max", "tool", "calls"]);
+        assert_eq!(split_words("no-network"), ["no", "network"]);
+        assert_eq!(split_words("READ_ONLY"), ["read", "only"]);
+        assert_eq!(split_words("!bash"), ["not", "bash"]);
+        assert_eq!(split_words("--no-bash"), ["no", "bash"]);
+        assert_eq!(split_words("skiptools"), ["skip", "tools"]);
+        assert_eq!(split_words("writepaths"), ["write", "paths"]);
+        assert_eq!(split_words("allowHTTPAccess"), ["allow", "http", "access"]);
         for whole in ["climax", "nobility", "blockchain", "planet", "network", "nodes", "runbook"] {
-            assert_eq!(words(whole), [whole]);
+            assert_eq!(split_words(whole), [whole]);
         }
     }
 
     #[test]
     fn a_text_is_read_as_it_is_seen() {
         for text in ["tools", "t\u{200b}ools", "t\u{43e}ols", "ｔｏｏｌｓ", "\u{feff}tools"] {
-            assert_eq!(seen(text), "tools", "{text:?}");
+            assert_eq!(visible_text(text), "tools", "{text:?}");
         }
-        assert_eq!(flat("Max\u{2011}Turns"), "maxturns");
+        assert_eq!(flatten_text("Max\u{2011}Turns"), "maxturns");
     }
 }

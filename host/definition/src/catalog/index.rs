@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CatalogEntry, SkipReason, Skipped};
-use crate::filed::Filed;
-use crate::{Scope, Slug};
+use super::{CatalogEntry, SkipReason, SkippedFile};
+use crate::filed::CatalogItem;
+use crate::{AgentScope, Slug};
 
 /// The names of a catalogue's entries and of the files that it does not use.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Index {
+pub(super) struct CatalogIndex {
     /// The entries of each name, in the catalogue's order.
     pub(super) entries: BTreeMap<Slug, Vec<usize>>,
     /// The first invalid file for each name that a path yields.
@@ -19,12 +19,15 @@ pub(super) struct Index {
     pub(super) libraries: BTreeSet<String>,
 }
 
-impl Index {
-    pub(super) fn of<D: Filed>(entries: &[CatalogEntry<D>], skipped: &[Skipped]) -> Self {
+impl CatalogIndex {
+    pub(super) fn from_entries<D: CatalogItem>(
+        entries: &[CatalogEntry<D>],
+        skipped: &[SkippedFile],
+    ) -> Self {
         let mut index = Self::default();
         let scopes = entries.iter().map(|entry| &entry.id.scope);
         for scope in scopes.chain(skipped.iter().map(|skipped| &skipped.scope)) {
-            if let Scope::Library(name) = scope
+            if let AgentScope::Library(name) = scope
                 && !index.libraries.contains(name)
             {
                 index.libraries.insert(name.clone());
@@ -34,7 +37,7 @@ impl Index {
             index.entries.entry(entry.id.slug.clone()).or_default().push(place);
         }
         for (place, skipped) in skipped.iter().enumerate() {
-            let slug = D::name_of_path(&skipped.path).and_then(|stem| Slug::of(&stem));
+            let slug = D::name_of_path(&skipped.path).and_then(|stem| Slug::from_name(&stem));
             let Some(slug) = slug else { continue };
             if matches!(skipped.reason, SkipReason::Invalid(_)) {
                 index.broken.entry(slug.clone()).or_insert(place);

@@ -54,17 +54,17 @@ pub struct ForeignTool {
     pub description: &'static str,
     /// Its arguments, in the order shown.
     #[serde(default, deserialize_with = "keep_list")]
-    pub arguments: &'static [Argument],
+    pub arguments: &'static [ForeignArgument],
     /// Belljar's arguments that are given where the model's own do not set them, with their
     /// values.
     #[serde(default, deserialize_with = "keep_given")]
-    pub given: &'static [(&'static str, Given)],
+    pub given: &'static [(&'static str, FixedValue)],
 }
 
 /// One argument under its author's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Argument {
+pub struct ForeignArgument {
     /// The name that the model writes, for example `file_path`.
     #[serde(deserialize_with = "keep_text")]
     pub name: &'static str,
@@ -77,7 +77,7 @@ pub struct Argument {
     #[serde(deserialize_with = "keep_text")]
     pub description: &'static str,
     /// The argument of belljar's tool that this argument becomes.
-    pub becomes: Becomes,
+    pub becomes: ArgumentMapping,
 }
 
 /// The type of an argument.
@@ -99,13 +99,13 @@ pub enum ArgumentKind {
     Object,
     /// A list of objects with these members.
     #[serde(deserialize_with = "keep_list")]
-    Items(&'static [Argument]),
+    Items(&'static [ForeignArgument]),
 }
 
 /// The fate of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Becomes {
+pub enum ArgumentMapping {
     /// Belljar's argument of this name, for example `path`, with the same value.
     #[serde(deserialize_with = "keep_text")]
     Argument(&'static str),
@@ -138,7 +138,7 @@ pub enum Becomes {
 /// A value that is always given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Given {
+pub enum FixedValue {
     /// A text.
     #[serde(deserialize_with = "keep_text")]
     Text(&'static str),
@@ -149,7 +149,7 @@ pub enum Given {
 impl ForeignTool {
     /// The aliases of a dialect's tools. An unknown dialect has no aliases: its tools keep belljar's own
     /// names.
-    pub fn of(dialect: Dialect) -> &'static [ForeignTool] {
+    pub fn for_dialect(dialect: Dialect) -> &'static [ForeignTool] {
         let table = TABLES.iter().find(|(named, _)| *named == dialect);
         table.and_then(|(_, table)| table.as_ref().ok()).map_or(&[], |table| &table.tools)
     }
@@ -157,31 +157,36 @@ impl ForeignTool {
     /// The aliases under which a tool is offered to an agent of this dialect: those that the author wrote in
     /// `tools`, else the dialect's first. An empty list means that the tool keeps its own name, for example
     /// because the author wrote that name.
-    pub fn offered(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static ForeignTool> {
+    pub fn offered_aliases(
+        dialect: Dialect,
+        tool: &str,
+        written: &[&str],
+    ) -> Vec<&'static ForeignTool> {
         if written.contains(&tool) {
             return Vec::new();
         }
-        let aliases = || Self::of(dialect).iter().filter(|alias| alias.tool == tool);
+        let aliases = || Self::for_dialect(dialect).iter().filter(|alias| alias.tool == tool);
         let named: Vec<_> = aliases().filter(|alias| written.contains(&alias.name)).collect();
         if named.is_empty() { aliases().take(1).collect() } else { named }
     }
 
     /// The foreign name of belljar's argument `own`.
     pub fn argument_for(&self, own: &str) -> Option<&'static str> {
-        let is =
-            |argument: &&Argument| matches!(argument.becomes, Becomes::Argument(it) if it == own);
+        let is = |argument: &&ForeignArgument| matches!(argument.becomes, ArgumentMapping::Argument(it) if it == own);
         self.arguments.iter().find(is).map(|argument| argument.name)
     }
 
     /// The arguments that have no effect or are refused, each with the reason.
-    pub fn limits(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub fn argument_limits(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.arguments.iter().filter_map(|argument| match argument.becomes {
-            Becomes::Nothing(why) | Becomes::Never(why) => Some((argument.name, why)),
-            Becomes::Argument(_)
-            | Becomes::OnlyElement(_)
-            | Becomes::OnlyObject
-            | Becomes::Sites { .. }
-            | Becomes::IsPattern(_) => None,
+            ArgumentMapping::Nothing(why) | ArgumentMapping::Never(why) => {
+                Some((argument.name, why))
+            }
+            ArgumentMapping::Argument(_)
+            | ArgumentMapping::OnlyElement(_)
+            | ArgumentMapping::OnlyObject
+            | ArgumentMapping::Sites { .. }
+            | ArgumentMapping::IsPattern(_) => None,
         })
     }
 }
@@ -203,8 +208,8 @@ fn keep_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 fn keep_given<'de: 'static, D: Deserializer<'de>>(
     from: D,
-) -> Result<&'static [(&'static str, Given)], D::Error> {
-    let pairs = Vec::<(String, Given)>::deserialize(from)?.into_iter();
+) -> Result<&'static [(&'static str, FixedValue)], D::Error> {
+    let pairs = Vec::<(String, FixedValue)>::deserialize(from)?.into_iter();
     Ok(pairs.map(|(name, value)| (&*name.leak(), value)).collect::<Vec<_>>().leak())
 }
 
@@ -223,7 +228,10 @@ mod tests {
     use crate::TOOL_ALIASES;
 
     fn names(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static str> {
-        ForeignTool::offered(dialect, tool, written).iter().map(|alias| alias.name).collect()
+        ForeignTool::offered_aliases(dialect, tool, written)
+            .iter()
+            .map(|alias| alias.name)
+            .collect()
     }
 
     #[test]
@@ -231,7 +239,10 @@ mod tests {
         for (dialect, table) in &TABLES {
             let table = table.as_ref().unwrap_or_else(|why| panic!("{dialect}: {why}"));
             assert!(table.tools.iter().all(|tool| !tool.name.is_empty() && !tool.tool.is_empty()));
-            assert!(Dialect::WITH_TOOLS.contains(dialect) && !ForeignTool::of(*dialect).is_empty());
+            assert!(
+                Dialect::WITH_TOOLS.contains(dialect)
+                    && !ForeignTool::for_dialect(*dialect).is_empty()
+            );
         }
         assert_eq!(TABLES.each_ref().map(|(dialect, _)| *dialect), Dialect::WITH_TOOLS);
     }
@@ -242,7 +253,8 @@ mod tests {
             let rows = TOOL_ALIASES.iter().filter(|row| row.dialect == dialect);
             let given: BTreeSet<_> = rows.flat_map(|row| row.canonical).collect();
             for tool in given {
-                let known = ForeignTool::of(dialect).iter().any(|alias| alias.tool == *tool);
+                let known =
+                    ForeignTool::for_dialect(dialect).iter().any(|alias| alias.tool == *tool);
                 // Copilot has no tool of its own that searches the web.
                 let exempt = (dialect, *tool) == (Dialect::Copilot, "web_search");
                 assert!(known || exempt, "{dialect}: {tool}");
@@ -265,7 +277,9 @@ mod tests {
     #[test]
     fn every_name_of_the_tool_that_starts_a_subagent_takes_an_agent_a_task_and_a_context() {
         for dialect in Dialect::WITH_TOOLS {
-            for alias in ForeignTool::of(dialect).iter().filter(|it| it.tool == "spawn_agent") {
+            for alias in
+                ForeignTool::for_dialect(dialect).iter().filter(|it| it.tool == "spawn_agent")
+            {
                 for own in ["agent", "task", "context"] {
                     let named = alias.argument_for(own);
                     assert!(named.is_some(), "{dialect} {}: `{own}`", alias.name);
@@ -277,11 +291,11 @@ mod tests {
     #[test]
     fn names_are_unique_and_every_required_argument_becomes_something() {
         for dialect in Dialect::WITH_TOOLS {
-            let aliases = ForeignTool::of(dialect);
+            let aliases = ForeignTool::for_dialect(dialect);
             let names: BTreeSet<_> = aliases.iter().map(|alias| alias.name).collect();
             assert_eq!(names.len(), aliases.len(), "{dialect}");
             for argument in aliases.iter().flat_map(|alias| alias.arguments) {
-                let lost = matches!(argument.becomes, Becomes::Never(_));
+                let lost = matches!(argument.becomes, ArgumentMapping::Never(_));
                 assert!(!(argument.required && lost), "{dialect}: {}", argument.name);
             }
         }

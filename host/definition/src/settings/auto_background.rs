@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 
 /// The key.
 pub(super) const KEY: &str = "auto_background";
@@ -44,7 +44,7 @@ impl AutoBackground {
     }
 
     /// The wait; `None` = until the subagent ends.
-    pub(super) fn wait(self) -> Option<Duration> {
+    pub(super) fn wait_time(self) -> Option<Duration> {
         match self {
             Self::Never => None,
             Self::After(wait) => Some(wait),
@@ -57,20 +57,20 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Reads `auto_background` of a grant's `subagents` in the home file.
     pub(super) fn auto_background(&mut self, subagents: &DeTable<'t>) -> Option<AutoBackground> {
         let item = subagents.get(KEY)?;
         if !self.is_home() {
             let message = format!("`{KEY}` has no place in a workspace's `belljar.toml`");
             let hint = "a workspace can only narrow: move it to `belljar.toml` at home";
-            let at = self.reader.at(item.span());
+            let at = self.reader.position_of(item.span());
             self.reader.findings.error_hint(at, "not-here", message, hint);
             return None;
         }
         let read = item.get_ref().as_str().and_then(AutoBackground::parse);
         read.or_else(|| {
-            self.reader.unfit(
+            self.reader.report_unfit_value(
                 KEY,
                 item,
                 "a time from \"1s\" to \"24h\", such as \"60s\" or \"5m\", or \"never\"",
@@ -118,6 +118,6 @@ mod tests {
         ] {
             assert_eq!(AutoBackground::parse(text), None, "{text}");
         }
-        assert_eq!(AutoBackground::Never.wait(), None);
+        assert_eq!(AutoBackground::Never.wait_time(), None);
     }
 }

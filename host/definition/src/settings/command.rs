@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use belljar_policy::Permission;
+use belljar_policy::CallPermission;
 
 use super::{GrantChange, HOST_PLACEHOLDER};
 use crate::AgentId;
@@ -22,9 +22,9 @@ pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String 
     if !asked {
         for (tool, permission) in &change.tools {
             match permission {
-                Permission::Allow => option("--tool", tool.as_str()),
-                Permission::Ask => option("--tool", &format!("{tool}=ask")),
-                Permission::Deny => option("--tool", &format!("{tool}=deny")),
+                CallPermission::Allow => option("--tool", tool.as_str()),
+                CallPermission::Ask => option("--tool", &format!("{tool}=ask")),
+                CallPermission::Deny => option("--tool", &format!("{tool}=deny")),
             }
         }
         change.hosts.iter().for_each(|rule| option("--host", &rule.to_string()));
@@ -70,17 +70,17 @@ pub fn shell_word(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::MountSpec;
-    use belljar_policy::{Access, GuestPath, ToolName};
+    use belljar_policy::{GuestPath, MountAccess, ToolName};
 
     fn mount(guest: &str, host: Option<&str>) -> MountSpec {
         let guest = GuestPath::new(guest).unwrap();
-        MountSpec { guest, host: host.map(Into::into), access: Access::ReadWrite }
+        MountSpec { guest, host: host.map(Into::into), access: MountAccess::ReadWrite }
     }
 
     #[test]
     fn the_command_names_each_right_or_leaves_them_to_what_is_asked() {
         let change = GrantChange {
-            tools: vec![(ToolName::new("shell").unwrap(), Permission::Allow)],
+            tools: vec![(ToolName::new("shell").unwrap(), CallPermission::Allow)],
             mounts: vec![mount("/workspace", None), mount("/data", Some(HOST_PLACEHOLDER))],
             hosts: vec!["https://*.example".parse().unwrap()],
             ..GrantChange::default()

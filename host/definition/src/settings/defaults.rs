@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belljar_policy::{Access, GuestPath, LimitsRequest, Permission, ToolName};
+use belljar_policy::{CallPermission, GuestPath, LimitsRequest, MountAccess, ToolName};
 
 use super::grants::{GrantSpec, MountSpec};
 use crate::agent::builtin_tools::BUILTIN_TOOLS;
@@ -20,7 +20,7 @@ pub struct DefaultGrant {
     /// Tools that belljar itself executes.
     pub builtin_tools: &'static [&'static str],
     /// The access to the workspace; without overlays it is read-only.
-    pub workspace: Option<Access>,
+    pub workspace: Option<MountAccess>,
     /// Hosts. None, because only the operator lists hosts.
     pub hosts: &'static [&'static str],
     /// Secrets.
@@ -49,7 +49,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
         ],
         overlay_tools: OVERLAY_TOOLS,
         builtin_tools: &BUILTIN_TOOLS,
-        workspace: Some(Access::Overlay),
+        workspace: Some(MountAccess::Overlay),
         hosts: &[],
         secrets: &[],
     },
@@ -58,7 +58,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
         tools: &["file_read", "file_list", "file_find", "file_search", "attach_file"],
         overlay_tools: OVERLAY_TOOLS,
         builtin_tools: &[],
-        workspace: Some(Access::Overlay),
+        workspace: Some(MountAccess::Overlay),
         hosts: &[],
         secrets: &[],
     },
@@ -72,16 +72,16 @@ pub(super) fn builtin_tools(visibility: Visibility) -> impl Iterator<Item = Tool
 
 /// The row as a grant with every key stated. Without `overlays` the workspace is read-only, and no tool
 /// changes files.
-pub(super) fn spec(visibility: Visibility, overlays: bool) -> GrantSpec {
+pub(super) fn default_spec(visibility: Visibility, overlays: bool) -> GrantSpec {
     let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else {
-        return GrantSpec::nothing();
+        return GrantSpec::empty_grant();
     };
     let overlay_tools = if overlays { row.overlay_tools } else { &[] };
     let names = row.tools.iter().chain(overlay_tools).chain(row.builtin_tools);
     let tools = names.filter_map(|name| ToolName::new(name).ok());
-    let tools: BTreeMap<_, _> = tools.map(|name| (name, Permission::Allow)).collect();
-    let most = if overlays { Access::Overlay } else { Access::Read };
-    let workspace = |access: Access| MountSpec {
+    let tools: BTreeMap<_, _> = tools.map(|name| (name, CallPermission::Allow)).collect();
+    let most = if overlays { MountAccess::Overlay } else { MountAccess::Read };
+    let workspace = |access: MountAccess| MountSpec {
         guest: GuestPath::workspace(),
         host: None,
         access: access.min(most),

@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use belljar_policy::{
-    Access, HostRule, LIMITS, LimitsRequest, Narrowing, Permission, SecretName, ToolName,
-    WORKSPACE, Wanted,
+    CallPermission, HostRule, LIMITS, LimitsRequest, MountAccess, NarrowingNote, SecretName,
+    ToolName, WORKSPACE, WantedRight,
 };
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::{GrantSpec, Grantee, MountSpec, Settings, defaults};
-use crate::diagnostic::{Diagnostic, Findings, Position};
+use crate::diagnostic::{Diagnostic, FileFindings, FilePosition};
 use crate::{AgentId, Visibility};
 
 /// A placeholder in suggestions for a directory that only the operator knows.
@@ -33,7 +33,7 @@ pub(super) const ADD_TOOLS: &str = "add_tools";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantChange {
     /// Tools, each with its new permission.
-    pub tools: Vec<(ToolName, Permission)>,
+    pub tools: Vec<(ToolName, CallPermission)>,
     /// Mounts. A mount whose guest path and directory exist already keeps the wider access.
     pub mounts: Vec<MountSpec>,
     /// Hosts, each added to the granted ones.
@@ -53,12 +53,12 @@ pub struct GrantChange {
 
 impl GrantChange {
     /// The change that would grant every requested right that the grants withhold.
-    pub fn for_missing(notes: &[Narrowing]) -> Self {
+    pub fn for_missing(notes: &[NarrowingNote]) -> Self {
         let mut change = Self::default();
         for note in notes {
             match &note.wanted {
-                Wanted::Tool(name) => change.tools.push((name.clone(), Permission::Allow)),
-                Wanted::Mount(ask) => {
+                WantedRight::Tool(name) => change.tools.push((name.clone(), CallPermission::Allow)),
+                WantedRight::Mount(ask) => {
                     let own = ask.guest.as_str() != WORKSPACE;
                     change.mounts.push(MountSpec {
                         guest: ask.guest.clone(),
@@ -66,13 +66,13 @@ impl GrantChange {
                         access: ask.access,
                     });
                 }
-                Wanted::Host(rule) => change.hosts.push(rule.clone()),
+                WantedRight::Host(rule) => change.hosts.push(rule.clone()),
             }
         }
         change
     }
 
-    /// Whether the change adds nothing.
+    /// Returns whether the change grants nothing.
     pub fn is_empty(&self) -> bool {
         let Self { tools, mounts, hosts, secrets, limits, asked_tools: _, alone: _ } = self;
         tools.is_empty()
@@ -82,10 +82,11 @@ impl GrantChange {
             && *limits == LimitsRequest::default()
     }
 
-    /// The agent's present rights, every key stated, reduced to those that the written lines repeat.
-    fn base(&self, settings: &Settings, id: &Grantee, visibility: Visibility) -> GrantSpec {
+    /// The present rights of an agent, to which the change is added. Every key is stated. Rights that the
+    /// written grant must not repeat are left out, for example overlay tools beside a writable mount.
+    fn base_grant(&self, settings: &Settings, id: &Grantee, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
-        if self.mounts.iter().any(|mount| mount.access == Access::ReadWrite)
+        if self.mounts.iter().any(|mount| mount.access == MountAccess::ReadWrite)
             && !settings.states_tools(id)
             && settings.home.defaults.get(&visibility).is_none_or(|row| row.tools.is_none())
         {
@@ -95,7 +96,7 @@ impl GrantChange {
             base.tools.get_or_insert_default().extend(stated.unwrap_or_default());
         }
         if !self.tools.is_empty()
-            && self.added(settings, id).is_none()
+            && self.added_tools(settings, id).is_none()
             && !settings.states_tools(id)
             && let (Some(asked), Some(tools)) = (&self.asked_tools, &mut base.tools)
         {
@@ -118,7 +119,11 @@ impl GrantChange {
 
     /// All tools in the grant's `add_tools` after the change; `None` = the new tools go into `tools`, which
     /// replaces the defaults.
-    fn added(&self, settings: &Settings, id: &Grantee) -> Option<BTreeMap<ToolName, Permission>> {
+    fn added_tools(
+        &self,
+        settings: &Settings,
+        id: &Grantee,
+    ) -> Option<BTreeMap<ToolName, CallPermission>> {
         let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
         let mut added = stated.unwrap_or_default();
         if settings.states_tools(id) || added.is_empty() && self.asked_tools.is_some() {
@@ -129,7 +134,7 @@ impl GrantChange {
     }
 
     /// The grant after this change; `base` states every key.
-    fn applied(&self, base: &GrantSpec) -> GrantSpec {
+    fn apply_to(&self, base: &GrantSpec) -> GrantSpec {
         let mut spec = base.clone();
         spec.tools.get_or_insert_default().extend(self.tools.iter().cloned());
         let mounts = spec.mounts.get_or_insert_default();
@@ -180,17 +185,17 @@ pub fn apply_grants(
     changes: &[(Grantee, Visibility, GrantChange)],
 ) -> Result<String, Vec<Diagnostic>> {
     let before = Settings::parse(Some((path, text)), None, home_dir)?;
-    let unfit = || failed(path, "`grants` is not a table that can be added to");
+    let unfit = || edit_failure(path, "`grants` is not a table that can be added to");
     let mut doc: DocumentMut = text.parse().map_err(|_| unfit())?;
     let mut wanted = BTreeMap::new();
     for (id, visibility, change) in changes {
-        let base = change.base(&before, id, *visibility);
-        let with = change.applied(&base);
+        let base = change.base_grant(&before, id, *visibility);
+        let with = change.apply_to(&base);
         if change.is_empty() || with == base {
             continue;
         }
-        let added = change.added(&before, id);
-        edit(&mut doc, id, change, added, &base, &with).ok_or_else(unfit)?;
+        let added = change.added_tools(&before, id);
+        edit_document(&mut doc, id, change, added, &base, &with).ok_or_else(unfit)?;
         wanted.insert(id, (*visibility, with));
     }
     if wanted.is_empty() {
@@ -205,7 +210,7 @@ pub fn apply_grants(
     if wanted.iter().all(is_wanted) && after.same_but_for(&before, &ids) {
         Ok(edited)
     } else {
-        Err(failed(path, "the change would have touched other settings"))
+        Err(edit_failure(path, "the change would have touched other settings"))
     }
 }
 
@@ -218,11 +223,11 @@ pub fn grant_lines(
     change: &GrantChange,
 ) -> String {
     let id = &Grantee::from(id);
-    let base = change.base(settings, id, visibility);
-    let wanted = change.applied(&base);
+    let base = change.base_grant(settings, id, visibility);
+    let wanted = change.apply_to(&base);
     let mut doc = DocumentMut::new();
-    let added = change.added(settings, id);
-    match edit(&mut doc, id, change, added, &base, &wanted) {
+    let added = change.added_tools(settings, id);
+    match edit_document(&mut doc, id, change, added, &base, &wanted) {
         Some(()) => doc.to_string().trim().to_owned(),
         None => String::new(),
     }
@@ -253,22 +258,22 @@ impl Settings {
     }
 }
 
-pub(super) fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
-    let mut findings = Findings::new(path);
+pub(super) fn edit_failure(path: &Path, why: &str) -> Vec<Diagnostic> {
+    let mut findings = FileFindings::new(path);
     let hint = "edit the file by hand; `belljar explain --json` shows the lines";
-    findings.error_hint(Position::default(), "grant-edit", why, hint);
-    findings.finish()
+    findings.error_hint(FilePosition::default(), "grant-edit", why, hint);
+    findings.into_diagnostics()
 }
 
-fn edit(
+fn edit_document(
     doc: &mut DocumentMut,
     id: &Grantee,
     change: &GrantChange,
-    added: Option<BTreeMap<ToolName, Permission>>,
+    added: Option<BTreeMap<ToolName, CallPermission>>,
     base: &GrantSpec,
     wanted: &GrantSpec,
 ) -> Option<()> {
-    let section = section(doc, id)?;
+    let section = grant_section(doc, id)?;
     if base.tools != wanted.tools {
         match added {
             Some(added) => edit_tools(section, ADD_TOOLS, change, &added),
@@ -291,7 +296,7 @@ fn edit(
 }
 
 /// The table of the grant, inserted if missing.
-fn section<'d>(doc: &'d mut DocumentMut, id: &Grantee) -> Option<&'d mut dyn TableLike> {
+fn grant_section<'d>(doc: &'d mut DocumentMut, id: &Grantee) -> Option<&'d mut dyn TableLike> {
     let mut implicit = Table::new();
     implicit.set_implicit(true);
     let grants = doc.entry("grants").or_insert(Item::Table(implicit));
@@ -315,9 +320,9 @@ fn edit_tools(
     section: &mut dyn TableLike,
     key: &str,
     change: &GrantChange,
-    all: &BTreeMap<ToolName, Permission>,
+    all: &BTreeMap<ToolName, CallPermission>,
 ) {
-    let only_allow = all.values().all(|permission| *permission == Permission::Allow);
+    let only_allow = all.values().all(|permission| *permission == CallPermission::Allow);
     match section.get_mut(key) {
         Some(item) if item.is_array() && only_allow => {
             let names = all.keys().map(ToString::to_string);
@@ -326,22 +331,22 @@ fn edit_tools(
         Some(item) if item.is_table_like() => {
             let Some(table) = item.as_table_like_mut() else { return };
             for (name, permission) in &change.tools {
-                set(table, name.as_str(), Value::from(permission.to_string()));
+                set_key(table, name.as_str(), Value::from(permission.to_string()));
             }
             if let Some(table) = item.as_inline_table_mut() {
-                tidy(table);
+                tidy_table(table);
             }
         }
         Some(_) | None if only_allow => {
             let names: Array = all.keys().map(ToString::to_string).collect();
-            set(section, key, Value::Array(names));
+            set_key(section, key, Value::Array(names));
         }
         Some(_) | None => {
             let mut table = InlineTable::new();
             for (name, permission) in all {
                 table.insert(name.as_str(), Value::from(permission.to_string()));
             }
-            set(section, key, Value::InlineTable(table));
+            set_key(section, key, Value::InlineTable(table));
         }
     }
 }
@@ -349,18 +354,18 @@ fn edit_tools(
 /// Adds the missing entries to a list of texts; existing entries keep their spelling.
 fn edit_list(section: &mut dyn TableLike, key: &str, wanted: Vec<String>) {
     let Some(array) = section.get_mut(key).and_then(Item::as_array_mut) else {
-        return set(section, key, Value::Array(wanted.into_iter().collect()));
+        return set_key(section, key, Value::Array(wanted.into_iter().collect()));
     };
     let have: BTreeSet<String> =
         array.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
     for text in wanted.into_iter().filter(|text| !have.contains(text)) {
-        push(array, Value::from(text));
+        append_value(array, Value::from(text));
     }
 }
 
 /// Appends a value in the style of the list: on a new line where the list has lines, after the comment of the
 /// previous entry.
-fn push(array: &mut Array, mut value: Value) {
+fn append_value(array: &mut Array, mut value: Value) {
     let text = |raw: Option<&toml_edit::RawString>| {
         raw.and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
     };
@@ -381,8 +386,9 @@ fn edit_mounts(section: &mut dyn TableLike, wanted: &[MountSpec]) {
         return edit_mount_tables(tables, wanted);
     }
     let Some(array) = section.get_mut("mounts").and_then(Item::as_array_mut) else {
-        let array: Array = wanted.iter().map(|mount| Value::InlineTable(inline(mount))).collect();
-        return set(section, "mounts", Value::Array(array));
+        let array: Array =
+            wanted.iter().map(|mount| Value::InlineTable(inline_mount(mount))).collect();
+        return set_key(section, "mounts", Value::Array(array));
     };
     for mount in wanted {
         let found = array.iter_mut().find(|value| {
@@ -392,9 +398,9 @@ fn edit_mounts(section: &mut dyn TableLike, wanted: &[MountSpec]) {
         match found.and_then(Value::as_inline_table_mut) {
             Some(table) => {
                 write_mount(table, mount);
-                tidy(table);
+                tidy_table(table);
             }
-            None => push(array, Value::InlineTable(inline(mount))),
+            None => append_value(array, Value::InlineTable(inline_mount(mount))),
         }
     }
 }
@@ -420,7 +426,7 @@ fn is_path(written: Option<&str>, mount: &MountSpec) -> bool {
     written.is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == mount.guest.as_str())
 }
 
-fn inline(mount: &MountSpec) -> InlineTable {
+fn inline_mount(mount: &MountSpec) -> InlineTable {
     let mut table = InlineTable::new();
     write_mount(&mut table, mount);
     table
@@ -429,7 +435,7 @@ fn inline(mount: &MountSpec) -> InlineTable {
 /// Writes only changed keys, so that `~/data` keeps its spelling.
 pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
     if table.get("path").is_none() {
-        set(table, "path", Value::from(mount.guest.as_str()));
+        set_key(table, "path", Value::from(mount.guest.as_str()));
     }
     match &mount.host {
         Some(host) => {
@@ -439,7 +445,7 @@ pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
                     .map_or(Path::new(text) == host, |rest| host.to_string_lossy().ends_with(rest))
             });
             if !same {
-                set(table, "host", Value::from(host.to_string_lossy().into_owned()));
+                set_key(table, "host", Value::from(host.to_string_lossy().into_owned()));
             }
         }
         None => {
@@ -448,7 +454,7 @@ pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
     }
     let access = mount.access.to_string();
     if table.get("access").and_then(Item::as_str) != Some(access.as_str()) {
-        set(table, "access", Value::from(access));
+        set_key(table, "access", Value::from(access));
     }
 }
 
@@ -456,22 +462,22 @@ fn edit_limits(section: &mut dyn TableLike, limits: &LimitsRequest) {
     for row in LIMITS {
         let Some(value) = limits.get(row.key) else { continue };
         if section.get("limits").is_none() {
-            set(section, "limits", Value::InlineTable(InlineTable::new()));
+            set_key(section, "limits", Value::InlineTable(InlineTable::new()));
         }
         let Some(table) = section.get_mut("limits").and_then(Item::as_table_like_mut) else {
             return;
         };
         // TOML has signed numbers; no useful limit exceeds them.
         let value = i64::try_from(value).unwrap_or(i64::MAX);
-        set(table, row.key, Value::from(value));
+        set_key(table, row.key, Value::from(value));
         if let Some(table) = section.get_mut("limits").and_then(Item::as_inline_table_mut) {
-            tidy(table);
+            tidy_table(table);
         }
     }
 }
 
 /// Sets a key and keeps the text around the old value, for example a comment at the end of the line.
-fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
+fn set_key(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key) {
         Some(Item::Value(old)) => {
             *value.decor_mut() = old.decor().clone();
@@ -485,7 +491,7 @@ fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
 }
 
 /// Evens out the white space of a table on one line after an insertion.
-pub(super) fn tidy(table: &mut InlineTable) {
+pub(super) fn tidy_table(table: &mut InlineTable) {
     if !table.to_string().contains('\n') {
         table.fmt();
     }

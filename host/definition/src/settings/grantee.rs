@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use crate::{AgentId, AgentIdError, Scope, Slug};
+use crate::{AgentId, AgentIdError, AgentScope, Slug};
 
 /// The grantee of a section: one agent or team, or all agents of a library, including those that an update
 /// adds. An agent file cannot choose the second form, because no agent's name contains `*`.
@@ -19,16 +19,16 @@ pub enum Grantee {
 
 impl Grantee {
     /// Whether the grantee is an agent of this scope, or all of its agents.
-    pub fn is_of(&self, scope: &Scope) -> bool {
+    pub fn is_of(&self, scope: &AgentScope) -> bool {
         match (self, scope) {
             (Self::Agent(id), scope) => id.scope == *scope,
-            (Self::Library(name), Scope::Library(library)) => name.as_str() == library,
-            (Self::Library(_), Scope::Home | Scope::Workspace(_)) => false,
+            (Self::Library(name), AgentScope::Library(library)) => name.as_str() == library,
+            (Self::Library(_), AgentScope::Home | AgentScope::Workspace(_)) => false,
         }
     }
 
     /// Whether a section for this grantee applies to the agent.
-    pub fn covers(&self, agent: &AgentId) -> bool {
+    pub fn covers_agent(&self, agent: &AgentId) -> bool {
         match self {
             Self::Agent(id) => id == agent,
             Self::Library(_) => self.is_of(&agent.scope),
@@ -36,12 +36,12 @@ impl Grantee {
     }
 
     /// The grantee that means all agents of this agent's library.
-    pub(super) fn whole(&self) -> Option<Self> {
+    pub(super) fn whole_library(&self) -> Option<Self> {
         match self {
-            Self::Agent(AgentId { scope: Scope::Library(name), .. }) => {
+            Self::Agent(AgentId { scope: AgentScope::Library(name), .. }) => {
                 Slug::try_from(name.clone()).ok().map(Self::Library)
             }
-            Self::Agent(AgentId { scope: Scope::Home | Scope::Workspace(_), .. })
+            Self::Agent(AgentId { scope: AgentScope::Home | AgentScope::Workspace(_), .. })
             | Self::Library(_) => None,
         }
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Grantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agent(id) => id.fmt(f),
-            Self::Library(name) => write!(f, "library/{}/*", Shown::new(name.as_str())),
+            Self::Library(name) => write!(f, "library/{}/*", ShownText::new(name.as_str())),
         }
     }
 }
@@ -105,7 +105,7 @@ mod tests {
             (whole.to_string(), whole.grant_key()),
             ("library/pub/*".into(), "library/pub/*".into())
         );
-        let covers = |id: &str| whole.covers(&id.parse().unwrap());
+        let covers = |id: &str| whole.covers_agent(&id.parse().unwrap());
         assert!(covers("library/pub/a") && covers("library/pub/pub"));
         for other in
             ["library/pub-2/a", "library/publish/a", "home/pub", "workspace:/library/pub/a"]

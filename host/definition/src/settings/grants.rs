@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use belljar_policy::{
-    Access, Asked, Grants, GuestPath, HostRule, Limits, LimitsRequest, Mount, MountAsk, Permission,
-    SecretName, ToolName,
+    AskedRights, CallPermission, Grants, GuestPath, HostRule, Limits, LimitsRequest, Mount,
+    MountAccess, MountAsk, SecretName, ToolName,
 };
 
 use super::AutoBackground;
@@ -20,10 +20,10 @@ use crate::{SubagentsAsk, ToolsAs};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantSpec {
     /// The tools; an unlisted tool is denied.
-    pub tools: Option<BTreeMap<ToolName, Permission>>,
+    pub tools: Option<BTreeMap<ToolName, CallPermission>>,
     /// Tools in addition to those without this section, each with its permission. Only a grant of the home
     /// file may have additional tools, and never beside `tools`.
-    pub add_tools: BTreeMap<ToolName, Permission>,
+    pub add_tools: BTreeMap<ToolName, CallPermission>,
     /// The mounts.
     pub mounts: Option<Vec<MountSpec>>,
     /// The hosts.
@@ -49,11 +49,11 @@ pub struct MountSpec {
     /// workspace itself.
     pub host: Option<PathBuf>,
     /// The access that is allowed.
-    pub access: Access,
+    pub access: MountAccess,
 }
 
 impl MountSpec {
-    fn resolve(self, workspace: &Path) -> Mount {
+    fn into_mount(self, workspace: &Path) -> Mount {
         let host = self.host.map(|host| workspace.join(host));
         let host = host.unwrap_or_else(|| workspace.to_path_buf());
         Mount { guest: self.guest, host, access: self.access }
@@ -62,7 +62,7 @@ impl MountSpec {
 
 impl GrantSpec {
     /// A section that states every key and grants nothing.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn empty_grant() -> Self {
         Self {
             tools: Some(BTreeMap::new()),
             add_tools: BTreeMap::new(),
@@ -78,7 +78,7 @@ impl GrantSpec {
 
     /// A copy in which every key stated by `over` is replaced, and the tools of its `add_tools` are added.
     #[must_use]
-    pub(super) fn overlaid(&self, over: &Self) -> Self {
+    pub(super) fn overridden_by(&self, over: &Self) -> Self {
         let mut limits = self.limits;
         for row in belljar_policy::LIMITS {
             if let Some(value) = over.limits.get(row.key) {
@@ -97,7 +97,7 @@ impl GrantSpec {
             hosts: over.hosts.clone().or_else(|| self.hosts.clone()),
             secrets: over.secrets.clone().or_else(|| self.secrets.clone()),
             limits,
-            subagents: self.subagents.overlaid(&over.subagents),
+            subagents: self.subagents.overridden_by(&over.subagents),
             auto_background: over.auto_background.or(self.auto_background),
             tools_as: over.tools_as.or(self.tools_as),
         }
@@ -109,9 +109,9 @@ impl GrantSpec {
     }
 
     /// The grants for a run in this workspace. An unstated key grants nothing.
-    pub(super) fn resolve(self, workspace: &Path) -> Grants {
+    pub(super) fn into_grants(self, workspace: &Path) -> Grants {
         let mounts = self.mounts.unwrap_or_default();
-        let mounts = mounts.into_iter().map(|mount| mount.resolve(workspace));
+        let mounts = mounts.into_iter().map(|mount| mount.into_mount(workspace));
         Grants {
             tools: self.tools.unwrap_or_default(),
             mounts: mounts.collect(),
@@ -127,12 +127,12 @@ impl GrantSpec {
     pub(super) fn narrow_mounts(
         &mut self,
         workspace: &Path,
-        most: impl Fn(&Mount) -> Option<Access>,
+        most: impl Fn(&Mount) -> Option<MountAccess>,
     ) -> Vec<Mount> {
         let mut narrowed = Vec::new();
         for stated in self.mounts.take().into_iter() {
             let kept = stated.into_iter().filter_map(|spec| {
-                let mount = spec.clone().resolve(workspace);
+                let mount = spec.clone().into_mount(workspace);
                 let access = most(&mount).map(|most| mount.access.min(most));
                 if access != Some(mount.access) {
                     narrowed.push(mount);
@@ -145,16 +145,16 @@ impl GrantSpec {
     }
 
     /// As a file of the workspace, for `policy` to narrow the grants of the home file by.
-    pub(super) fn narrow(self, grants: Grants) -> Grants {
+    pub(super) fn narrow_grants(self, grants: Grants) -> Grants {
         let asks = |spec: MountSpec| MountAsk { guest: spec.guest, access: spec.access };
-        let asked = Asked {
+        let asked = AskedRights {
             tools: self.tools.as_ref().map(|tools| tools.keys().cloned().collect()),
             at_most: self.tools.unwrap_or_default(),
             mounts: self.mounts.map(|mounts| mounts.into_iter().map(asks).collect()),
             hosts: self.hosts,
             limits: self.limits,
-            ..Asked::default()
+            ..AskedRights::default()
         };
-        grants.narrowed(asked, self.secrets.as_ref())
+        grants.narrow_grants(asked, self.secrets.as_ref())
     }
 }

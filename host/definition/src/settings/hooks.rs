@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use belljar_policy::{Shown, ToolName};
+use belljar_policy::{ShownText, ToolName};
 use toml::de::DeTable;
 
 use super::HookMatcher;
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 use super::sections::is_digest;
 use crate::agent::list_of;
 use crate::suggest;
@@ -94,60 +94,60 @@ impl HookEvent {
     }
 }
 
-impl<'t> Loader<'_, 't, '_> {
-    pub(super) fn hooks(&mut self, table: &DeTable<'t>) {
+impl<'t> SettingsLoader<'_, 't, '_> {
+    pub(super) fn read_hooks(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("hooks") else { return };
         if item.get_ref().as_array().is_none() {
-            let at = self.reader.at(item.span());
+            let at = self.reader.position_of(item.span());
             let hint = "write `[[hooks]]`, once for each hook";
             self.reader.findings.error_hint(at, "bad-value", "`hooks` is not a list", hint);
             return;
         }
-        let items = self.reader.list("hooks", item).unwrap_or_default();
+        let items = self.reader.read_list("hooks", item).unwrap_or_default();
         if items.len() > MAX_HOOKS {
             let message = format!("{} hooks, and at most {MAX_HOOKS} are accepted", items.len());
-            self.reader.findings.error(self.reader.at(item.span()), "too-many", message);
+            self.reader.findings.error(self.reader.position_of(item.span()), "too-many", message);
             return;
         }
         for item in items {
-            let Some(table) = self.reader.table("hooks", item) else { continue };
-            self.reader.only(table, "a hook", HOOK_KEYS);
-            let (event, matcher) = (self.event(item, table), self.matcher(table));
-            let action = self.action(item, table);
+            let Some(table) = self.reader.read_table("hooks", item) else { continue };
+            self.reader.report_unknown_keys(table, "a hook", HOOK_KEYS);
+            let (event, matcher) = (self.read_event(item, table), self.read_matcher(table));
+            let action = self.read_action(item, table);
             let (Some(event), Some(matcher), Some(action)) = (event, matcher, action) else {
                 continue;
             };
-            let Some(timeout) = self.timeout(table, &action) else { continue };
+            let Some(timeout) = self.read_timeout(table, &action) else { continue };
             self.check_matcher(event, &matcher, table);
             self.settings.hooks.push(HookSetting { event, matcher, action, timeout });
         }
     }
 
-    fn event(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookEvent> {
+    fn read_event(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookEvent> {
         let names = HookEvent::ALL.map(HookEvent::as_str);
         let Some(value) = table.get("event") else {
-            self.missing(item, "`event`", &format!("the events are {}", list_of(&names)));
+            self.report_missing(item, "`event`", &format!("the events are {}", list_of(&names)));
             return None;
         };
         let text = self.reader.text_of("event", value)?;
         let known = HookEvent::ALL.into_iter().find(|event| event.as_str() == text);
         if known.is_none() {
-            let message = format!("`{}` is not an event here", Shown::clipped(text, 60));
+            let message = format!("`{}` is not an event here", ShownText::clip_line(text, 60));
             let hint = suggest::did_you_mean(text, names)
                 .unwrap_or_else(|| format!("the events are {}", list_of(&names)));
-            let at = self.reader.at(value.span());
+            let at = self.reader.position_of(value.span());
             self.reader.findings.error_hint(at, "unknown-event", message, hint);
         }
         known
     }
 
-    fn matcher(&mut self, table: &DeTable<'t>) -> Option<HookMatcher> {
-        let Some(item) = table.get("matcher") else { return Some(HookMatcher::all()) };
+    fn read_matcher(&mut self, table: &DeTable<'t>) -> Option<HookMatcher> {
+        let Some(item) = table.get("matcher") else { return Some(HookMatcher::match_all()) };
         let text = self.reader.text_of("matcher", item)?;
         match HookMatcher::parse(text) {
             Ok(matcher) => Some(matcher),
             Err(why) => {
-                let at = self.reader.at(item.span());
+                let at = self.reader.position_of(item.span());
                 let hint = "write a name, names between `|`, or a regular expression";
                 let message = format!("`matcher` is {why}");
                 self.reader.findings.error_hint(at, "bad-matcher", message, hint);
@@ -160,16 +160,16 @@ impl<'t> Loader<'_, 't, '_> {
     /// without effect.
     fn check_matcher(&mut self, event: HookEvent, matcher: &HookMatcher, table: &DeTable<'t>) {
         let Some(item) = table.get("matcher") else { return };
-        let at = self.reader.at(item.span());
+        let at = self.reader.position_of(item.span());
         if event == HookEvent::Stop && !matcher.is_all() {
             let hint = "remove `matcher`: there is one agent at the root";
             let message = "`Stop` has nothing to match";
             self.reader.findings.error_hint(at, "bad-matcher", message, hint);
         }
         if let Some(meant) = matcher.meant_as_search() {
-            let shown = Shown::new(matcher.as_str());
+            let shown = ShownText::new(matcher.as_str());
             let message = format!("matcher `{shown}` has to match the whole name");
-            let hint = format!("write `{}`", Shown::new(&meant));
+            let hint = format!("write `{}`", ShownText::new(&meant));
             self.reader.findings.warning(at, "half-matcher", message, Some(hint));
         }
         if event.is_about_tools() {
@@ -179,27 +179,35 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    fn action(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookAction> {
-        let at = self.reader.at(item.span());
-        let digest = self.digest(table)?;
+    fn read_action(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookAction> {
+        let at = self.reader.position_of(item.span());
+        let digest = self.read_digest(table)?;
         match (table.get("command"), table.get("component")) {
             (Some(command), None) => {
                 if let Some(item) = table.get("digest") {
-                    let at = self.reader.at(item.span());
+                    let at = self.reader.position_of(item.span());
                     let hint = "remove it, or name a `component`";
                     let message = "a command has no `digest`";
                     self.reader.findings.error_hint(at, "bad-value", message, hint);
                 }
                 let text = self.reader.text_of("command", command)?;
                 if text.trim().is_empty() || text.contains('\0') {
-                    return self.reader.unfit("command", command, "a command for `sh -c`");
+                    return self.reader.report_unfit_value(
+                        "command",
+                        command,
+                        "a command for `sh -c`",
+                    );
                 }
                 Some(HookAction::Command(text.to_owned()))
             }
             (None, Some(component)) => {
                 let text = self.reader.text_of("component", component)?;
                 if text.is_empty() {
-                    return self.reader.unfit("component", component, "the path of a component");
+                    return self.reader.report_unfit_value(
+                        "component",
+                        component,
+                        "the path of a component",
+                    );
                 }
                 let path = self.home_path(text);
                 let path = self.path.parent().map_or(path.clone(), |dir| dir.join(&path));
@@ -212,23 +220,23 @@ impl<'t> Loader<'_, 't, '_> {
             }
             (None, None) => {
                 let hint = "write `command = \"...\"`, or `component = \"guard.wasm\"`";
-                self.missing(item, "`command` or `component`", hint);
+                self.report_missing(item, "`command` or `component`", hint);
                 None
             }
         }
     }
 
     /// Reads the digest: `None` = invalid and reported, `Some(None)` = absent.
-    fn digest(&mut self, table: &DeTable<'t>) -> Option<Option<String>> {
+    fn read_digest(&mut self, table: &DeTable<'t>) -> Option<Option<String>> {
         let Some(item) = table.get("digest") else { return Some(None) };
         let text = self.reader.text_of("digest", item)?;
         if is_digest(text) {
             return Some(Some(text.to_owned()));
         }
-        self.reader.unfit("digest", item, "`sha256:` and 64 lower-case hex digits")
+        self.reader.report_unfit_value("digest", item, "`sha256:` and 64 lower-case hex digits")
     }
 
-    fn timeout(&mut self, table: &DeTable<'t>, action: &HookAction) -> Option<Duration> {
+    fn read_timeout(&mut self, table: &DeTable<'t>, action: &HookAction) -> Option<Duration> {
         let (default, range) = match action {
             HookAction::Command(_) => (COMMAND_SECONDS, COMMAND_RANGE),
             HookAction::Component { .. } => (COMPONENT_SECONDS, COMPONENT_RANGE),
@@ -236,11 +244,11 @@ impl<'t> Loader<'_, 't, '_> {
         let Some(item) = table.get("timeout_seconds") else {
             return Some(Duration::from_secs(default));
         };
-        let seconds = self.reader.number(table, "timeout_seconds")?;
+        let seconds = self.reader.read_number(table, "timeout_seconds")?;
         if range.contains(&seconds) {
             return Some(Duration::from_secs(seconds));
         }
         let wants = format!("from {} to {} seconds", range.start(), range.end());
-        self.reader.unfit("timeout_seconds", item, &wants)
+        self.reader.report_unfit_value("timeout_seconds", item, &wants)
     }
 }

@@ -7,10 +7,10 @@
 
 use std::str::FromStr as _;
 
-use belljar_policy::{Scheme, Shown, Target, TargetHost};
+use belljar_policy::{RequestTarget, ShownText, TargetHost, UrlScheme};
 use toml::de::DeTable;
 
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 use crate::agent::list_of;
 use crate::suggest;
 use crate::toml_read::Item;
@@ -37,7 +37,7 @@ const MAX_TENANT: usize = 40;
 const MAX_SHOWN: usize = 60;
 
 /// Marks an error that was already reported.
-struct Reported;
+struct ReportedMistake;
 
 /// An issuer whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,28 +148,33 @@ impl std::str::FromStr for SignatureKind {
     }
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// The issuers of `[server]`, in the order of their names.
-    pub(super) fn issuers(&mut self, server: &DeTable<'t>) -> Vec<IssuerSetting> {
+    pub(super) fn read_issuers(&mut self, server: &DeTable<'t>) -> Vec<IssuerSetting> {
         if let Some(item) = server.get("issuers").filter(|item| item.get_ref().is_array()) {
             let hint = "write `[server.issuers.NAME]`: each issuer has a name of its own";
             let message = "`issuers` is an array, not a table";
-            let at = self.reader.at(item.span());
+            let at = self.reader.position_of(item.span());
             self.reader.findings.error_hint(at, "bad-value", message, hint);
             return Vec::new();
         }
-        let tables = self.each(server, "issuers");
+        let tables = self.named_tables(server, "issuers");
         if let (true, Some(item)) = (tables.len() > MAX_ISSUERS, server.get("issuers")) {
             self.too_many(item, "issuers", tables.len(), MAX_ISSUERS);
             return Vec::new();
         }
         let mut issuers: Vec<IssuerSetting> = Vec::new();
         for (name, item, table) in tables {
-            self.reader.only(table, "an issuer", KEYS);
-            let Some(issuer) = self.issuer(name, item, table) else { continue };
+            self.reader.report_unknown_keys(table, "an issuer", KEYS);
+            let Some(issuer) = self.read_issuer(name, item, table) else { continue };
             if issuers.iter().any(|other| other.url == issuer.url) {
-                let message = format!("`{}` is written twice", Shown::clipped(&issuer.url, 200));
-                self.reader.findings.error(self.reader.at(item.span()), "bad-value", message);
+                let message =
+                    format!("`{}` is written twice", ShownText::clip_line(&issuer.url, 200));
+                self.reader.findings.error(
+                    self.reader.position_of(item.span()),
+                    "bad-value",
+                    message,
+                );
                 continue;
             }
             issuers.push(issuer);
@@ -178,16 +183,16 @@ impl<'t> Loader<'_, 't, '_> {
         issuers
     }
 
-    fn issuer(
+    fn read_issuer(
         &mut self,
         name: &str,
         item: &Item<'_>,
         table: &DeTable<'t>,
     ) -> Option<IssuerSetting> {
         let url = self.issuer_url(item, table);
-        let audience = self.audience(item, table);
-        let algorithms = self.algorithms(table);
-        let allow = self.allow(table);
+        let audience = self.read_audience(item, table);
+        let algorithms = self.read_algorithms(table);
+        let allow = self.read_token_rules(table);
         let (url, audience, algorithms) = (url?, audience?, algorithms?);
         Some(IssuerSetting { name: name.to_owned(), url, audience, algorithms, allow })
     }
@@ -195,53 +200,61 @@ impl<'t> Loader<'_, 't, '_> {
     fn issuer_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<String> {
         let Some(value) = table.get("url") else {
             let hint = "write it as its tokens have it: `url = \"https://id.example.org\"`";
-            self.missing(item, "`url`", hint);
+            self.report_missing(item, "`url`", hint);
             return None;
         };
         let text = self.reader.text_of("url", value)?;
-        let target = Target::parse(text).ok();
+        let target = RequestTarget::parse(text).ok();
         // An attacker who could replace the issuer's keys in transit could sign every token.
-        let safe = target.is_some_and(|it| it.scheme() == Scheme::Https || is_here(&it));
+        let safe = target.is_some_and(|it| it.scheme() == UrlScheme::Https || is_here(&it));
         if safe && is_word(text) && !text.contains(['#', '?']) {
             return Some(text.to_owned());
         }
         let wants = "an address such as `https://id.example.org`, without a query or a fragment; \
                      `http` is for this machine alone";
-        self.reader.unfit("url", value, wants)
+        self.reader.report_unfit_value("url", value, wants)
     }
 
-    fn audience(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<Vec<String>> {
+    fn read_audience(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<Vec<String>> {
         let Some(value) = table.get("audience") else {
             let hint = "write what its tokens for this server have in `aud`: `audience = \
                         \"https://jar.example.org/mcp\"`";
-            self.missing(item, "`audience`", hint);
+            self.report_missing(item, "`audience`", hint);
             return None;
         };
         let audience = match value.get_ref().as_str() {
             Some(one) => vec![one.to_owned()],
-            None => self.texts(value, "audience"),
+            None => self.read_texts(value, "audience"),
         };
         let fit = (1..=MAX_AUDIENCES).contains(&audience.len());
         if fit && audience.iter().all(|one| is_word(one)) {
             return Some(audience);
         }
-        self.reader.unfit("audience", value, "a text without blanks, or a list of such")
+        self.reader.report_unfit_value(
+            "audience",
+            value,
+            "a text without blanks, or a list of such",
+        )
     }
 
-    fn algorithms(&mut self, table: &DeTable<'t>) -> Option<Vec<SignatureKind>> {
+    fn read_algorithms(&mut self, table: &DeTable<'t>) -> Option<Vec<SignatureKind>> {
         let Some(item) = table.get("algorithms") else {
             return Some(SignatureKind::USUAL.to_vec());
         };
-        let entries = self.reader.list("algorithms", item)?;
+        let entries = self.reader.read_list("algorithms", item)?;
         if entries.is_empty() {
             let known = SignatureKind::ALL.map(SignatureKind::as_str);
-            return self.reader.unfit("algorithms", item, &format!("some of {}", list_of(&known)));
+            return self.reader.report_unfit_value(
+                "algorithms",
+                item,
+                &format!("some of {}", list_of(&known)),
+            );
         }
-        let kinds: Vec<_> = entries.iter().filter_map(|entry| self.algorithm(entry)).collect();
+        let kinds: Vec<_> = entries.iter().filter_map(|entry| self.read_algorithm(entry)).collect();
         (kinds.len() == entries.len()).then_some(kinds)
     }
 
-    fn algorithm(&mut self, item: &Item<'_>) -> Option<SignatureKind> {
+    fn read_algorithm(&mut self, item: &Item<'_>) -> Option<SignatureKind> {
         let name = self.reader.text_of("algorithms", item)?.trim();
         if let Ok(kind) = SignatureKind::from_str(name) {
             return Some(kind);
@@ -254,54 +267,64 @@ impl<'t> Loader<'_, 't, '_> {
             _ => "",
         };
         let known = SignatureKind::ALL.map(SignatureKind::as_str);
-        let name = Shown::clipped(name, MAX_SHOWN);
+        let name = ShownText::clip_line(name, MAX_SHOWN);
         let message = format!("`{name}` is not taken: {why}known are {}", list_of(&known));
-        self.reader.findings.error(self.reader.at(item.span()), "bad-value", message);
+        self.reader.findings.error(self.reader.position_of(item.span()), "bad-value", message);
         None
     }
 
-    fn allow(&mut self, table: &DeTable<'t>) -> Vec<TokenRule> {
+    fn read_token_rules(&mut self, table: &DeTable<'t>) -> Vec<TokenRule> {
         let Some(item) = table.get("allow") else { return Vec::new() };
-        let items = self.reader.list("allow", item).unwrap_or_default();
+        let items = self.reader.read_list("allow", item).unwrap_or_default();
         if items.len() > MAX_RULES {
             self.too_many(item, "rules", items.len(), MAX_RULES);
             return Vec::new();
         }
         let mut rules = Vec::new();
         for item in items {
-            let Some(table) = self.reader.table("allow", item) else { continue };
-            self.reader.only(table, "`allow` of an issuer", ALLOW_KEYS);
-            rules.extend(self.rule(item, table).ok());
+            let Some(table) = self.reader.read_table("allow", item) else { continue };
+            self.reader.report_unknown_keys(table, "`allow` of an issuer", ALLOW_KEYS);
+            rules.extend(self.read_token_rule(item, table).ok());
         }
         rules
     }
 
-    fn rule(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Result<TokenRule, Reported> {
-        let subject = self.said(table, "subject")?;
-        let claim = self.said(table, "claim")?;
-        let value = self.said(table, "value")?;
+    fn read_token_rule(
+        &mut self,
+        item: &Item<'_>,
+        table: &DeTable<'t>,
+    ) -> Result<TokenRule, ReportedMistake> {
+        let subject = self.read_rule_text(table, "subject")?;
+        let claim = self.read_rule_text(table, "claim")?;
+        let value = self.read_rule_text(table, "value")?;
         let claim = match (claim, value) {
             (Some((_, claim)), Some((_, value))) => Some((claim.to_owned(), value.to_owned())),
             (None, None) => None,
             (Some(_), None) => {
-                return Err(self.lacks(item, "`value`", "write what the claim has to be"));
+                return Err(self.reject_missing(item, "`value`", "write what the claim has to be"));
             }
-            (None, Some(_)) => return Err(self.lacks(item, "`claim`", "write whose value it is")),
+            (None, Some(_)) => {
+                return Err(self.reject_missing(item, "`claim`", "write whose value it is"));
+            }
         };
         let subject = subject.map(|(_, subject)| subject.to_owned());
         if subject.is_none() && claim.is_none() {
             let hint = "write for whom it is: a `subject`, or a `claim` and its `value`";
-            return Err(self.lacks(item, "`subject`", hint));
+            return Err(self.reject_missing(item, "`subject`", hint));
         }
         let tenant = self.rule_tenant(item, table)?;
         let scope = self.rule_scope(item, table)?;
         Ok(TokenRule { subject, claim, tenant, scope })
     }
 
-    fn rule_tenant(&mut self, rule: &Item<'_>, table: &DeTable<'t>) -> Result<String, Reported> {
-        let Some((item, tenant)) = self.said(table, "tenant")? else {
+    fn rule_tenant(
+        &mut self,
+        rule: &Item<'_>,
+        table: &DeTable<'t>,
+    ) -> Result<String, ReportedMistake> {
+        let Some((item, tenant)) = self.read_rule_text(table, "tenant")? else {
             let hint = "write the tenant that whoever fits belongs to: `tenant = \"NAME\"`";
-            return Err(self.lacks(rule, "`tenant`", hint));
+            return Err(self.reject_missing(rule, "`tenant`", hint));
         };
         if is_tenant_name(tenant) {
             return Ok(tenant.to_owned());
@@ -309,15 +332,19 @@ impl<'t> Loader<'_, 't, '_> {
         let message = format!(
             "`tenant` is `{}`, which is not 1 to {MAX_TENANT} of `a` to `z`, `0` to `9` and `-`, \
              with no `-` in front",
-            Shown::clipped(tenant, MAX_SHOWN)
+            ShownText::clip_line(tenant, MAX_SHOWN)
         );
-        Err(self.amiss(item, message, None))
+        Err(self.report_bad_value(item, message, None))
     }
 
-    fn rule_scope(&mut self, rule: &Item<'_>, table: &DeTable<'t>) -> Result<TokenScope, Reported> {
-        let Some((item, scope)) = self.said(table, "scope")? else {
+    fn rule_scope(
+        &mut self,
+        rule: &Item<'_>,
+        table: &DeTable<'t>,
+    ) -> Result<TokenScope, ReportedMistake> {
+        let Some((item, scope)) = self.read_rule_text(table, "scope")? else {
             let hint = "write the most that it may do: `read-only`, `member` or `admin`";
-            return Err(self.lacks(rule, "`scope`", hint));
+            return Err(self.reject_missing(rule, "`scope`", hint));
         };
         if let Some(known) = TokenScope::ALL.into_iter().find(|known| known.as_str() == scope) {
             return Ok(known);
@@ -325,54 +352,59 @@ impl<'t> Loader<'_, 't, '_> {
         let known = TokenScope::ALL.map(TokenScope::as_str);
         let message = format!(
             "`scope` is `{}`, which is none of {}",
-            Shown::clipped(scope, MAX_SHOWN),
+            ShownText::clip_line(scope, MAX_SHOWN),
             list_of(&known)
         );
-        Err(self.amiss(item, message, suggest::did_you_mean(scope, known)))
+        Err(self.report_bad_value(item, message, suggest::did_you_mean(scope, known)))
     }
 
     /// The text of a key and its item, if the key is present.
-    fn said<'a>(
+    fn read_rule_text<'a>(
         &mut self,
         table: &'a DeTable<'t>,
         name: &str,
-    ) -> Result<Option<(&'a Item<'t>, &'a str)>, Reported> {
+    ) -> Result<Option<(&'a Item<'t>, &'a str)>, ReportedMistake> {
         let Some(item) = table.get(name) else { return Ok(None) };
-        let Some(text) = self.reader.text_of(name, item) else { return Err(Reported) };
+        let Some(text) = self.reader.text_of(name, item) else { return Err(ReportedMistake) };
         if text.is_empty() {
-            return Err(self.amiss(item, format!("`{name}` is blank"), None));
+            return Err(self.report_bad_value(item, format!("`{name}` is blank"), None));
         }
         if text.len() > MAX_TEXT {
             let bytes = text.len();
             let message =
                 format!("`{name}` has {bytes} bytes, and at most {MAX_TEXT} are accepted");
-            return Err(self.amiss(item, message, None));
+            return Err(self.report_bad_value(item, message, None));
         }
         Ok(Some((item, text)))
     }
 
     /// Reports an invalid value.
-    fn amiss(&mut self, item: &Item<'_>, message: String, hint: Option<String>) -> Reported {
-        let at = self.reader.at(item.span());
+    fn report_bad_value(
+        &mut self,
+        item: &Item<'_>,
+        message: String,
+        hint: Option<String>,
+    ) -> ReportedMistake {
+        let at = self.reader.position_of(item.span());
         match hint {
             Some(hint) => self.reader.findings.error_hint(at, "bad-value", message, hint),
             None => self.reader.findings.error(at, "bad-value", message),
         }
-        Reported
+        ReportedMistake
     }
 
-    fn lacks(&mut self, item: &Item<'_>, what: &str, hint: &str) -> Reported {
-        self.missing(item, what, hint);
-        Reported
+    fn reject_missing(&mut self, item: &Item<'_>, what: &str, hint: &str) -> ReportedMistake {
+        self.report_missing(item, what, hint);
+        ReportedMistake
     }
 
     fn too_many(&mut self, item: &Item<'_>, what: &str, count: usize, most: usize) {
         let message = format!("{count} {what}, and at most {most} are accepted");
-        self.reader.findings.error(self.reader.at(item.span()), "too-many", message);
+        self.reader.findings.error(self.reader.position_of(item.span()), "too-many", message);
     }
 }
 
-fn is_here(target: &Target) -> bool {
+fn is_here(target: &RequestTarget) -> bool {
     match target.host() {
         TargetHost::Ip(ip) => ip.is_loopback(),
         TargetHost::Name(name) => name == "localhost",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use regex::{Regex, RegexBuilder};
 
 use crate::Dialect;
@@ -23,11 +23,11 @@ const MAX_PATTERN: usize = 256 << 10;
 #[derive(Debug, Clone)]
 pub struct HookMatcher {
     text: String,
-    rule: Rule,
+    rule: MatchRule,
 }
 
 #[derive(Debug, Clone)]
-enum Rule {
+enum MatchRule {
     All,
     Names(BTreeSet<String>),
     Pattern(Regex),
@@ -35,8 +35,8 @@ enum Rule {
 
 impl HookMatcher {
     /// Matches every name.
-    pub fn all() -> Self {
-        Self { text: String::new(), rule: Rule::All }
+    pub fn match_all() -> Self {
+        Self { text: String::new(), rule: MatchRule::All }
     }
 
     /// Parses a matcher; the error is a text for a person and does not repeat the matcher.
@@ -46,21 +46,21 @@ impl HookMatcher {
         }
         let trimmed = text.trim();
         let rule = if trimmed.is_empty() || trimmed == "*" {
-            Rule::All
+            MatchRule::All
         } else if trimmed.chars().all(is_plain) {
-            Rule::Names(names(trimmed))
+            MatchRule::Names(parse_names(trimmed))
         } else {
-            Rule::Pattern(pattern(trimmed)?)
+            MatchRule::Pattern(compile_pattern(trimmed)?)
         };
         Ok(Self { text: trimmed.to_owned(), rule })
     }
 
     /// Whether any of the names matches: belljar's name of a tool, and the name that was shown to the model.
-    pub fn matches(&self, names: &[&str]) -> bool {
+    pub fn matches_any(&self, names: &[&str]) -> bool {
         match &self.rule {
-            Rule::All => true,
-            Rule::Names(known) => names.iter().any(|name| known.contains(*name)),
-            Rule::Pattern(pattern) => names.iter().any(|name| pattern.is_match(name)),
+            MatchRule::All => true,
+            MatchRule::Names(known) => names.iter().any(|name| known.contains(*name)),
+            MatchRule::Pattern(pattern) => names.iter().any(|name| pattern.is_match(name)),
         }
     }
 
@@ -71,22 +71,22 @@ impl HookMatcher {
 
     /// Whether the matcher matches every name.
     pub fn is_all(&self) -> bool {
-        matches!(self.rule, Rule::All)
+        matches!(self.rule, MatchRule::All)
     }
 
     /// The listed names that are not Claude Code's names of tools.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = &str> {
         let names = match &self.rule {
-            Rule::Names(names) => Some(names),
-            Rule::All | Rule::Pattern(_) => None,
+            MatchRule::Names(names) => Some(names),
+            MatchRule::All | MatchRule::Pattern(_) => None,
         };
-        names.into_iter().flatten().map(String::as_str).filter(|name| aliases(name).is_empty())
+        names.into_iter().flatten().map(String::as_str).filter(|name| tool_aliases(name).is_empty())
     }
 
     /// Detects a pattern that was written for a search, with `^` or `$` at one end and no wildcard at the
     /// other, and would miss here. Returns the pattern that was likely meant.
     pub(crate) fn meant_as_search(&self) -> Option<String> {
-        let Rule::Pattern(_) = self.rule else { return None };
+        let MatchRule::Pattern(_) = self.rule else { return None };
         let (start, end) = (self.text.starts_with('^'), self.text.ends_with('$'));
         match (start, end) {
             (true, false) if !self.text.ends_with('*') => Some(format!("{}.*", self.text)),
@@ -107,23 +107,23 @@ fn is_plain(c: char) -> bool {
 }
 
 /// The names of a list, with belljar's names of the same tools.
-fn names(text: &str) -> BTreeSet<String> {
+fn parse_names(text: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for name in text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()) {
         all.insert(name.to_owned());
-        all.extend(aliases(name).iter().map(|tool| (*tool).to_owned()));
+        all.extend(tool_aliases(name).iter().map(|tool| (*tool).to_owned()));
     }
     all
 }
 
 /// Belljar's names of a Claude Code tool, because hooks may use Claude Code's names.
-fn aliases(name: &str) -> &'static [&'static str] {
+fn tool_aliases(name: &str) -> &'static [&'static str] {
     let row =
         TOOL_ALIASES.iter().find(|row| row.dialect == Dialect::ClaudeCode && row.name == name);
     row.map_or(&[], |row| row.canonical)
 }
 
-fn pattern(text: &str) -> Result<Regex, String> {
+fn compile_pattern(text: &str) -> Result<Regex, String> {
     let whole = format!(r"\A(?:{text})\z");
     RegexBuilder::new(&whole).size_limit(MAX_PATTERN).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "a pattern that is too large".to_owned(),
@@ -132,7 +132,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             let why = last.trim_start_matches("error: ");
-            format!("not a regular expression: {}", Shown::clipped(why, 200))
+            format!("not a regular expression: {}", ShownText::clip_line(why, 200))
         }
     })
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn matches(matcher: &str, name: &str) -> bool {
-        HookMatcher::parse(matcher).unwrap().matches(&[name])
+        HookMatcher::parse(matcher).unwrap().matches_any(&[name])
     }
 
     #[test]
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn either_name_of_a_tool_will_do() {
         let matcher = HookMatcher::parse("offered").unwrap();
-        assert!(matcher.matches(&["canonical", "offered"]));
-        assert!(!matcher.matches(&["canonical", "other"]));
+        assert!(matcher.matches_any(&["canonical", "offered"]));
+        assert!(!matcher.matches_any(&["canonical", "other"]));
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     fn bombs_and_nonsense_are_refused() {
         let large = format!("({}){{1000}}", r"\w{100}");
         for bad in ["(", "[", large.as_str(), &"a".repeat(MAX_MATCHER + 1), r"(?=a)b"] {
-            assert!(HookMatcher::parse(bad).is_err(), "{}", Shown::clipped(bad, 20));
+            assert!(HookMatcher::parse(bad).is_err(), "{}", ShownText::clip_line(bad, 20));
         }
     }
 }

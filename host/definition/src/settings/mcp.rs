@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use belljar_policy::{HostRule, SecretName, Shown, Target};
+use belljar_policy::{HostRule, RequestTarget, SecretName, ShownText};
 use toml::de::DeTable;
 
 use super::mcp_grants::{KEYS as GRANTS, McpGrants};
 use super::mcp_oauth::McpOauthSetting;
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 use crate::suggest;
 use crate::toml_read::Item;
 
@@ -48,16 +48,16 @@ pub struct McpSetting {
     pub grants: McpGrants,
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Reads `[mcp.NAME]` of the home file. Call it after the secrets were read.
-    pub(super) fn mcp(&mut self, table: &DeTable<'t>) {
-        let servers = self.each(table, "mcp");
+    pub(super) fn read_mcp_servers(&mut self, table: &DeTable<'t>) {
+        let servers = self.named_tables(table, "mcp");
         if servers.len() > MAX_SERVERS
             && let Some(item) = table.get("mcp")
         {
             let message =
                 format!("{} MCP servers, and at most {MAX_SERVERS} are accepted", servers.len());
-            self.reader.findings.error(self.reader.at(item.span()), "too-many", message);
+            self.reader.findings.error(self.reader.position_of(item.span()), "too-many", message);
             return;
         }
         for (name, item, table) in servers {
@@ -67,7 +67,7 @@ impl<'t> Loader<'_, 't, '_> {
                 }
                 continue;
             }
-            self.reader.only(table, "an MCP server", &[KEYS, &GRANTS].concat());
+            self.reader.report_unknown_keys(table, "an MCP server", &[KEYS, &GRANTS].concat());
             if !self.names_server(name, item) {
                 continue;
             }
@@ -87,24 +87,24 @@ impl<'t> Loader<'_, 't, '_> {
         if is_server_name(name) {
             return true;
         }
-        let message = format!("`{}` is no name of a server", Shown::clipped(name, 60));
+        let message = format!("`{}` is no name of a server", ShownText::clip_line(name, 60));
         let hint = format!(
             "use a small letter, then small letters, digits or single `-`, at most \
              {MAX_NAME} in all: the names of its tools begin with it"
         );
-        let at = self.reader.at(item.span());
+        let at = self.reader.position_of(item.span());
         self.reader.findings.error_hint(at, "bad-name", message, hint);
         false
     }
 
     /// The longest time of one call.
     pub(super) fn server_timeout(&mut self, table: &DeTable<'t>) -> Option<u64> {
-        self.within(table, "timeout_seconds", TIMEOUTS)
+        self.read_ranged_number(table, "timeout_seconds", TIMEOUTS)
     }
 
     fn server_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<(String, HostRule)> {
         let Some(value) = table.get("url") else {
-            self.missing(
+            self.report_missing(
                 item,
                 "`url`",
                 "write where it is: `url = \"https://mcp.example.com/mcp\"`, or the `command` that it is",
@@ -112,13 +112,14 @@ impl<'t> Loader<'_, 't, '_> {
             return None;
         };
         let text = self.reader.text_of("url", value)?;
-        let host = address(text).and_then(|target| target.to_string().parse::<HostRule>().ok());
+        let host =
+            parse_address(text).and_then(|target| target.to_string().parse::<HostRule>().ok());
         match host {
             Some(host) => Some((text.to_owned(), host)),
             None => {
                 let wants = "an address such as `https://mcp.example.com/mcp`, without a user name \
                              or a fragment";
-                self.reader.unfit("url", value, wants)
+                self.reader.report_unfit_value("url", value, wants)
             }
         }
     }
@@ -128,14 +129,17 @@ impl<'t> Loader<'_, 't, '_> {
         let revision = self.reader.text_of("revision", item)?;
         match REVISIONS.contains(&revision) {
             true => Some(revision.to_owned()),
-            false => self.reader.unfit("revision", item, "`2025-11-25` or `2026-07-28`"),
+            false => {
+                self.reader.report_unfit_value("revision", item, "`2025-11-25` or `2026-07-28`")
+            }
         }
     }
 
     fn server_secrets(&mut self, table: &DeTable<'t>, host: &HostRule) -> BTreeSet<SecretName> {
         let Some(item) = table.get("secrets") else { return BTreeSet::new() };
-        let names: BTreeSet<SecretName> = self.reader.names("secrets", item).unwrap_or_default();
-        let at = self.reader.at(item.span());
+        let names: BTreeSet<SecretName> =
+            self.reader.read_names("secrets", item).unwrap_or_default();
+        let at = self.reader.position_of(item.span());
         for name in &names {
             match self.settings.secrets.get(name) {
                 None => {
@@ -145,7 +149,7 @@ impl<'t> Loader<'_, 't, '_> {
                     let message = format!("secret `{name}` is not defined");
                     self.reader.findings.error_hint(at, "unknown-secret", message, hint);
                 }
-                Some(secret) if !secret.host.covers(host) => {
+                Some(secret) if !secret.host.covers_rule(host) => {
                     let message = format!(
                         "secret `{name}` is bound to `{}`, and this server is `{host}`",
                         secret.host
@@ -161,11 +165,11 @@ impl<'t> Loader<'_, 't, '_> {
 }
 
 /// Parses the address of a server or an issuer, without a fragment.
-pub(super) fn address(text: &str) -> Option<Target> {
+pub(super) fn parse_address(text: &str) -> Option<RequestTarget> {
     let plain = text.len() <= MAX_URL
         && text.bytes().all(|byte| byte.is_ascii_graphic())
         && !text.contains('#');
-    Target::parse(text).ok().filter(|_| plain)
+    RequestTarget::parse(text).ok().filter(|_| plain)
 }
 
 /// Whether a name has only lower-case letters, digits and single `-`, so that `mcp__NAME__TOOL` can be split

@@ -2,7 +2,7 @@
 
 use toml::de::DeTable;
 
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 use crate::suggest;
 
 /// The keys for such requests.
@@ -26,28 +26,28 @@ pub struct McpGrants {
     pub roots: bool,
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Reads the grants of a server. Call it after models and roles were read.
     pub(super) fn server_grants(&mut self, table: &DeTable<'t>) -> McpGrants {
         McpGrants {
-            elicitation: self.reader.boolean(table, "elicitation").unwrap_or_default(),
+            elicitation: self.reader.read_boolean(table, "elicitation").unwrap_or_default(),
             sampling: self.server_sampling(table),
-            roots: self.reader.boolean(table, "roots").unwrap_or_default(),
+            roots: self.reader.read_boolean(table, "roots").unwrap_or_default(),
         }
     }
 
     fn server_sampling(&mut self, table: &DeTable<'t>) -> Option<(String, u64)> {
-        let tokens = self.within(table, "sampling_tokens", TOKEN_RANGE);
+        let tokens = self.read_ranged_number(table, "sampling_tokens", TOKEN_RANGE);
         let Some(item) = table.get("sampling") else {
             if let Some(item) = table.get("sampling_tokens") {
                 let hint = "write `sampling = \"MODEL\"` beside it, or leave it out";
-                self.missing(item, "`sampling`", hint);
+                self.report_missing(item, "`sampling`", hint);
             }
             return None;
         };
         if item.get_ref().is_bool() {
             let hint = "name the model that writes and pays: `sampling = \"fast\"`";
-            let at = self.reader.at(item.span());
+            let at = self.reader.position_of(item.span());
             let message = "`sampling` is a boolean, not a text";
             self.reader.findings.error_hint(at, "bad-value", message, hint);
             return None;
@@ -60,7 +60,7 @@ impl<'t> Loader<'_, 't, '_> {
             let hint = suggest::did_you_mean(model, known).unwrap_or_else(|| {
                 "name a section `[models.NAME]` or a key of `[roles]`".to_owned()
             });
-            let at = self.reader.at(item.span());
+            let at = self.reader.position_of(item.span());
             let message = "`sampling` names no model of this file".to_owned();
             self.reader.findings.error_hint(at, "unknown-model", message, hint);
             return None;

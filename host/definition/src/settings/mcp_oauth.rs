@@ -3,8 +3,8 @@
 use belljar_policy::SecretName;
 use toml::de::DeTable;
 
-use super::mcp::address;
-use super::schema::Loader;
+use super::mcp::parse_address;
+use super::schema::SettingsLoader;
 
 const KEYS: &[&str] =
     &["issuer", "client_id", "client_secret", "client_metadata_url", "grant", "scopes"];
@@ -33,22 +33,22 @@ pub struct McpOauthSetting {
     pub scopes: Vec<String>,
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     pub(super) fn mcp_oauth(&mut self, server: &DeTable<'t>) -> McpOauthSetting {
         let mut setting = McpOauthSetting::default();
         let Some(item) = server.get("oauth") else { return setting };
-        let Some(table) = self.reader.table("oauth", item) else { return setting };
-        self.reader.only(table, "`oauth` of an MCP server", KEYS);
+        let Some(table) = self.reader.read_table("oauth", item) else { return setting };
+        self.reader.report_unknown_keys(table, "`oauth` of an MCP server", KEYS);
         setting.issuer = self.oauth_address(table, "issuer");
         setting.client_metadata_url = self.oauth_address(table, "client_metadata_url");
         setting.client_id = self.oauth_text(table, "client_id");
-        if let Some(name) = self.reader.text(table, "client_secret")
+        if let Some(name) = self.reader.read_text(table, "client_secret")
             && let Some(item) = table.get("client_secret")
         {
             let known = SecretName::new(&name).ok();
             let known = known.filter(|name| self.settings.secrets.contains_key(name));
             if known.is_none() {
-                self.reader.unfit::<()>(
+                self.reader.report_unfit_value::<()>(
                     "client_secret",
                     item,
                     "the name of a section `[secrets.NAME]`",
@@ -63,25 +63,29 @@ impl<'t> Loader<'_, 't, '_> {
                 Some(PERSON) | None => {}
                 Some(_) => {
                     let wants = format!("`{PERSON}` or `{SERVICE}`");
-                    self.reader.unfit::<()>("grant", item, &wants);
+                    self.reader.report_unfit_value::<()>("grant", item, &wants);
                 }
             }
             if setting.is_service
                 && (setting.client_id.is_none() || setting.client_secret.is_none())
             {
                 let message = format!("`{SERVICE}` needs `client_id` and `client_secret`");
-                self.reader.findings.error(self.reader.at(item.span()), "missing", message);
+                self.reader.findings.error(
+                    self.reader.position_of(item.span()),
+                    "missing",
+                    message,
+                );
             }
         }
         setting
     }
 
     fn oauth_text(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
-        let text = self.reader.text(table, name)?;
+        let text = self.reader.read_text(table, name)?;
         match (is_word(&text), table.get(name)) {
             (true, _) => Some(text),
             (false, Some(item)) => {
-                self.reader.unfit(name, item, "a text of visible ASCII characters")
+                self.reader.report_unfit_value(name, item, "a text of visible ASCII characters")
             }
             (false, None) => None,
         }
@@ -89,11 +93,13 @@ impl<'t> Loader<'_, 't, '_> {
 
     fn oauth_address(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
         let text = self.oauth_text(table, name)?;
-        match (address(&text).is_some(), table.get(name)) {
+        match (parse_address(&text).is_some(), table.get(name)) {
             (true, _) => Some(text),
-            (false, Some(item)) => {
-                self.reader.unfit(name, item, "an address such as `https://auth.example.com`")
-            }
+            (false, Some(item)) => self.reader.report_unfit_value(
+                name,
+                item,
+                "an address such as `https://auth.example.com`",
+            ),
             (false, None) => None,
         }
     }

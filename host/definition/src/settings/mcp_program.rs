@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use belljar_policy::{SecretName, Shown};
+use belljar_policy::{SecretName, ShownText};
 use toml::de::DeTable;
 
 use super::mcp_grants::{KEYS as GRANTS, McpGrants};
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 use crate::suggest;
 use crate::toml_read::Item;
 
@@ -86,7 +86,7 @@ impl McpProgram {
     }
 
     /// The secrets in the environment.
-    pub fn secrets(&self) -> BTreeSet<SecretName> {
+    pub fn secret_names(&self) -> BTreeSet<SecretName> {
         let values = self.environment.values();
         let names = values.filter_map(|value| match value {
             McpValue::Text(_) => None,
@@ -96,52 +96,58 @@ impl McpProgram {
     }
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Reads a server that is a program of this machine.
     pub(super) fn server_program(&mut self, name: &str, table: &DeTable<'t>) {
-        self.reader.only(table, "an MCP server that is a command", &[KEYS, &GRANTS].concat());
-        if let Some(program) = self.program(table) {
+        self.reader.report_unknown_keys(
+            table,
+            "an MCP server that is a command",
+            &[KEYS, &GRANTS].concat(),
+        );
+        if let Some(program) = self.read_program(table) {
             self.settings.mcp_programs.insert(name.to_owned(), program);
         }
     }
 
-    fn program(&mut self, table: &DeTable<'t>) -> Option<McpProgram> {
+    fn read_program(&mut self, table: &DeTable<'t>) -> Option<McpProgram> {
         let command = table.get("command")?;
         let text = self.reader.text_of("command", command)?;
         let path = self.home_path(text);
         if !path.is_absolute() || text.contains('\0') {
-            let at = self.reader.at(command.span());
+            let at = self.reader.position_of(command.span());
             let hint =
                 "write the whole path, as `command -v NAME` prints it, and its arguments in `args`";
-            let message = format!("`command` is `{}`, not a whole path", Shown::clipped(text, 200));
+            let message =
+                format!("`command` is `{}`, not a whole path", ShownText::clip_line(text, 200));
             self.reader.findings.error_hint(at, "bad-value", message, hint);
             return None;
         }
-        let (read, write) = self.directories(table);
-        let memory_mib = self.within(table, "memory_mib", MEMORIES).unwrap_or(MEMORY_MIB);
-        let processes = self.within(table, "processes", PROCESSES).unwrap_or_default();
+        let (read, write) = self.read_directories(table);
+        let memory_mib =
+            self.read_ranged_number(table, "memory_mib", MEMORIES).unwrap_or(MEMORY_MIB);
+        let processes = self.read_ranged_number(table, "processes", PROCESSES).unwrap_or_default();
         Some(McpProgram {
             timeout_seconds: self.server_timeout(table),
             command: path,
-            args: self.arguments(table),
-            data: self.data(table),
+            args: self.read_arguments(table),
+            data: self.read_data_paths(table),
             read,
             write,
-            network: self.reader.boolean(table, "network").unwrap_or_default(),
-            environment: self.environment(table),
+            network: self.reader.read_boolean(table, "network").unwrap_or_default(),
+            environment: self.read_environment(table),
             memory_mib,
             processes: u32::try_from(processes).unwrap_or_default(),
             grants: self.server_grants(table),
         })
     }
 
-    fn arguments(&mut self, table: &DeTable<'t>) -> Vec<String> {
+    fn read_arguments(&mut self, table: &DeTable<'t>) -> Vec<String> {
         let wants = format!("texts of at most {MAX_TEXT} bytes");
         self.texts_of(table, "args", &wants, is_text)
     }
 
     /// Reads `data`, for example `data = ["/srv/db/notes.json"]`.
-    fn data(&mut self, table: &DeTable<'t>) -> BTreeSet<PathBuf> {
+    fn read_data_paths(&mut self, table: &DeTable<'t>) -> BTreeSet<PathBuf> {
         let is_path =
             |text: &str| is_text(text) && (text.starts_with('/') || text.starts_with('~'));
         let wants = "absolute paths of files and directories, or `~/...`";
@@ -159,24 +165,24 @@ impl<'t> Loader<'_, 't, '_> {
     ) -> Vec<String> {
         let Some(item) = table.get(key) else { return Vec::new() };
         let mut texts = Vec::new();
-        for item in self.reader.list(key, item).unwrap_or_default() {
+        for item in self.reader.read_list(key, item).unwrap_or_default() {
             let Some(text) = self.reader.text_of(key, item) else { continue };
             match fits(text) {
                 true => texts.push(text.to_owned()),
-                false => drop(self.reader.unfit::<()>(key, item, wants)),
+                false => drop(self.reader.report_unfit_value::<()>(key, item, wants)),
             }
         }
         texts
     }
 
     /// Reads `directories`, for example `directories = { "/srv/data" = "read" }`.
-    fn directories(&mut self, table: &DeTable<'t>) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    fn read_directories(&mut self, table: &DeTable<'t>) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
         let (mut read, mut write) = (BTreeSet::new(), BTreeSet::new());
-        for (name, item) in self.entries(table, "directories") {
+        for (name, item) in self.read_entries(table, "directories") {
             let path = self.home_path(name);
             if !path.is_absolute() {
-                let shown = Shown::clipped(name, 200);
-                let at = self.reader.at(item.span());
+                let shown = ShownText::clip_line(name, 200);
+                let at = self.reader.position_of(item.span());
                 let hint = "write an absolute path, or `~/...`";
                 let message = format!("`{shown}` in `directories` is not an absolute path");
                 self.reader.findings.error_hint(at, "host-path", message, hint);
@@ -186,7 +192,7 @@ impl<'t> Loader<'_, 't, '_> {
                 Some("read") => read.insert(path),
                 Some("read-write") => write.insert(path),
                 Some(_) | None => {
-                    self.reader.unfit::<()>(name, item, "`read` or `read-write`");
+                    self.reader.report_unfit_value::<()>(name, item, "`read` or `read-write`");
                     continue;
                 }
             };
@@ -195,12 +201,12 @@ impl<'t> Loader<'_, 't, '_> {
     }
 
     /// Reads `env`, for example `env = { LEVEL = "debug", API_KEY = { secret = "NAME" } }`.
-    fn environment(&mut self, table: &DeTable<'t>) -> BTreeMap<String, McpValue> {
+    fn read_environment(&mut self, table: &DeTable<'t>) -> BTreeMap<String, McpValue> {
         let mut environment = BTreeMap::new();
-        for (name, item) in self.entries(table, "env") {
+        for (name, item) in self.read_entries(table, "env") {
             if !is_variable(name) {
-                let shown = Shown::clipped(name, 80);
-                let at = self.reader.at(item.span());
+                let shown = ShownText::clip_line(name, 80);
+                let at = self.reader.position_of(item.span());
                 let hint = "letters, digits and `_`; names that begin with `LD_` are the loader's, which \
                             belljar does not set";
                 let message = format!("`{shown}` is no name of a variable");
@@ -211,7 +217,7 @@ impl<'t> Loader<'_, 't, '_> {
                 (Some(text), _) if is_text(text) => Some(McpValue::Text(text.to_owned())),
                 (None, Some(table)) => self.secret_value(item, table),
                 (Some(_), _) | (None, None) => {
-                    self.reader.unfit(name, item, "a text, or `{ secret = \"NAME\" }`")
+                    self.reader.report_unfit_value(name, item, "a text, or `{ secret = \"NAME\" }`")
                 }
             };
             environment.extend(value.map(|value| (name.to_owned(), value)));
@@ -220,43 +226,47 @@ impl<'t> Loader<'_, 't, '_> {
     }
 
     fn secret_value(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<McpValue> {
-        self.reader.only(table, "a value", &["secret"]);
-        let text = self.reader.text(table, "secret")?;
+        self.reader.report_unknown_keys(table, "a value", &["secret"]);
+        let text = self.reader.read_text(table, "secret")?;
         let found = self.settings.secrets.keys().find(|name| name.as_str() == text).cloned();
         if found.is_none() {
             let names = self.settings.secrets.keys().map(SecretName::as_str);
             let hint = suggest::did_you_mean(&text, names)
                 .unwrap_or_else(|| "add a section `[secrets.NAME]`".to_owned());
-            let at = self.reader.at(item.span());
-            let message = format!("secret `{}` is not defined", Shown::clipped(&text, 60));
+            let at = self.reader.position_of(item.span());
+            let message = format!("secret `{}` is not defined", ShownText::clip_line(&text, 60));
             self.reader.findings.error_hint(at, "unknown-secret", message, hint);
         }
         found.map(McpValue::Secret)
     }
 
-    fn entries<'a>(&mut self, table: &'a DeTable<'t>, key: &str) -> Vec<(&'a str, &'a Item<'t>)> {
+    fn read_entries<'a>(
+        &mut self,
+        table: &'a DeTable<'t>,
+        key: &str,
+    ) -> Vec<(&'a str, &'a Item<'t>)> {
         let Some(item) = table.get(key) else { return Vec::new() };
-        let Some(entries) = self.reader.table(key, item) else { return Vec::new() };
+        let Some(entries) = self.reader.read_table(key, item) else { return Vec::new() };
         if entries.len() > MAX_ENTRIES {
             let wants = format!("a table of at most {MAX_ENTRIES}");
-            self.reader.unfit::<()>(key, item, &wants);
+            self.reader.report_unfit_value::<()>(key, item, &wants);
             return Vec::new();
         }
         entries.iter().map(|(key, item)| (key.get_ref().as_ref(), item)).collect()
     }
 
-    pub(super) fn within(
+    pub(super) fn read_ranged_number(
         &mut self,
         table: &DeTable<'t>,
         key: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Option<u64> {
-        let number = self.reader.number(table, key)?;
+        let number = self.reader.read_number(table, key)?;
         if range.contains(&number) {
             return Some(number);
         }
         let wants = format!("from {} to {}", range.start(), range.end());
-        self.reader.unfit(key, table.get(key)?, &wants)
+        self.reader.report_unfit_value(key, table.get(key)?, &wants)
     }
 }
 

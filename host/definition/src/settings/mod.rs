@@ -27,10 +27,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use belljar_policy::{Access, Grants, HostRule, Mount, Permission, SecretName, ToolName};
+use belljar_policy::{CallPermission, Grants, HostRule, Mount, MountAccess, SecretName, ToolName};
 
-use crate::diagnostic::{Diagnostic, Position};
-use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, ToolsAs, Visibility};
+use crate::diagnostic::{Diagnostic, FilePosition};
+use crate::{
+    AgentId, AgentScope, FrontmatterShapes, KnownTools, MissingToolPolicy, Slug, SubagentsAsk,
+    ToolsAs, Visibility,
+};
 
 use auto_background::AutoBackground;
 pub use command::{command_of, grant_command, shell_word};
@@ -64,16 +67,16 @@ pub struct Settings {
     /// summarised; 0 = never. Absent = the session's default.
     pub compact_at: Option<u64>,
     /// `lenient` under `[agents]`: which shapes of agent files are read. Only the home file sets this value.
-    pub shapes: Shapes,
+    pub shapes: FrontmatterShapes,
     /// `strict` under `[agents]`: how an agent is handled that asks for tools which are not installed. Only
     /// the home file sets this value.
-    pub missing_tools: Missing,
+    pub missing_tools: MissingToolPolicy,
     /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file sets these values.
     pub overlays: OverlaySetting,
     /// `profile` under `[agents]`: the profile of a subagent whose grant has no `profile`. Only the home file
     /// sets this value.
-    pub profile: Profile,
-    /// The models whose role has the profile [`Profile::Small`]; each is assigned to a role.
+    pub profile: SubagentProfile,
+    /// The models whose role has the profile [`SubagentProfile::Small`]; each is assigned to a role.
     pub small_models: BTreeSet<String>,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
@@ -93,8 +96,8 @@ pub struct Settings {
     pub subagents: SubagentPolicy,
     /// `[server]`. Only the home file has this section.
     pub server: ServerSetting,
-    home: Layer,
-    workspace: Layer,
+    home: GrantLayer,
+    workspace: GrantLayer,
     warnings: Vec<Diagnostic>,
     named_tools: Vec<NamedTool>,
     named_agents: Vec<named::NamedAgent>,
@@ -102,7 +105,7 @@ pub struct Settings {
 
 /// The size of a subagent's limits and prompts, where its grant has no `profile`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
+pub enum SubagentProfile {
     /// The limits and prompts of every other agent.
     #[default]
     Whole,
@@ -211,7 +214,7 @@ pub struct ToolSetting {
 
 /// The grants of one file.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Layer {
+struct GrantLayer {
     defaults: BTreeMap<Visibility, GrantSpec>,
     grants: BTreeMap<Grantee, GrantSpec>,
     /// The grants for a workspace's own agents: `workspace/NAME` in the workspace's file.
@@ -223,7 +226,7 @@ struct Layer {
 struct NamedTool {
     tool: ToolName,
     path: PathBuf,
-    at: Position,
+    at: FilePosition,
 }
 
 impl Settings {
@@ -246,14 +249,19 @@ impl Settings {
     }
 
     /// The grants of this agent in a run in `workspace_root`.
-    pub fn grants(&self, id: &AgentId, visibility: Visibility, workspace_root: &Path) -> Grants {
-        let grants = self.home_grant(&id.into(), visibility).resolve(workspace_root);
-        self.workspace_grant(id, visibility).narrow(grants)
+    pub fn agent_grants(
+        &self,
+        id: &AgentId,
+        visibility: Visibility,
+        workspace_root: &Path,
+    ) -> Grants {
+        let grants = self.home_grant(&id.into(), visibility).into_grants(workspace_root);
+        self.workspace_grant(id, visibility).narrow_grants(grants)
     }
 
     /// The grant of the home file and the built-in defaults, every key stated.
     pub fn home_grant(&self, to: &Grantee, visibility: Visibility) -> GrantSpec {
-        self.combined(visibility, to, self.home.grants.get(to))
+        self.combined_grant(visibility, to, self.home.grants.get(to))
     }
 
     /// A copy of the settings in which no section of the home file states a mount.
@@ -269,9 +277,10 @@ impl Settings {
 
     /// The permission that the home file states for this tool by name: from the agent's own section, else
     /// from the section of its library.
-    pub fn named(&self, id: &AgentId, tool: &ToolName) -> Option<Permission> {
+    pub fn stated_permission(&self, id: &AgentId, tool: &ToolName) -> Option<CallPermission> {
         let own = Grantee::from(id);
-        let sections = [self.own_grant(&own), own.whole().and_then(|to| self.own_grant(&to))];
+        let sections =
+            [self.own_grant(&own), own.whole_library().and_then(|to| self.own_grant(&to))];
         sections.into_iter().flatten().find_map(|section| {
             let listed = section.tools.as_ref().and_then(|tools| tools.get(tool));
             listed.or_else(|| section.add_tools.get(tool)).copied()
@@ -280,40 +289,46 @@ impl Settings {
 
     /// The heading of the home file's section for the whole library of this agent, if present.
     pub fn library_section(&self, id: &AgentId) -> Option<String> {
-        let whole = Grantee::from(id).whole()?;
+        let whole = Grantee::from(id).whole_library()?;
         self.home.grants.contains_key(&whole).then(|| format!("[grants.\"{whole}\"]"))
     }
 
     /// The built-in defaults, overlaid by the sections of the home file.
-    fn combined(&self, visibility: Visibility, to: &Grantee, own: Option<&GrantSpec>) -> GrantSpec {
-        let mut spec = defaults::spec(visibility, self.overlays.by_default);
-        let stated = self.stated(visibility, to, own);
+    fn combined_grant(
+        &self,
+        visibility: Visibility,
+        to: &Grantee,
+        own: Option<&GrantSpec>,
+    ) -> GrantSpec {
+        let mut spec = defaults::default_spec(visibility, self.overlays.by_default);
+        let stated = self.stated_sections(visibility, to, own);
         let mounts = stated.clone().filter_map(|stated| stated.mounts.as_ref()).next_back();
-        if mounts.is_some_and(|mounts| mounts.iter().any(|m| m.access == Access::ReadWrite)) {
+        if mounts.is_some_and(|mounts| mounts.iter().any(|m| m.access == MountAccess::ReadWrite)) {
             defaults::without_overlay_tools(&mut spec, visibility);
         }
-        stated.fold(spec, |spec, stated| spec.overlaid(stated))
+        stated.fold(spec, |spec, stated| spec.overridden_by(stated))
     }
 
     /// The home file's sections that apply to a grantee, from the widest to the narrowest; the last one that
     /// states a key decides.
-    fn stated<'a>(
+    fn stated_sections<'a>(
         &'a self,
         visibility: Visibility,
         to: &Grantee,
         own: Option<&'a GrantSpec>,
     ) -> impl DoubleEndedIterator<Item = &'a GrantSpec> + Clone + use<'a> {
-        let whole = to.whole().and_then(|whole| self.home.grants.get(&whole));
+        let whole = to.whole_library().and_then(|whole| self.home.grants.get(&whole));
         [self.home.defaults.get(&visibility), whole, own].into_iter().flatten()
     }
 
     /// Every mount that the home file and the defaults grant to any agent in this workspace, with its access;
     /// a workspace's own file only narrows them. May name one directory several times.
-    pub fn mounts(&self, workspace_root: &Path) -> Vec<Mount> {
-        let defaults = Visibility::ALL.map(|row| defaults::spec(row, self.overlays.by_default));
+    pub fn possible_mounts(&self, workspace_root: &Path) -> Vec<Mount> {
+        let defaults =
+            Visibility::ALL.map(|row| defaults::default_spec(row, self.overlays.by_default));
         let stated = self.home.defaults.values().chain(self.home.grants.values());
         let specs = defaults.into_iter().chain(stated.cloned());
-        specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
+        specs.flat_map(|spec| spec.into_grants(workspace_root).mounts).collect()
     }
 
     /// Every host that the home file grants to any agent.
@@ -328,7 +343,7 @@ impl Settings {
     pub fn narrow_mounts(
         &mut self,
         workspace_root: &Path,
-        most: impl Fn(&Mount) -> Option<Access>,
+        most: impl Fn(&Mount) -> Option<MountAccess>,
     ) -> Vec<(String, Mount)> {
         let mut narrowed = Vec::new();
         let defaults = self.home.defaults.iter_mut();
@@ -355,14 +370,14 @@ impl Settings {
     pub fn tools_as(&self, id: &AgentId, visibility: Visibility) -> Option<ToolsAs> {
         let workspace = self.workspace_grant(id, visibility).tools_as;
         let to = Grantee::from(id);
-        let mut home = self.stated(visibility, &to, self.home.grants.get(&to));
+        let mut home = self.stated_sections(visibility, &to, self.home.grants.get(&to));
         workspace.or_else(|| home.rfind(|stated| stated.tools_as.is_some())?.tools_as)
     }
 
     /// How long this agent waits for a subagent before the subagent continues in the background; `None` =
     /// until the subagent ends. Only the home file sets this value.
     pub fn auto_background(&self, id: &AgentId, visibility: Visibility) -> Option<Duration> {
-        self.home_grant(&id.into(), visibility).auto_background.and_then(AutoBackground::wait)
+        self.home_grant(&id.into(), visibility).auto_background.and_then(AutoBackground::wait_time)
     }
 
     /// The agents and libraries that have a section in the operator's file, whether or not they exist.
@@ -399,7 +414,7 @@ impl Settings {
                 code: "unknown-tool",
                 message: format!("tool `{}` does not exist", named.tool),
                 hint: known
-                    .suggest(named.tool.as_str())
+                    .suggest_name(named.tool.as_str())
                     .map(|word| format!("did you mean `{word}`?")),
             })
             .collect()
@@ -411,16 +426,16 @@ impl Settings {
         let layer = &self.workspace;
         let to = Grantee::from(id);
         let stated = layer.grants.get(&to).or_else(|| match &id.scope {
-            Scope::Workspace(_) => layer
+            AgentScope::Workspace(_) => layer
                 .own
                 .get(&id.slug)
-                .or_else(|| layer.grants.get(&AgentId::home(id.slug.clone()).into())),
-            Scope::Home | Scope::Library(_) => None,
+                .or_else(|| layer.grants.get(&AgentId::in_home(id.slug.clone()).into())),
+            AgentScope::Home | AgentScope::Library(_) => None,
         });
         let mut base = layer.defaults.get(&visibility).cloned().unwrap_or_default();
-        if let Some(whole) = to.whole().and_then(|whole| layer.grants.get(&whole)) {
-            base = base.overlaid(whole);
+        if let Some(whole) = to.whole_library().and_then(|whole| layer.grants.get(&whole)) {
+            base = base.overridden_by(whole);
         }
-        stated.map_or(base.clone(), |stated| base.overlaid(stated))
+        stated.map_or(base.clone(), |stated| base.overridden_by(stated))
     }
 }

@@ -3,26 +3,26 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 use super::{Grantee, Settings};
-use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
+use crate::diagnostic::{Diagnostic, FilePosition, MAX_DIAGNOSTICS, Severity};
 use crate::toml_read::Item;
-use crate::{AgentId, Catalog, Scope, Slug, TeamDefinition, suggest};
+use crate::{AgentId, AgentScope, Catalog, Slug, TeamDefinition, suggest};
 
 /// A name of an agent, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NamedAgent {
     name: String,
-    by: By,
+    by: NamingPlace,
     path: PathBuf,
-    at: Position,
+    at: FilePosition,
 }
 
 /// The setting that names an agent, which decides how the name is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum NamingPlace {
     /// `[grants.NAME]` at home: one agent or team; a bare name means one of the home.
     HomeGrant,
     /// `[grants.NAME]` in a workspace's file, where a bare name also means the workspace's own agents.
@@ -33,7 +33,7 @@ pub(super) enum By {
     Blocked,
 }
 
-impl By {
+impl NamingPlace {
     fn as_str(self) -> &'static str {
         match self {
             Self::HomeGrant | Self::WorkspaceGrant => "[grants]",
@@ -43,10 +43,10 @@ impl By {
     }
 }
 
-impl Loader<'_, '_, '_> {
+impl SettingsLoader<'_, '_, '_> {
     /// Stores the name for [`Settings::check_agents`].
-    pub(super) fn name_agent(&mut self, name: &str, by: By, item: &Item<'_>) {
-        let at = self.reader.at(item.span());
+    pub(super) fn name_agent(&mut self, name: &str, by: NamingPlace, item: &Item<'_>) {
+        let at = self.reader.position_of(item.span());
         let (name, path) = (name.to_owned(), self.path.to_path_buf());
         self.settings.named_agents.push(NamedAgent { name, by, path, at });
     }
@@ -63,16 +63,16 @@ impl Settings {
         workspace: &Path,
     ) -> Vec<Diagnostic> {
         let missing = self.named_agents.iter().filter(|named| {
-            if let Some(name) = named.library() {
+            if let Some(name) = named.library_slug() {
                 return !agents.has_library(name.as_str());
             }
             let id = named.name.parse::<AgentId>().ok();
-            let elsewhere = matches!(&id, Some(AgentId { scope: Scope::Workspace(path), .. }) if path != workspace);
+            let elsewhere = matches!(&id, Some(AgentId { scope: AgentScope::Workspace(path), .. }) if path != workspace);
             !elsewhere && !named.is_there(id.as_ref(), agents, teams)
         });
         let (told, more) =
             (missing.clone().take(MAX_DIAGNOSTICS), missing.skip(MAX_DIAGNOSTICS).count());
-        let mut told: Vec<_> = told.map(|named| named.missing(agents)).collect();
+        let mut told: Vec<_> = told.map(|named| named.missing_warning(agents)).collect();
         if let (Some(last), 1..) = (told.last(), more) {
             let message = format!("{more} more agents are named, and not there");
             let (path, hint) = (last.path.clone(), None);
@@ -86,13 +86,15 @@ impl Settings {
     /// A warning for each grant with an outdated slug: earlier versions dropped letters beyond ASCII, so that
     /// `Café Reviewer` was `caf-reviewer`. Such a grant now applies to no agent, and its restrictions are
     /// lost.
-    pub fn outgrown(&self, agents: &Catalog) -> Vec<Diagnostic> {
-        let grants = |named: &&NamedAgent| matches!(named.by, By::HomeGrant | By::WorkspaceGrant);
+    pub fn outgrown_warnings(&self, agents: &Catalog) -> Vec<Diagnostic> {
+        let grants = |named: &&NamedAgent| {
+            matches!(named.by, NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant)
+        };
         let outgrown = self.named_agents.iter().filter(grants).filter_map(|named| {
             let id = named.name.parse::<AgentId>().ok()?;
             let there = agents.get(&id).is_some() || agents.has_unused(&id.slug);
             let now = outgrown_by(&id, agents).filter(|_| !there)?;
-            Some(named.outgrown(&id, now))
+            Some(named.outgrown_warning(&id, now))
         });
         outgrown.take(MAX_DIAGNOSTICS).collect()
     }
@@ -102,7 +104,7 @@ impl Settings {
 fn outgrown_by<'a>(id: &AgentId, agents: &'a Catalog) -> Option<&'a AgentId> {
     let of_ascii = |name: &str| {
         let kept = |c: char| if c.is_ascii() { c } else { ' ' };
-        Slug::of(&name.chars().map(kept).collect::<String>())
+        Slug::from_name(&name.chars().map(kept).collect::<String>())
     };
     let mut same = agents.agents().iter().filter(|entry| {
         entry.id.scope == id.scope && entry.id.slug != id.slug && {
@@ -122,21 +124,21 @@ impl NamedAgent {
     ) -> bool {
         let slug = self.slug();
         let own = || {
-            let mut found = slug.iter().flat_map(|slug| agents.called(slug));
-            found.any(|entry| matches!(entry.id.scope, Scope::Workspace(_)))
+            let mut found = slug.iter().flat_map(|slug| agents.entries_named(slug));
+            found.any(|entry| matches!(entry.id.scope, AgentScope::Workspace(_)))
         };
         let is = |id: &AgentId| agents.get(id).is_some();
         let found = match self.by {
-            By::HomeGrant => id.is_some_and(|id| is(id) || teams.get(id).is_some()),
-            By::WorkspaceGrant => {
-                let bare = id.is_none_or(|id| id.scope == Scope::Home);
+            NamingPlace::HomeGrant => id.is_some_and(|id| is(id) || teams.get(id).is_some()),
+            NamingPlace::WorkspaceGrant => {
+                let bare = id.is_none_or(|id| id.scope == AgentScope::Home);
                 id.is_some_and(|id| is(id) || teams.get(id).is_some()) || bare && own()
             }
-            By::Allowed => id.is_some_and(is),
-            By::Blocked => {
+            NamingPlace::Allowed => id.is_some_and(is),
+            NamingPlace::Blocked => {
                 let whole = id.filter(|id| id.to_string() == self.name);
-                let any = |slug: Slug| agents.called(&slug).next().is_some();
-                whole.is_some_and(is) || Slug::of(&self.name).is_some_and(any)
+                let any = |slug: Slug| agents.entries_named(&slug).next().is_some();
+                whole.is_some_and(is) || Slug::from_name(&self.name).is_some_and(any)
             }
         };
         let unused = |slug: &Slug| agents.has_unused(slug) || teams.has_unused(slug);
@@ -144,21 +146,29 @@ impl NamedAgent {
     }
 
     /// The library that a grant names as a whole.
-    fn library(&self) -> Option<Slug> {
+    fn library_slug(&self) -> Option<Slug> {
         match (self.by, self.name.parse()) {
-            (By::HomeGrant | By::WorkspaceGrant, Ok(Grantee::Library(name))) => Some(name),
-            (By::HomeGrant | By::WorkspaceGrant | By::Allowed | By::Blocked, _) => None,
+            (NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant, Ok(Grantee::Library(name))) => {
+                Some(name)
+            }
+            (
+                NamingPlace::HomeGrant
+                | NamingPlace::WorkspaceGrant
+                | NamingPlace::Allowed
+                | NamingPlace::Blocked,
+                _,
+            ) => None,
         }
     }
 
     /// The name without its scope.
     fn slug(&self) -> Option<Slug> {
-        Slug::of(self.name.rsplit('/').next().unwrap_or_default())
+        Slug::from_name(self.name.rsplit('/').next().unwrap_or_default())
     }
 
-    fn outgrown(&self, id: &AgentId, now: &AgentId) -> Diagnostic {
+    fn outgrown_warning(&self, id: &AgentId, now: &AgentId) -> Diagnostic {
         let (id, now) = (id.grant_key(), now.grant_key());
-        let shown = |id| Shown::clipped(id, 200).to_string();
+        let shown = |id| ShownText::clip_line(id, 200).to_string();
         let by = self.by.as_str();
         Diagnostic {
             path: self.path.clone(),
@@ -176,28 +186,32 @@ impl NamedAgent {
         }
     }
 
-    fn missing(&self, agents: &Catalog) -> Diagnostic {
+    fn missing_warning(&self, agents: &Catalog) -> Diagnostic {
         let shown = match (self.by, self.name.parse::<AgentId>()) {
-            (By::HomeGrant | By::WorkspaceGrant, Ok(id)) => id.to_string(),
-            (By::HomeGrant | By::WorkspaceGrant | By::Allowed | By::Blocked, _) => {
-                self.name.clone()
-            }
+            (NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant, Ok(id)) => id.to_string(),
+            (
+                NamingPlace::HomeGrant
+                | NamingPlace::WorkspaceGrant
+                | NamingPlace::Allowed
+                | NamingPlace::Blocked,
+                _,
+            ) => self.name.clone(),
         };
-        if let (By::HomeGrant | By::WorkspaceGrant, Ok(id)) =
+        if let (NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant, Ok(id)) =
             (self.by, self.name.parse::<AgentId>())
             && let Some(now) = outgrown_by(&id, agents)
         {
-            return self.outgrown(&id, now);
+            return self.outgrown_warning(&id, now);
         }
-        let (by, shown) = (self.by.as_str(), Shown::clipped(&shown, 200));
-        let library = self.library();
+        let (by, shown) = (self.by.as_str(), ShownText::clip_line(&shown, 200));
+        let library = self.library_slug();
         let meant = match &library {
             Some(name) => {
                 agents.library_like(name.as_str()).map(|near| format!("library/{near}/*"))
             }
-            None => self.meant(agents).map(AgentId::grant_key),
+            None => self.likely_agent(agents).map(AgentId::grant_key),
         };
-        let meant = meant.map(|id| format!("did you mean `{}`?", Shown::clipped(&id, 200)));
+        let meant = meant.map(|id| format!("did you mean `{}`?", ShownText::clip_line(&id, 200)));
         let kind = if library.is_some() { "library" } else { "agent" };
         Diagnostic {
             path: self.path.clone(),
@@ -211,12 +225,12 @@ impl NamedAgent {
     }
 
     /// A namesake with another scope, else the agent with the most similar name.
-    fn meant<'a>(&self, agents: &'a Catalog) -> Option<&'a AgentId> {
+    fn likely_agent<'a>(&self, agents: &'a Catalog) -> Option<&'a AgentId> {
         let slug = self.slug()?;
         let ids = || agents.agents().iter().map(|entry| &entry.id);
-        let namesake = agents.called(&slug).next().map(|entry| &entry.id);
+        let namesake = agents.entries_named(&slug).next().map(|entry| &entry.id);
         namesake.or_else(|| {
-            let near = suggest::nearest(slug.as_str(), ids().map(|id| id.slug.as_str()))?;
+            let near = suggest::find_nearest(slug.as_str(), ids().map(|id| id.slug.as_str()))?;
             ids().find(|id| id.slug.as_str() == near)
         })
     }

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use belljar_policy::{
-    Access, GuestPath, HostRule, LIMITS, LimitsRequest, Permission, SecretName, ToolName,
+    CallPermission, GuestPath, HostRule, LIMITS, LimitsRequest, MountAccess, SecretName, ToolName,
 };
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
-use super::edit::{ADD_TOOLS, TOOLS, failed};
+use super::edit::{ADD_TOOLS, TOOLS, edit_failure};
 use super::{GrantSpec, Grantee, MountSpec, Settings};
 use crate::Visibility;
 use crate::diagnostic::Diagnostic;
@@ -24,7 +24,7 @@ pub struct GrantRemoval {
     /// Whether everything is removed, whatever the other fields name; the rules about subagents stay.
     pub all: bool,
     /// Tools; with a permission, removed only if the grant has exactly that permission.
-    pub tools: Vec<(ToolName, Option<Permission>)>,
+    pub tools: Vec<(ToolName, Option<CallPermission>)>,
     /// Mounts to remove.
     pub mounts: Vec<MountRemoval>,
     /// Hosts in the grant's spelling, for example `https://*.example.com`.
@@ -43,7 +43,7 @@ pub struct MountRemoval {
     /// If set, the mount must have this host directory.
     pub host: Option<PathBuf>,
     /// If set, the mount must have this access.
-    pub access: Option<Access>,
+    pub access: Option<MountAccess>,
 }
 
 /// Why nothing was removed.
@@ -64,7 +64,7 @@ impl GrantRemoval {
 
     /// The grant after the removal, and the parts of the removal that the grant does not have. `below` = the
     /// rights without the grant.
-    fn applied(&self, stated: &GrantSpec, below: &GrantSpec) -> (GrantSpec, Vec<String>) {
+    fn remove_from(&self, stated: &GrantSpec, below: &GrantSpec) -> (GrantSpec, Vec<String>) {
         let mut missing = Vec::new();
         if self.all {
             let subagents = stated.subagents.clone();
@@ -82,14 +82,15 @@ impl GrantRemoval {
             }
         }
         for mount in &self.mounts {
-            if !mount.take(&mut spec, below) {
+            if !mount.remove_from(&mut spec, below) {
                 let access = mount.access.map(|access| access.to_string());
                 missing.push(format!("mount `{}`{}", mount.guest, as_stated(access)));
             }
         }
         for rule in &self.hosts {
-            if !take(&mut spec.hosts, |own| own != rule) {
-                missing.push(format!("host `{}`", belljar_policy::Shown::new(&rule.to_string())));
+            if !retain_entries(&mut spec.hosts, |own| own != rule) {
+                missing
+                    .push(format!("host `{}`", belljar_policy::ShownText::new(&rule.to_string())));
             }
         }
         for secret in &self.secrets {
@@ -118,16 +119,18 @@ pub fn revoke_grants(
     removal: &GrantRemoval,
 ) -> Result<String, NotRevoked> {
     let parse = |text| Settings::parse(Some((path, text)), None, home_dir);
-    let unfit = || NotRevoked::Invalid(failed(path, "`grants` is not a table that can be edited"));
+    let unfit =
+        || NotRevoked::Invalid(edit_failure(path, "`grants` is not a table that can be edited"));
     let before = parse(text).map_err(NotRevoked::Invalid)?;
     let mut doc: DocumentMut = text.parse().map_err(|_| unfit())?;
     let (mut wanted, mut missing) = (Vec::new(), Vec::new());
     for (id, visibility) in ids {
         let stated = before.own_grant(id).cloned().unwrap_or_default();
-        let (left, not_there) = removal.applied(&stated, &before.without_grant(id, *visibility));
+        let (left, not_there) =
+            removal.remove_from(&stated, &before.without_grant(id, *visibility));
         missing.extend(not_there);
         if left != stated {
-            edit(&mut doc, id, &stated, &left).ok_or_else(unfit)?;
+            edit_document(&mut doc, id, &stated, &left).ok_or_else(unfit)?;
             wanted.push((id, left));
         }
     }
@@ -142,7 +145,7 @@ pub fn revoke_grants(
         Ok(edited)
     } else {
         let why = "the change would have touched other settings";
-        Err(NotRevoked::Invalid(failed(path, why)))
+        Err(NotRevoked::Invalid(edit_failure(path, why)))
     }
 }
 
@@ -154,7 +157,7 @@ impl Settings {
 
     /// The rights at home of an agent without a grant.
     fn without_grant(&self, to: &Grantee, visibility: Visibility) -> GrantSpec {
-        self.combined(visibility, to, None)
+        self.combined_grant(visibility, to, None)
     }
 }
 
@@ -163,7 +166,7 @@ fn as_stated(word: Option<impl std::fmt::Display>) -> String {
     word.map_or_else(String::new, |word| format!(" ({word})"))
 }
 
-fn take_tool(spec: &mut GrantSpec, tool: &ToolName, word: Option<Permission>) -> bool {
+fn take_tool(spec: &mut GrantSpec, tool: &ToolName, word: Option<CallPermission>) -> bool {
     let lists = [Some(&mut spec.add_tools), spec.tools.as_mut()];
     for list in lists.into_iter().flatten() {
         let held = list.get(tool).copied();
@@ -175,7 +178,7 @@ fn take_tool(spec: &mut GrantSpec, tool: &ToolName, word: Option<Permission>) ->
     false
 }
 
-fn take<T>(list: &mut Option<Vec<T>>, keep: impl Fn(&T) -> bool) -> bool {
+fn retain_entries<T>(list: &mut Option<Vec<T>>, keep: impl Fn(&T) -> bool) -> bool {
     let Some(list) = list else { return false };
     let before = list.len();
     list.retain(keep);
@@ -199,7 +202,7 @@ fn take_limit(limits: &mut LimitsRequest, key: &str, value: Option<u64>) -> bool
 
 impl MountRemoval {
     /// Removes the mount. The default mount at the same guest path returns if its access is narrower.
-    fn take(&self, spec: &mut GrantSpec, below: &GrantSpec) -> bool {
+    fn remove_from(&self, spec: &mut GrantSpec, below: &GrantSpec) -> bool {
         let Some(mounts) = &mut spec.mounts else { return false };
         let is_it = |mount: &MountSpec| {
             mount.guest == self.guest
@@ -237,7 +240,12 @@ fn drop_what_holds_anyway(spec: &mut GrantSpec, stated: &GrantSpec, below: &Gran
     }
 }
 
-fn edit(doc: &mut DocumentMut, id: &Grantee, stated: &GrantSpec, left: &GrantSpec) -> Option<()> {
+fn edit_document(
+    doc: &mut DocumentMut,
+    id: &Grantee,
+    stated: &GrantSpec,
+    left: &GrantSpec,
+) -> Option<()> {
     let grants = doc.get_mut("grants")?.as_table_like_mut()?;
     let is_id = |key: &str| key.parse::<Grantee>().is_ok_and(|found| found == *id);
     let key = grants.iter().map(|(key, _)| key.to_owned()).find(|key| is_id(key))?;
@@ -300,7 +308,7 @@ fn edit_tools(section: &mut dyn TableLike, key: &str, names: Option<BTreeSet<&To
 /// Removes entries from a list, or with `stays = false` the list from the section.
 fn edit_list(section: &mut dyn TableLike, key: &str, stays: bool, keep: impl Fn(&str) -> bool) {
     match section.get_mut(key).and_then(Item::as_array_mut).filter(|_| stays) {
-        Some(array) => remove(array, |value| !value.as_str().is_some_and(&keep)),
+        Some(array) => remove_entries(array, |value| !value.as_str().is_some_and(&keep)),
         None => drop(section.remove(key)),
     }
 }
@@ -324,7 +332,7 @@ fn edit_mounts(section: &mut dyn TableLike, left: Option<&[MountSpec]>) {
             let table = value.as_inline_table()?;
             table.get("path").and_then(Value::as_str).map(str::to_owned)
         };
-        remove(array, |value| found(path(value).as_deref()).is_none());
+        remove_entries(array, |value| found(path(value).as_deref()).is_none());
         for value in array.iter_mut() {
             let mount = found(path(value).as_deref());
             if let (Some(table), Some(mount)) = (value.as_inline_table_mut(), mount) {
@@ -350,24 +358,25 @@ fn edit_limits(section: &mut dyn TableLike, stated: &LimitsRequest, left: &Limit
 /// Restores the white space around the entries of a one-line table.
 fn even_out(item: Option<&mut Item>) {
     if let Some(table) = item.and_then(Item::as_inline_table_mut) {
-        super::edit::tidy(table);
+        super::edit::tidy_table(table);
     }
 }
 
 /// Removes entries of a list, each with the comments before the entry and on its line. A comment on the
 /// previous entry's line stays.
-fn remove(array: &mut Array, goes: impl Fn(&Value) -> bool) {
+fn remove_entries(array: &mut Array, goes: impl Fn(&Value) -> bool) {
     let mut at = 0;
     while let Some(value) = array.get(at) {
         if !goes(value) {
             at += 1;
             continue;
         }
-        let gone = text(value.decor().prefix());
+        let gone = raw_text(value.decor().prefix());
         array.remove(at);
-        let next = array
-            .get(at)
-            .map_or_else(|| text(Some(array.trailing())), |value| text(value.decor().prefix()));
+        let next = array.get(at).map_or_else(
+            || raw_text(Some(array.trailing())),
+            |value| raw_text(value.decor().prefix()),
+        );
         let kept = match (gone.split_once('\n'), next.split_once('\n')) {
             (Some((before, _)), Some((_, after))) => format!("{before}\n{after}"),
             _ if at == 0 && !array.is_empty() => gone,
@@ -380,6 +389,6 @@ fn remove(array: &mut Array, goes: impl Fn(&Value) -> bool) {
     }
 }
 
-fn text(raw: Option<&RawString>) -> String {
+fn raw_text(raw: Option<&RawString>) -> String {
     raw.and_then(RawString::as_str).unwrap_or_default().to_owned()
 }

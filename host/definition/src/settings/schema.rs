@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use belljar_policy::{Access, GuestPath, Permission, SecretName, Shown, ToolName, WORKSPACE};
+use belljar_policy::{
+    CallPermission, GuestPath, MountAccess, SecretName, ShownText, ToolName, WORKSPACE,
+};
 use toml::de::DeTable;
 
 use super::defaults::OVERLAY_TOOLS;
-use super::named::By;
-use super::{GrantSpec, Grantee, Layer, MountSpec, NamedTool, Settings};
+use super::named::NamingPlace;
+use super::{GrantLayer, GrantSpec, Grantee, MountSpec, NamedTool, Settings};
 use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::agent::{list_of, parse_access};
-use crate::diagnostic::{Diagnostic, Position, Severity};
+use crate::diagnostic::{Diagnostic, FilePosition, Severity};
 use crate::suggest;
-use crate::toml_read::{Item, Reader};
+use crate::toml_read::{Item, TomlReader};
 use crate::{Slug, ToolsAs, Visibility};
 
 /// The sections of the home file.
@@ -47,17 +49,17 @@ const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
 /// The kind of settings file.
 #[derive(Clone, Copy)]
-enum File<'a> {
+enum SettingsFile<'a> {
     Home { home_dir: Option<&'a Path> },
     Workspace,
 }
 
 /// A settings file while it is parsed into `Settings`.
-pub(super) struct Loader<'s, 't, 'p> {
+pub(super) struct SettingsLoader<'s, 't, 'p> {
     pub(super) settings: &'s mut Settings,
-    pub(super) reader: Reader<'t, 'p>,
+    pub(super) reader: TomlReader<'t, 'p>,
     pub(super) path: &'p Path,
-    file: File<'s>,
+    file: SettingsFile<'s>,
 }
 
 pub(super) fn read_home(
@@ -66,50 +68,55 @@ pub(super) fn read_home(
     text: &str,
     home_dir: Option<&Path>,
 ) -> Vec<Diagnostic> {
-    let (mut reader, root) = match Reader::open(path, text) {
+    let (mut reader, root) = match TomlReader::open(path, text) {
         Ok(open) => open,
         Err(problems) => return problems,
     };
     let table = root.get_ref();
-    reader.only(table, "`belljar.toml`", HOME_KEYS);
-    let mut loader = Loader { settings, reader, path, file: File::Home { home_dir } };
-    if let Some(value) = loader.reader.boolean(table, "project_override") {
+    reader.report_unknown_keys(table, "`belljar.toml`", HOME_KEYS);
+    let mut loader =
+        SettingsLoader { settings, reader, path, file: SettingsFile::Home { home_dir } };
+    if let Some(value) = loader.reader.read_boolean(table, "project_override") {
         loader.settings.project_override = value;
     }
-    loader.settings.require_os_sandbox = loader.reader.boolean(table, "require_os_sandbox");
-    loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
-    loader.settings.compact_at = loader.reader.number(table, "compact_at");
+    loader.settings.require_os_sandbox = loader.reader.read_boolean(table, "require_os_sandbox");
+    loader.settings.keep_runs = loader.reader.read_number(table, "keep_runs");
+    loader.settings.compact_at = loader.reader.read_number(table, "compact_at");
     if loader.settings.compact_at.is_some_and(|percent| percent > 100)
         && let Some(item) = table.get("compact_at")
     {
-        loader.reader.unfit::<()>("compact_at", item, "a share in percent, 0 to 100; 0 = never");
+        loader.reader.report_unfit_value::<()>(
+            "compact_at",
+            item,
+            "a share in percent, 0 to 100; 0 = never",
+        );
     }
-    loader.agents(table);
-    loader.models(table);
-    loader.roles(table);
-    loader.secrets(table);
-    loader.tools(table);
-    loader.mcp(table);
-    loader.hooks(table);
-    loader.server(table);
+    loader.read_agents(table);
+    loader.read_models(table);
+    loader.read_roles(table);
+    loader.read_secrets(table);
+    loader.read_tools(table);
+    loader.read_mcp_servers(table);
+    loader.read_hooks(table);
+    loader.read_server(table);
     if let Some(policy) = loader.subagent_policy(table) {
         loader.settings.subagents = policy;
     }
-    let layer = loader.layer(table);
+    let layer = loader.read_layer(table);
     loader.check_secrets(&layer);
     loader.settings.home = layer;
-    loader.finish()
+    loader.into_errors()
 }
 
 pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -> Vec<Diagnostic> {
-    let (mut reader, root) = match Reader::open(path, text) {
+    let (mut reader, root) = match TomlReader::open(path, text) {
         Ok(open) => open,
         Err(problems) => return problems,
     };
     let table = root.get_ref();
     for key in table.keys() {
         let name = key.get_ref().as_ref();
-        let at = reader.at(key.span());
+        let at = reader.position_of(key.span());
         if HOME_KEYS.contains(&name) && !WORKSPACE_KEYS.contains(&name) {
             let message = format!("`{name}` has no place in a workspace's `belljar.toml`");
             let hint = "a workspace can only narrow: move it to `belljar.toml` at home";
@@ -119,34 +126,34 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
                 reader.findings.drop_one(Severity::Error);
                 continue;
             }
-            let shown = Shown::clipped(name, 60);
+            let shown = ShownText::clip_line(name, 60);
             let message = format!("`{shown}` is not a key of a workspace's `belljar.toml`");
             let hint = suggest::did_you_mean(name, WORKSPACE_KEYS.iter().copied())
                 .unwrap_or_else(|| format!("the keys are {}", list_of(WORKSPACE_KEYS)));
             reader.findings.error_hint(at, "unknown-key", message, hint);
         }
     }
-    let mut loader = Loader { settings, reader, path, file: File::Workspace };
+    let mut loader = SettingsLoader { settings, reader, path, file: SettingsFile::Workspace };
     let policy = loader.subagent_policy(table);
-    loader.settings.subagents = loader.settings.subagents.clone().narrowed(policy.as_ref());
-    let layer = loader.layer(table);
+    loader.settings.subagents = loader.settings.subagents.clone().narrowed_by(policy.as_ref());
+    let layer = loader.read_layer(table);
     loader.settings.workspace = layer;
-    loader.finish()
+    loader.into_errors()
 }
 
 /// Whether a section grants a writable directory and names no tool.
 fn takes_overlay_tools(spec: &GrantSpec) -> bool {
-    let writes = |mount: &MountSpec| mount.access == Access::ReadWrite;
+    let writes = |mount: &MountSpec| mount.access == MountAccess::ReadWrite;
     spec.tools.is_none() && spec.add_tools.is_empty() && spec.mounts.iter().flatten().any(writes)
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Returns the errors; the warnings are added to the settings.
-    fn finish(self) -> Vec<Diagnostic> {
+    fn into_errors(self) -> Vec<Diagnostic> {
         let (errors, warnings) = self
             .reader
             .findings
-            .finish()
+            .into_diagnostics()
             .into_iter()
             .partition::<Vec<_>, _>(|found| found.severity == Severity::Error);
         self.settings.warnings.extend(warnings);
@@ -155,71 +162,73 @@ impl<'t> Loader<'_, 't, '_> {
 
     /// Whether the file is the operator's own.
     pub(super) fn is_home(&self) -> bool {
-        matches!(self.file, File::Home { .. })
+        matches!(self.file, SettingsFile::Home { .. })
     }
 
     /// The named tables of a section, for example `NAME` in `[models.NAME]`.
-    pub(super) fn each<'a>(
+    pub(super) fn named_tables<'a>(
         &mut self,
         table: &'a DeTable<'t>,
         section: &str,
     ) -> Vec<(&'a str, &'a Item<'t>, &'a DeTable<'t>)> {
         let Some(item) = table.get(section) else { return Vec::new() };
-        let Some(entries) = self.reader.table(section, item) else { return Vec::new() };
+        let Some(entries) = self.reader.read_table(section, item) else { return Vec::new() };
         let mut tables = Vec::new();
         for (key, item) in entries {
             let name = key.get_ref().as_ref();
-            if let Some(table) = self.reader.table(name, item) {
+            if let Some(table) = self.reader.read_table(name, item) {
                 tables.push((name, item, table));
             }
         }
         tables
     }
 
-    pub(super) fn missing(&mut self, item: &Item<'_>, what: &str, hint: &str) {
-        let at = self.reader.at(item.span());
+    pub(super) fn report_missing(&mut self, item: &Item<'_>, what: &str, hint: &str) {
+        let at = self.reader.position_of(item.span());
         self.reader.findings.error_hint(at, "missing-key", format!("{what} is missing"), hint);
     }
 
-    fn layer(&mut self, table: &DeTable<'t>) -> Layer {
-        let mut layer = Layer::default();
-        for (name, item, table) in self.each(table, "defaults") {
-            let mut spec = self.grant(table, GRANT_KEYS);
+    fn read_layer(&mut self, table: &DeTable<'t>) -> GrantLayer {
+        let mut layer = GrantLayer::default();
+        for (name, item, table) in self.named_tables(table, "defaults") {
+            let mut spec = self.read_grant(table, GRANT_KEYS);
             match Visibility::ALL.into_iter().find(|known| known.as_str() == name) {
                 Some(visibility) => {
                     self.keep_builtin_tools(visibility, &mut spec);
                     layer.defaults.insert(visibility, spec);
                 }
                 None => {
-                    let message = format!("`{}` is not a visibility", Shown::clipped(name, 60));
+                    let message =
+                        format!("`{}` is not a visibility", ShownText::clip_line(name, 60));
                     let hint = "write `[defaults.user-facing]` or `[defaults.internal]`";
-                    let at = self.reader.at(item.span());
+                    let at = self.reader.position_of(item.span());
                     self.reader.findings.error_hint(at, "unknown-key", message, hint);
                 }
             }
         }
         let by = match self.file {
-            File::Home { .. } => By::HomeGrant,
-            File::Workspace => By::WorkspaceGrant,
+            SettingsFile::Home { .. } => NamingPlace::HomeGrant,
+            SettingsFile::Workspace => NamingPlace::WorkspaceGrant,
         };
         let keys = match self.file {
-            File::Home { .. } => HOME_GRANT_KEYS,
-            File::Workspace => GRANT_KEYS,
+            SettingsFile::Home { .. } => HOME_GRANT_KEYS,
+            SettingsFile::Workspace => GRANT_KEYS,
         };
         let mut writing = Vec::new();
-        for (name, item, table) in self.each(table, "grants") {
-            let spec = self.grant(table, keys);
+        for (name, item, table) in self.named_tables(table, "grants") {
+            let spec = self.read_grant(table, keys);
             if let Some(mounts) = table.get("mounts").filter(|_| takes_overlay_tools(&spec)) {
-                writing.push((name, self.reader.at(mounts.span())));
+                writing.push((name, self.reader.position_of(mounts.span())));
             }
-            if let (File::Workspace, Some(slug)) = (self.file, name.strip_prefix("workspace/"))
+            if let (SettingsFile::Workspace, Some(slug)) =
+                (self.file, name.strip_prefix("workspace/"))
                 && let Ok(slug) = Slug::try_from(slug.to_owned())
             {
-                self.name_agent(name, By::WorkspaceGrant, item);
+                self.name_agent(name, NamingPlace::WorkspaceGrant, item);
                 layer.own.insert(slug, spec);
                 continue;
             }
-            let at = self.reader.at(item.span());
+            let at = self.reader.position_of(item.span());
             match name.parse::<Grantee>() {
                 Ok(id) => {
                     self.name_agent(name, by, item);
@@ -232,7 +241,7 @@ impl<'t> Loader<'_, 't, '_> {
                 Err(error) => self.reader.findings.error(at, "bad-identity", error.to_string()),
             }
         }
-        if matches!(self.file, File::Home { .. }) && self.settings.overlays.by_default {
+        if matches!(self.file, SettingsFile::Home { .. }) && self.settings.overlays.by_default {
             self.tell_of_taken_tools(&layer, writing);
         }
         layer
@@ -240,19 +249,19 @@ impl<'t> Loader<'_, 't, '_> {
 
     /// Warns where granting a writable directory removes tools that the section does not name, because agents
     /// have these tools only for overlays.
-    fn tell_of_taken_tools(&mut self, layer: &Layer, writing: Vec<(&str, Position)>) {
+    fn tell_of_taken_tools(&mut self, layer: &GrantLayer, writing: Vec<(&str, FilePosition)>) {
         if layer.defaults.values().any(|row| row.tools.is_some()) {
             return;
         }
         let names_tools = |to: &Grantee| {
-            let whole = to.whole().and_then(|whole| layer.grants.get(&whole));
+            let whole = to.whole_library().and_then(|whole| layer.grants.get(&whole));
             whole.is_some_and(|whole| whole.tools.is_some() || !whole.add_tools.is_empty())
         };
         for (name, at) in writing {
             if name.parse::<Grantee>().is_ok_and(|to| names_tools(&to)) {
                 continue;
             }
-            let name = Shown::clipped(name, 60);
+            let name = ShownText::clip_line(name, 60);
             let tools = OVERLAY_TOOLS.join("`, `");
             let message = format!(
                 "`mounts` in `[grants.{name}]` makes a directory itself writable, which takes away the \
@@ -273,18 +282,18 @@ impl<'t> Loader<'_, 't, '_> {
         };
         if !BUILTIN_TOOLS.iter().any(|name| tools.contains_key(*name)) {
             for name in super::defaults::builtin_tools(visibility) {
-                tools.entry(name).or_insert(Permission::Allow);
+                tools.entry(name).or_insert(CallPermission::Allow);
             }
         }
     }
 
-    fn grant(&mut self, table: &DeTable<'t>, keys: &[&str]) -> GrantSpec {
-        self.reader.only(table, "a grant", keys);
+    fn read_grant(&mut self, table: &DeTable<'t>, keys: &[&str]) -> GrantSpec {
+        self.reader.report_unknown_keys(table, "a grant", keys);
         let mut spec = GrantSpec::default();
         if let Some(item) = table.get("add_tools").filter(|_| keys.contains(&"add_tools")) {
             spec.add_tools = self.grant_tools(item);
             if table.contains_key("tools") {
-                let at = self.reader.at(item.span());
+                let at = self.reader.position_of(item.span());
                 let message = "`add_tools` stands beside `tools`, which replaces the defaults";
                 let hint = "write all of them in `tools`, or leave `tools` out";
                 self.reader.findings.error_hint(at, "two-lists", message, hint);
@@ -294,44 +303,52 @@ impl<'t> Loader<'_, 't, '_> {
             spec.tools = Some(self.grant_tools(item));
         }
         if let Some(item) = table.get("mounts") {
-            spec.mounts = Some(self.mounts(item));
+            spec.mounts = Some(self.read_mounts(item));
         }
         if let Some(item) = table.get("hosts") {
-            spec.hosts = Some(self.reader.parsed("hosts", item).unwrap_or_default());
+            spec.hosts = Some(self.reader.read_parsed_list("hosts", item).unwrap_or_default());
         }
         if let Some(item) = table.get("secrets") {
-            spec.secrets = Some(self.reader.names("secrets", item).unwrap_or_default());
+            spec.secrets = Some(self.reader.read_names("secrets", item).unwrap_or_default());
         }
         if let Some(item) = table.get("limits") {
-            spec.limits = self.reader.limits("limits", item);
+            spec.limits = self.reader.read_limits("limits", item);
         }
         if let Some(item) = table.get("subagents") {
-            self.subagents(item, &mut spec);
+            self.read_subagents(item, &mut spec);
         }
         if let Some(item) = table.get("tools_as")
             && let Some(text) = self.reader.text_of("tools_as", item)
         {
             spec.tools_as = ToolsAs::parse(text);
             if spec.tools_as.is_none() {
-                self.reader.unfit::<()>("tools_as", item, "one of `calls`, `code`, `both`");
+                self.reader.report_unfit_value::<()>(
+                    "tools_as",
+                    item,
+                    "one of `calls`, `code`, `both`",
+                );
             }
         }
         spec
     }
 
     /// Reads tools: a list allows each tool; a table sets each to `allow`, `ask` or `deny`.
-    fn grant_tools(&mut self, item: &Item<'t>) -> BTreeMap<ToolName, Permission> {
+    fn grant_tools(&mut self, item: &Item<'t>) -> BTreeMap<ToolName, CallPermission> {
         let mut tools = BTreeMap::new();
         if let Some(table) = item.get_ref().as_table() {
             for (key, item) in table {
                 let name = key.get_ref().as_ref();
                 let Some(tool) = self.tool_name(name, item) else { continue };
                 let word = match item.get_ref().as_str() {
-                    Some("allow") => Permission::Allow,
-                    Some("ask") => Permission::Ask,
-                    Some("deny") => Permission::Deny,
+                    Some("allow") => CallPermission::Allow,
+                    Some("ask") => CallPermission::Ask,
+                    Some("deny") => CallPermission::Deny,
                     Some(_) | None => {
-                        self.reader.unfit::<()>(name, item, "one of `allow`, `ask`, `deny`");
+                        self.reader.report_unfit_value::<()>(
+                            name,
+                            item,
+                            "one of `allow`, `ask`, `deny`",
+                        );
                         continue;
                     }
                 };
@@ -340,11 +357,11 @@ impl<'t> Loader<'_, 't, '_> {
             }
             return tools;
         }
-        for item in self.reader.list("tools", item).unwrap_or_default() {
+        for item in self.reader.read_list("tools", item).unwrap_or_default() {
             let Some(text) = self.reader.text_of("tools", item) else { continue };
             let Some(tool) = self.tool_name(text, item) else { continue };
             self.name_tool(&tool, item);
-            tools.insert(tool, Permission::Allow);
+            tools.insert(tool, CallPermission::Allow);
         }
         tools
     }
@@ -353,7 +370,7 @@ impl<'t> Loader<'_, 't, '_> {
         match ToolName::new(name) {
             Ok(tool) => Some(tool),
             Err(error) => {
-                let at = self.reader.at(item.span());
+                let at = self.reader.position_of(item.span());
                 self.reader.findings.error(at, "bad-name", error.to_string());
                 None
             }
@@ -361,65 +378,69 @@ impl<'t> Loader<'_, 't, '_> {
     }
 
     pub(super) fn name_tool(&mut self, tool: &ToolName, item: &Item<'_>) {
-        let at = self.reader.at(item.span());
+        let at = self.reader.position_of(item.span());
         let path = self.path.to_path_buf();
         self.settings.named_tools.push(NamedTool { tool: tool.clone(), path, at });
     }
 
-    fn mounts(&mut self, item: &Item<'t>) -> Vec<MountSpec> {
+    fn read_mounts(&mut self, item: &Item<'t>) -> Vec<MountSpec> {
         let mut mounts: Vec<MountSpec> = Vec::new();
-        for item in self.reader.list("mounts", item).unwrap_or_default() {
+        for item in self.reader.read_list("mounts", item).unwrap_or_default() {
             if !item.get_ref().is_table() {
-                let at = self.reader.at(item.span());
+                let at = self.reader.position_of(item.span());
                 let hint = "write `{ path = \"/workspace\", access = \"read\" }`";
                 self.reader.findings.error_hint(at, "bad-value", "a mount is a table", hint);
                 continue;
             }
-            let Some(table) = self.reader.table("mounts", item) else { continue };
-            self.reader.only(table, "a mount", MOUNT_KEYS);
-            let Some(mount) = self.mount(item, table) else { continue };
+            let Some(table) = self.reader.read_table("mounts", item) else { continue };
+            self.reader.report_unknown_keys(table, "a mount", MOUNT_KEYS);
+            let Some(mount) = self.read_mount(item, table) else { continue };
             if mounts.iter().any(|other| other.guest == mount.guest) {
                 let message = format!("`{}` is mounted twice", mount.guest);
-                let at = self.reader.at(item.span());
+                let at = self.reader.position_of(item.span());
                 self.reader.findings.error_hint(at, "duplicate-mount", message, "keep one of them");
                 continue;
             }
             if let Some(outer) = mounts.iter().find(|other| is_undone_by(&mount, other)) {
-                self.nested(item, &mount, &outer.guest);
+                self.report_nested_mount(item, &mount, &outer.guest);
             }
             if let Some(inner) = mounts.iter().find(|other| is_undone_by(other, &mount)) {
-                self.nested(item, inner, &mount.guest);
+                self.report_nested_mount(item, inner, &mount.guest);
             }
             mounts.push(mount);
         }
         mounts
     }
 
-    fn nested(&mut self, item: &Item<'_>, inner: &MountSpec, outer: &GuestPath) {
+    fn report_nested_mount(&mut self, item: &Item<'_>, inner: &MountSpec, outer: &GuestPath) {
         let message = format!("`{}` gives less than `{outer}`, in which it lies", inner.guest);
         let hint = format!(
             "what `{outer}` gives holds below it too: give `{outer}` `read`, and what may be \
              written a mount of its own"
         );
-        let at = self.reader.at(item.span());
+        let at = self.reader.position_of(item.span());
         self.reader.findings.error_hint(at, "nested-mount", message, hint);
     }
 
-    fn mount(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<MountSpec> {
+    fn read_mount(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<MountSpec> {
         let Some(path) = table.get("path") else {
-            self.missing(item, "`path`", "write where the guest sees it: `path = \"/workspace\"`");
+            self.report_missing(
+                item,
+                "`path`",
+                "write where the guest sees it: `path = \"/workspace\"`",
+            );
             return None;
         };
         let guest = match GuestPath::new(self.reader.text_of("path", path)?) {
             Ok(guest) => guest,
             Err(error) => {
-                let at = self.reader.at(path.span());
+                let at = self.reader.position_of(path.span());
                 self.reader.findings.error(at, "bad-path", error.to_string());
                 return None;
             }
         };
         let Some(access) = table.get("access") else {
-            self.missing(
+            self.report_missing(
                 item,
                 "`access`",
                 "write `access = \"read\"`, `\"overlay\"` or `\"read-write\"`",
@@ -427,26 +448,30 @@ impl<'t> Loader<'_, 't, '_> {
             return None;
         };
         let Some(access) = parse_access(self.reader.text_of("access", access)?) else {
-            return self.reader.unfit("access", access, "`read`, `overlay` or `read-write`");
+            return self.reader.report_unfit_value(
+                "access",
+                access,
+                "`read`, `overlay` or `read-write`",
+            );
         };
         let host = match (self.file, table.get("host")) {
-            (File::Workspace, None) => None,
-            (File::Workspace, Some(host)) => {
+            (SettingsFile::Workspace, None) => None,
+            (SettingsFile::Workspace, Some(host)) => {
                 let message = "`host` has no place in a workspace's `belljar.toml`";
                 let hint = "remove it: the home file says which directory is mounted";
-                let at = self.reader.at(host.span());
+                let at = self.reader.position_of(host.span());
                 self.reader.findings.error_hint(at, "host-path", message, hint);
                 return None;
             }
-            (File::Home { .. }, Some(host)) => {
+            (SettingsFile::Home { .. }, Some(host)) => {
                 let text = self.reader.text_of("host", host)?;
                 Some(self.host_path(&guest, host, text)?)
             }
-            (File::Home { .. }, None) if guest.as_str() == WORKSPACE => None,
-            (File::Home { .. }, None) => {
+            (SettingsFile::Home { .. }, None) if guest.as_str() == WORKSPACE => None,
+            (SettingsFile::Home { .. }, None) => {
                 let hint = "write the directory: `host = \"/srv/data\"`; only `/workspace` has one \
                             by itself";
-                self.missing(item, "`host`", hint);
+                self.report_missing(item, "`host`", hint);
                 return None;
             }
         };
@@ -463,16 +488,19 @@ impl<'t> Loader<'_, 't, '_> {
         if path.is_absolute() || below {
             return Some(path);
         }
-        let message = format!("`host` is `{}`, not an absolute path", Shown::clipped(text, 200));
+        let message =
+            format!("`host` is `{}`, not an absolute path", ShownText::clip_line(text, 200));
         let hint = "write an absolute path, `~/...`, or for `/workspace` a directory in it";
-        let at = self.reader.at(item.span());
+        let at = self.reader.position_of(item.span());
         self.reader.findings.error_hint(at, "host-path", message, hint);
         None
     }
 
     /// The path with `~` replaced, if the home directory is known.
     pub(super) fn home_path(&self, text: &str) -> PathBuf {
-        let File::Home { home_dir: Some(home) } = self.file else { return PathBuf::from(text) };
+        let SettingsFile::Home { home_dir: Some(home) } = self.file else {
+            return PathBuf::from(text);
+        };
         match text.strip_prefix('~') {
             Some("") => home.to_path_buf(),
             Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
@@ -482,7 +510,7 @@ impl<'t> Loader<'_, 't, '_> {
 
     /// Warns about a secret that is granted but not defined, which has no effect and is probably a typing
     /// error.
-    fn check_secrets(&mut self, layer: &Layer) {
+    fn check_secrets(&mut self, layer: &GrantLayer) {
         let specs = layer.defaults.values().chain(layer.grants.values());
         for name in specs.flat_map(|spec| spec.secrets.iter().flatten()) {
             if !self.settings.secrets.contains_key(name) {
@@ -490,7 +518,7 @@ impl<'t> Loader<'_, 't, '_> {
                 let known = self.settings.secrets.keys().map(SecretName::as_str);
                 let hint = suggest::did_you_mean(name.as_str(), known)
                     .unwrap_or_else(|| format!("add a section `[secrets.{name}]`"));
-                let at = crate::diagnostic::Position::default();
+                let at = crate::diagnostic::FilePosition::default();
                 self.reader.findings.warning(at, "unknown-secret", message, Some(hint));
             }
         }
@@ -501,6 +529,6 @@ impl<'t> Loader<'_, 't, '_> {
 /// directory with everything below, so a narrower mount inside has no effect.
 fn is_undone_by(inner: &MountSpec, outer: &MountSpec) -> bool {
     inner.guest != outer.guest
-        && outer.guest.covers(inner.guest.as_str())
+        && outer.guest.covers_path(inner.guest.as_str())
         && inner.access < outer.access
 }

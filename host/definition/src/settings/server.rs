@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toml::de::DeTable;
 
 use super::issuers::IssuerSetting;
-use super::schema::Loader;
+use super::schema::SettingsLoader;
 
 const KEYS: &[&str] = &[
     "listen",
@@ -75,39 +75,66 @@ pub struct ServerSetting {
     pub issuers: Vec<IssuerSetting>,
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Reads `[server]` of the home file.
-    pub(super) fn server(&mut self, table: &DeTable<'t>) {
+    pub(super) fn read_server(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("server") else { return };
-        let Some(table) = self.reader.table("server", item) else { return };
-        self.reader.only(table, "`server`", KEYS);
+        let Some(table) = self.reader.read_table("server", item) else { return };
+        self.reader.report_unknown_keys(table, "`server`", KEYS);
         let names = |loader: &mut Self, key: &str| {
-            table.get(key).map(|item| loader.texts(item, key)).unwrap_or_default()
+            table.get(key).map(|item| loader.read_texts(item, key)).unwrap_or_default()
         };
         let setting = ServerSetting {
-            listen: self.reader.text(table, "listen"),
+            listen: self.reader.read_text(table, "listen"),
             data: self.data_root(table),
             host_names: names(self, "host_names"),
             origins: names(self, "origins"),
-            jars: self.bounded(table, "jars", 1, MAX_COUNT),
-            queue: self.bounded(table, "queue", 0, MAX_COUNT),
-            tenant_turns: self.bounded(table, "tenant_turns", 1, MAX_COUNT),
-            tenant_queue: self.bounded(table, "tenant_queue", 0, MAX_COUNT),
-            tenant_tokens_per_day: self.reader.number(table, "tenant_tokens_per_day"),
-            tenant_fuel_per_day: self.reader.number(table, "tenant_fuel_per_day"),
-            tenant_storage_mib: self.bounded(table, "tenant_storage_mib", 1, MAX_STORAGE_MIB),
-            requests_per_second: self.bounded(table, "requests_per_second", 1, MAX_COUNT),
-            connections_per_address: self.bounded(table, "connections_per_address", 1, MAX_COUNT),
-            failed_keys_per_minute: self.bounded(table, "failed_keys_per_minute", 1, MAX_COUNT),
-            audit_days: self.bounded(table, "audit_days", 1, MAX_COUNT),
-            finish_left_turns: self.reader.boolean(table, "finish_left_turns").unwrap_or_default(),
-            otlp_endpoint: self.reader.text(table, "otlp_endpoint"),
-            issuers: self.issuers(table),
+            jars: self.read_bounded_number(table, "jars", 1, MAX_COUNT),
+            queue: self.read_bounded_number(table, "queue", 0, MAX_COUNT),
+            tenant_turns: self.read_bounded_number(table, "tenant_turns", 1, MAX_COUNT),
+            tenant_queue: self.read_bounded_number(table, "tenant_queue", 0, MAX_COUNT),
+            tenant_tokens_per_day: self.reader.read_number(table, "tenant_tokens_per_day"),
+            tenant_fuel_per_day: self.reader.read_number(table, "tenant_fuel_per_day"),
+            tenant_storage_mib: self.read_bounded_number(
+                table,
+                "tenant_storage_mib",
+                1,
+                MAX_STORAGE_MIB,
+            ),
+            requests_per_second: self.read_bounded_number(
+                table,
+                "requests_per_second",
+                1,
+                MAX_COUNT,
+            ),
+            connections_per_address: self.read_bounded_number(
+                table,
+                "connections_per_address",
+                1,
+                MAX_COUNT,
+            ),
+            failed_keys_per_minute: self.read_bounded_number(
+                table,
+                "failed_keys_per_minute",
+                1,
+                MAX_COUNT,
+            ),
+            audit_days: self.read_bounded_number(table, "audit_days", 1, MAX_COUNT),
+            finish_left_turns: self
+                .reader
+                .read_boolean(table, "finish_left_turns")
+                .unwrap_or_default(),
+            otlp_endpoint: self.reader.read_text(table, "otlp_endpoint"),
+            issuers: self.read_issuers(table),
         };
         if let (Some(text), Some(item)) = (&setting.listen, table.get("listen"))
             && text.parse::<std::net::SocketAddr>().is_err()
         {
-            self.reader.unfit::<()>("listen", item, "an address with a port: `127.0.0.1:7411`");
+            self.reader.report_unfit_value::<()>(
+                "listen",
+                item,
+                "an address with a port: `127.0.0.1:7411`",
+            );
         }
         self.settings.server = setting;
     }
@@ -119,6 +146,6 @@ impl<'t> Loader<'_, 't, '_> {
         if path.is_absolute() {
             return Some(path);
         }
-        self.reader.unfit("data", item, "an absolute path, or one below `~`")
+        self.reader.report_unfit_value("data", item, "an absolute path, or one below `~`")
     }
 }

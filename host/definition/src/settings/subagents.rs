@@ -5,8 +5,8 @@ use toml::de::DeTable;
 
 use super::GrantSpec;
 use super::auto_background;
-use super::named::By;
-use super::schema::Loader;
+use super::named::NamingPlace;
+use super::schema::SettingsLoader;
 use crate::agent::SubagentsAsk;
 use crate::toml_read::Item;
 
@@ -45,7 +45,7 @@ impl Default for SubagentPolicy {
 impl SubagentPolicy {
     /// The narrower of both policies.
     #[must_use]
-    pub(super) fn narrowed(mut self, other: Option<&Self>) -> Self {
+    pub(super) fn narrowed_by(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other {
             self.max_depth = self.max_depth.min(other.max_depth);
             self.blocked_agents.extend(other.blocked_agents.iter().cloned());
@@ -58,7 +58,7 @@ impl SubagentPolicy {
 impl SubagentsAsk {
     /// A copy in which every key stated by `over` is replaced: a grant over the defaults.
     #[must_use]
-    pub(super) fn overlaid(&self, over: &Self) -> Self {
+    pub(super) fn overridden_by(&self, over: &Self) -> Self {
         Self {
             enabled: over.enabled.or(self.enabled),
             max_depth: over.max_depth.or(self.max_depth),
@@ -69,20 +69,20 @@ impl SubagentsAsk {
     }
 }
 
-impl<'t> Loader<'_, 't, '_> {
+impl<'t> SettingsLoader<'_, 't, '_> {
     /// Reads `subagents` of a grant.
-    pub(super) fn subagents(&mut self, item: &Item<'t>, spec: &mut GrantSpec) {
-        let Some(table) = self.reader.table("subagents", item) else { return };
-        self.reader.only(table, "`subagents`", GRANT_KEYS);
+    pub(super) fn read_subagents(&mut self, item: &Item<'t>, spec: &mut GrantSpec) {
+        let Some(table) = self.reader.read_table("subagents", item) else { return };
+        self.reader.report_unknown_keys(table, "`subagents`", GRANT_KEYS);
         spec.auto_background = self.auto_background(table);
         spec.subagents = SubagentsAsk {
-            enabled: self.reader.boolean(table, "enabled"),
+            enabled: self.reader.read_boolean(table, "enabled"),
             // The operator sets the depth in `[subagents]` alone, for all agents.
             max_depth: None,
-            max_concurrent: self.bounded(table, "max_concurrent", 1, MAX_CONCURRENT),
+            max_concurrent: self.read_bounded_number(table, "max_concurrent", 1, MAX_CONCURRENT),
             allowed_agents: table
                 .get("allowed_agents")
-                .map(|item| self.agents_in(item, "allowed_agents", By::Allowed)),
+                .map(|item| self.agents_in(item, "allowed_agents", NamingPlace::Allowed)),
             allowed_tools: table
                 .get("allowed_tools")
                 .map(|item| self.tool_names(item, "allowed_tools")),
@@ -91,14 +91,14 @@ impl<'t> Loader<'_, 't, '_> {
 
     pub(super) fn subagent_policy(&mut self, table: &DeTable<'t>) -> Option<SubagentPolicy> {
         let item = table.get("subagents")?;
-        let table = self.reader.table("subagents", item)?;
-        self.reader.only(table, "`subagents`", GLOBAL_KEYS);
+        let table = self.reader.read_table("subagents", item)?;
+        self.reader.report_unknown_keys(table, "`subagents`", GLOBAL_KEYS);
         let mut policy = SubagentPolicy::default();
-        if let Some(depth) = self.bounded(table, "max_depth", 0, u64::from(MAX_DEPTH)) {
+        if let Some(depth) = self.read_bounded_number(table, "max_depth", 0, u64::from(MAX_DEPTH)) {
             policy.max_depth = depth;
         }
         if let Some(item) = table.get("blocked_agents") {
-            policy.blocked_agents = self.agents_in(item, "blocked_agents", By::Blocked);
+            policy.blocked_agents = self.agents_in(item, "blocked_agents", NamingPlace::Blocked);
         }
         if let Some(item) = table.get("blocked_tools") {
             policy.blocked_tools = self.tool_names(item, "blocked_tools");
@@ -106,26 +106,26 @@ impl<'t> Loader<'_, 't, '_> {
         Some(policy)
     }
 
-    pub(super) fn bounded(
+    pub(super) fn read_bounded_number(
         &mut self,
         table: &DeTable<'t>,
         key: &str,
         low: u64,
         high: u64,
     ) -> Option<u32> {
-        let value = self.reader.number(table, key)?;
+        let value = self.reader.read_number(table, key)?;
         if (low..=high).contains(&value) {
             return u32::try_from(value).ok();
         }
         let item = table.get(key)?;
-        self.reader.unfit(key, item, &format!("a whole number from {low} to {high}"))
+        self.reader.report_unfit_value(key, item, &format!("a whole number from {low} to {high}"))
     }
 
-    fn agents_in(&mut self, item: &Item<'t>, key: &str, by: By) -> Vec<String> {
+    fn agents_in(&mut self, item: &Item<'t>, key: &str, by: NamingPlace) -> Vec<String> {
         self.texts_with(item, key, |it, text, item| it.name_agent(text, by, item))
     }
 
-    pub(super) fn texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
+    pub(super) fn read_texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
         self.texts_with(item, key, |_, _, _| {})
     }
 
@@ -137,11 +137,11 @@ impl<'t> Loader<'_, 't, '_> {
         mut see: impl FnMut(&mut Self, &str, &Item<'t>),
     ) -> Vec<String> {
         let mut texts = Vec::new();
-        for item in self.reader.list(key, item).unwrap_or_default() {
+        for item in self.reader.read_list(key, item).unwrap_or_default() {
             let Some(text) = self.reader.text_of(key, item) else { continue };
             if text.trim().is_empty() {
                 let message = format!("`{key}` has a blank entry");
-                let at = self.reader.at(item.span());
+                let at = self.reader.position_of(item.span());
                 self.reader.findings.error(at, "bad-value", message);
             } else {
                 see(self, text.trim(), item);
@@ -153,7 +153,7 @@ impl<'t> Loader<'_, 't, '_> {
 
     fn tool_names(&mut self, item: &Item<'t>, key: &str) -> Vec<ToolName> {
         let mut tools = Vec::new();
-        for item in self.reader.list(key, item).unwrap_or_default() {
+        for item in self.reader.read_list(key, item).unwrap_or_default() {
             let Some(text) = self.reader.text_of(key, item) else { continue };
             if let Some(tool) = self.tool_name(text, item) {
                 self.name_tool(&tool, item);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use super::{Found, HIDDEN_CHARACTER, some};
+use super::{HIDDEN_CHARACTER, SuspicionCollector, format_count};
 
 /// Searches every line. Characters that are part of an emoji or of a script with joined letters are ordinary
 /// text, and so is a byte order mark at the very beginning.
-pub(super) fn look(text: &str, found: &mut Found<'_>) {
+pub(super) fn find_hidden_characters(text: &str, found: &mut SuspicionCollector<'_>) {
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
         let content = line.trim_end_matches(['\r', '\n']);
@@ -16,11 +16,11 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
             0 => content.strip_prefix('\u{feff}').unwrap_or(content),
             _ => content,
         };
-        let kinds = kinds(content);
+        let kinds = count_hidden_kinds(content);
         if !kinds.is_empty() {
             let kinds: Vec<String> =
-                kinds.into_iter().map(|(kind, number)| some(number, kind)).collect();
-            found.push(HIDDEN_CHARACTER, offset, kinds.join(", "));
+                kinds.into_iter().map(|(kind, number)| format_count(number, kind)).collect();
+            found.push_suspicion(HIDDEN_CHARACTER, offset, kinds.join(", "));
         }
         if found.is_full(HIDDEN_CHARACTER) {
             return;
@@ -30,14 +30,14 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
 }
 
 /// The hidden characters of a line, counted by kind.
-fn kinds(line: &str) -> BTreeMap<&'static str, usize> {
+fn count_hidden_kinds(line: &str) -> BTreeMap<&'static str, usize> {
     let mut kinds = BTreeMap::new();
     let mut before = None;
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
         let after = rest.peek().copied();
-        if Shown::hides(c) && c != '\t' && !is_ordinary(before, c, after) {
-            *kinds.entry(kind(c)).or_default() += 1;
+        if ShownText::is_hidden(c) && c != '\t' && !is_ordinary(before, c, after) {
+            *kinds.entry(character_kind(c)).or_default() += 1;
         }
         before = Some(c);
     }
@@ -46,7 +46,7 @@ fn kinds(line: &str) -> BTreeMap<&'static str, usize> {
 
 /// Whether a hidden character is part of the writing of its neighbours.
 fn is_ordinary(before: Option<char>, c: char, after: Option<char>) -> bool {
-    let shows = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !Shown::hides(c));
+    let shows = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !ShownText::is_hidden(c));
     // An emoji's variation selector may precede a joiner.
     let emoji = |c: Option<char>| c == Some('\u{fe0f}') || shows(c);
     match c {
@@ -60,7 +60,7 @@ fn is_ordinary(before: Option<char>, c: char, after: Option<char>) -> bool {
     }
 }
 
-fn kind(c: char) -> &'static str {
+fn character_kind(c: char) -> &'static str {
     match c {
         '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             "character that changes the direction of text"

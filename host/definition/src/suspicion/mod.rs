@@ -14,10 +14,10 @@ mod tests;
 
 use std::ops::Range;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::AgentDefinition;
-use crate::diagnostic::{count, place_of};
+use crate::diagnostic::{clamp_count, place_of};
 
 /// The most suspicions of one rule per file. Each rule has a separate limit, so that many findings of one
 /// rule do not hide another's.
@@ -31,7 +31,7 @@ const MAX_EXCERPT: usize = 100;
 
 /// One kind of suspicious text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct SuspicionRule {
     /// A stable name for programs, for example `hidden-character`.
     pub name: &'static str,
     /// Why a person should look: lower case, no final period.
@@ -42,7 +42,7 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspicion {
     /// The rule that the text matches.
-    pub rule: &'static Rule,
+    pub rule: &'static SuspicionRule,
     /// The line, from 1.
     pub line: u32,
     /// The text, escaped.
@@ -50,45 +50,45 @@ pub struct Suspicion {
 }
 
 /// All rules, in the order of the documentation.
-pub const RULES: &[Rule] = &[
-    Rule {
+pub const RULES: &[SuspicionRule] = &[
+    SuspicionRule {
         name: HIDDEN_CHARACTER,
         why: "a character that no screen shows can carry words that only a model reads, or show \
               a line in another order than it has",
     },
-    Rule {
+    SuspicionRule {
         name: HIDDEN_COMMENT,
         why: "an HTML comment is not seen where the page is rendered, and a model reads it; this \
               one gives orders",
     },
-    Rule {
+    SuspicionRule {
         name: ENCODED_TEXT,
         why: "nobody can read what a long run of encoded characters says, and a model may decode \
               it",
     },
-    Rule {
+    SuspicionRule {
         name: OVERRIDES_INSTRUCTIONS,
         why: "the text wants instructions of others to be set aside",
     },
-    Rule {
+    SuspicionRule {
         name: KEEPS_FROM_USER,
         why: "the text wants something to be kept from the person it works for",
     },
-    Rule {
+    SuspicionRule {
         name: SPEAKS_TO_LOADER,
         why: "the text names belljar's own files, commands or switches, with which rights are \
               given; an agent has no use for them",
     },
-    Rule {
+    SuspicionRule {
         name: SKIPS_APPROVAL,
         why: "the text names a switch with which a program stops asking the person",
     },
-    Rule {
+    SuspicionRule {
         name: ROLE_MARKERS,
         why: "these markers tell a model who is speaking; in a prompt they pretend to be somebody \
               else's turn",
     },
-    Rule {
+    SuspicionRule {
         name: WIDE_REQUEST,
         why: "the description speaks of reading alone, and the file asks for much more",
     },
@@ -106,15 +106,15 @@ const WIDE_REQUEST: &str = "wide-request";
 
 /// The suspicious texts of an agent's file: `text` is the whole file, `definition` its parsed form. Ordered
 /// by line, at most [`MAX_PER_RULE`] for each rule. Never panics.
-pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
-    let mut found = Found { text, list: Vec::new() };
-    hidden::look(text, &mut found);
-    words::look(text, &mut found);
+pub fn find_suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
+    let mut found = SuspicionCollector { text, list: Vec::new() };
+    hidden::find_hidden_characters(text, &mut found);
+    words::find_suspicious_words(text, &mut found);
     // A YAML field may use escapes, so its parsed text is searched too.
     for field in [&definition.name, &definition.description] {
-        let mut decoded = Found { text: field, list: Vec::new() };
-        hidden::look(field, &mut decoded);
-        words::look(field, &mut decoded);
+        let mut decoded = SuspicionCollector { text: field, list: Vec::new() };
+        hidden::find_hidden_characters(field, &mut decoded);
+        words::find_suspicious_words(field, &mut decoded);
         for (suspicion, _) in decoded.list {
             let known =
                 |it: &Suspicion| it.rule == suspicion.rule && it.line < definition.body_line;
@@ -123,8 +123,8 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
             }
         }
     }
-    if let Some(what) = wide::look(definition) {
-        found.push(WIDE_REQUEST, 0, what);
+    if let Some(what) = wide::find_wide_requests(definition) {
+        found.push_suspicion(WIDE_REQUEST, 0, what);
     }
     let mut list: Vec<Suspicion> = found.list.into_iter().map(|(it, _)| it).collect();
     list.sort_by_key(|it| it.line);
@@ -132,24 +132,24 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
 }
 
 /// The suspicious parts of a text without a file, for example of a tool's description. Otherwise like
-/// [`suspicions`].
+/// [`find_suspicions`].
 pub fn suspicions_of_text(text: &str) -> Vec<Suspicion> {
-    let mut found = Found { text, list: Vec::new() };
-    hidden::look(text, &mut found);
-    words::look(text, &mut found);
+    let mut found = SuspicionCollector { text, list: Vec::new() };
+    hidden::find_hidden_characters(text, &mut found);
+    words::find_suspicious_words(text, &mut found);
     found.list.into_iter().map(|(it, _)| it).collect()
 }
 
 /// Collects the suspicions of one text.
-struct Found<'a> {
+struct SuspicionCollector<'a> {
     text: &'a str,
     /// The suspicions, each with the byte range of its line.
     list: Vec<(Suspicion, Range<usize>)>,
 }
 
-impl Found<'_> {
+impl SuspicionCollector<'_> {
     /// Adds a suspicion for the line that contains the byte; each rule counts once a line.
-    fn push(&mut self, rule: &str, offset: usize, found: String) {
+    fn push_suspicion(&mut self, rule: &str, offset: usize, found: String) {
         let Some(rule) = RULES.iter().find(|it| it.name == rule) else { return };
         let mut same: Vec<_> = self.list.iter_mut().filter(|(it, _)| it.rule == rule).collect();
         // This check comes before lines are counted, because one line can have ten thousand
@@ -174,10 +174,14 @@ impl Found<'_> {
         }
     }
 
-    /// Adds a suspicion like [`Found::push`], and quotes the text.
-    fn quote(&mut self, rule: &str, offset: usize, excerpt: &str) {
+    /// Adds a suspicion like [`SuspicionCollector::push_suspicion`], and quotes the text.
+    fn push_quote(&mut self, rule: &str, offset: usize, excerpt: &str) {
         let flat = excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.push(rule, offset, format!("`{}`", Shown::clipped(&flat, MAX_EXCERPT)));
+        self.push_suspicion(
+            rule,
+            offset,
+            format!("`{}`", ShownText::clip_line(&flat, MAX_EXCERPT)),
+        );
     }
 
     /// Whether further matches of a rule would be dropped.
@@ -187,7 +191,7 @@ impl Found<'_> {
 }
 
 /// A count with its noun, for example `1 tag character` or `3 tag characters`.
-fn some(number: usize, thing: &str) -> String {
+fn format_count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", count(number))
+    format!("{} {thing}{plural}", clamp_count(number))
 }

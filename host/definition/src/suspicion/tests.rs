@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::{KnownTools, Parsed, parse_agent};
+use crate::{KnownTools, ParsedAgentFile, parse_agent};
 
 /// An agent with this body.
 fn with_body(body: &str) -> String {
@@ -13,9 +13,10 @@ fn with_body(body: &str) -> String {
 fn of(text: &str) -> Vec<(&'static str, u32)> {
     let known = KnownTools::new([]);
     match parse_agent(Path::new("a.md"), text.as_bytes(), &known) {
-        Parsed::Agent { definition, .. } => {
-            suspicions(text, &definition).into_iter().map(|it| (it.rule.name, it.line)).collect()
-        }
+        ParsedAgentFile::Agent { definition, .. } => find_suspicions(text, &definition)
+            .into_iter()
+            .map(|it| (it.rule.name, it.line))
+            .collect(),
         other => panic!("{other:?}"),
     }
 }

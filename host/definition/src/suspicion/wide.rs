@@ -2,16 +2,16 @@
 
 use std::sync::LazyLock;
 
-use belljar_policy::Access;
+use belljar_policy::MountAccess;
 use serde::Deserialize;
 
 use crate::AgentDefinition;
-use crate::agent::{TOOL_ALIASES, Written};
+use crate::agent::{TOOL_ALIASES, WrittenToolName};
 
 /// Beginnings of the words in a description: the table in `tables/descriptions.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stems {
+struct DescriptionStems {
     /// Of somebody who looks and tells, for example `review`.
     reading: Vec<String>,
     /// Of somebody who does more, for example `deploy`.
@@ -19,13 +19,14 @@ struct Stems {
 }
 
 /// The table; a test reads it.
-static STEMS: LazyLock<Stems> = LazyLock::new(|| toml::from_str(TABLE).unwrap_or_default());
+static STEMS: LazyLock<DescriptionStems> =
+    LazyLock::new(|| toml::from_str(TABLE).unwrap_or_default());
 
 const TABLE: &str = include_str!("../../tables/descriptions.toml");
 
 /// The requests beyond reading.
 #[derive(Debug, Default)]
-struct Asks {
+struct RequestKinds {
     everything: bool,
     write: bool,
     shell: bool,
@@ -35,8 +36,8 @@ struct Asks {
 /// Describes the requests of an agent whose description is only about reading. A reviewer may need a shell
 /// for a repository's history, or the network for look-ups, so either alone is not reported; changing files
 /// is, and so are both together, or all tools.
-pub(super) fn look(definition: &AgentDefinition) -> Option<String> {
-    let asks = Asks::of(definition);
+pub(super) fn find_wide_requests(definition: &AgentDefinition) -> Option<String> {
+    let asks = RequestKinds::from_definition(definition);
     let wide = asks.everything || asks.write || asks.shell && asks.network;
     if !wide || !only_reads(&definition.description) {
         return None;
@@ -62,26 +63,26 @@ fn only_reads(description: &str) -> bool {
     begins(&STEMS.reading) && !begins(&STEMS.acting)
 }
 
-impl Asks {
-    fn of(definition: &AgentDefinition) -> Self {
+impl RequestKinds {
+    fn from_definition(definition: &AgentDefinition) -> Self {
         let mut asks = Self::default();
         let asked = &definition.asked;
         let written = definition.tools_as_written.iter().flatten();
         for name in written {
-            let name = Written::of(name).name;
+            let name = WrittenToolName::from_text(name).name;
             // A file without a statement about tools asks for no tool in particular.
             asks.everything |= name == "*" && asked.tools.is_none();
-            asks.tool(name);
+            asks.add_tool(name);
             let aliases = TOOL_ALIASES.iter().filter(|alias| alias.name == name);
-            aliases.flat_map(|alias| alias.canonical).for_each(|name| asks.tool(name));
+            aliases.flat_map(|alias| alias.canonical).for_each(|name| asks.add_tool(name));
         }
         asks.network |= asked.hosts.as_ref().is_some_and(|hosts| !hosts.is_empty());
         let mut mounts = asked.mounts.iter().flatten();
-        asks.write |= mounts.any(|mount| mount.access == Access::ReadWrite);
+        asks.write |= mounts.any(|mount| mount.access == MountAccess::ReadWrite);
         asks
     }
 
-    fn tool(&mut self, name: &str) {
+    fn add_tool(&mut self, name: &str) {
         match name {
             "file_write" | "file_edit" => self.write = true,
             "shell" => self.shell = true,
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_table_of_stems_is_of_its_schema_and_no_stem_is_of_both_kinds() {
-        let Stems { reading, acting } = toml::from_str(TABLE).unwrap();
+        let DescriptionStems { reading, acting } = toml::from_str(TABLE).unwrap();
         for stem in reading.iter().chain(&acting) {
             assert!(stem.len() > 2 && stem.bytes().all(|byte| byte.is_ascii_lowercase()), "{stem}");
             assert!(!(reading.contains(stem) && acting.contains(stem)), "{stem}");

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{
-    ENCODED_TEXT, Found, HIDDEN_COMMENT, KEEPS_FROM_USER, OVERRIDES_INSTRUCTIONS, ROLE_MARKERS,
-    SKIPS_APPROVAL, SPEAKS_TO_LOADER,
+    ENCODED_TEXT, HIDDEN_COMMENT, KEEPS_FROM_USER, OVERRIDES_INSTRUCTIONS, ROLE_MARKERS,
+    SKIPS_APPROVAL, SPEAKS_TO_LOADER, SuspicionCollector,
 };
 
 /// A gap between two words: blanks, line ends, and the marks of bold, italic and code.
@@ -51,26 +51,26 @@ const PATTERNS: &[(&str, &str)] = &[
 /// Words by which a comment orders something instead of describing the page.
 const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|(ignore|disregard)_(all|any|every|the|your|what)|never|do_not|don['’]t|must_not|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
 
-struct Patterns {
+struct SuspicionPatterns {
     rules: Vec<(&'static str, Regex)>,
     orders: Option<Regex>,
 }
 
 /// Every pattern compiles: a test proves that each finds its example.
-static COMPILED: LazyLock<Patterns> = LazyLock::new(|| Patterns {
+static COMPILED: LazyLock<SuspicionPatterns> = LazyLock::new(|| SuspicionPatterns {
     rules: PATTERNS
         .iter()
-        .filter_map(|(rule, pattern)| Some((*rule, compiled(pattern)?)))
+        .filter_map(|(rule, pattern)| Some((*rule, compile_pattern(pattern)?)))
         .collect(),
-    orders: compiled(ORDERS),
+    orders: compile_pattern(ORDERS),
 });
 
-fn compiled(pattern: &str) -> Option<Regex> {
-    Regex::new(&literal(pattern)).ok()
+fn compile_pattern(pattern: &str) -> Option<Regex> {
+    Regex::new(&expand_pattern(pattern)).ok()
 }
 
 /// The pattern with [`GAP`] for each `_`, except in the names of special tokens.
-fn literal(pattern: &str) -> String {
+fn expand_pattern(pattern: &str) -> String {
     const NAMES: &[&str] = &[
         "im_start",
         "im_end",
@@ -87,36 +87,36 @@ fn literal(pattern: &str) -> String {
     text.replace('_', GAP)
 }
 
-pub(super) fn look(text: &str, found: &mut Found<'_>) {
+pub(super) fn find_suspicious_words(text: &str, found: &mut SuspicionCollector<'_>) {
     // ASCII lower case has the same length, so positions stay valid.
     let lower = text.to_ascii_lowercase();
     for (rule, regex) in &COMPILED.rules {
         for hit in regex.find_iter(&lower) {
-            let hit = trimmed(&lower, hit.start(), hit.end());
-            found.quote(rule, hit.start, text.get(hit.clone()).unwrap_or(""));
+            let hit = trim_hit(&lower, hit.start(), hit.end());
+            found.push_quote(rule, hit.start, text.get(hit.clone()).unwrap_or(""));
             if found.is_full(rule) {
                 break;
             }
         }
     }
-    comments(text, &lower, found);
-    encoded(text, found);
+    find_order_comments(text, &lower, found);
+    find_encoded_text(text, found);
 }
 
 /// The match without leading white space and code marks, so that its position is on the right line.
-fn trimmed(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
+fn trim_hit(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let hit = text.get(start..end).unwrap_or("");
     let skipped = hit.len() - hit.trim_start_matches([' ', '\t', '\r', '\n', '`']).len();
     start + skipped..end
 }
 
 /// Finds HTML comments that order something. A comment inside a code fence is visible code.
-fn comments(text: &str, lower: &str, found: &mut Found<'_>) {
+fn find_order_comments(text: &str, lower: &str, found: &mut SuspicionCollector<'_>) {
     let Some(orders) = &COMPILED.orders else { return };
     let (mut offset, mut fence, mut open) = (0, None, None);
     for line in lower.split_inclusive('\n') {
         if open.is_none() {
-            fence = fenced(line.trim_start(), fence);
+            fence = next_fence(line.trim_start(), fence);
         }
         let mut at = 0;
         while fence.is_none() && at < line.len() {
@@ -127,7 +127,7 @@ fn comments(text: &str, lower: &str, found: &mut Found<'_>) {
             match open.take() {
                 None => open = Some(offset + at - mark.len()),
                 Some(start) => {
-                    comment(text, lower, start..offset + at, orders, found);
+                    check_comment(text, lower, start..offset + at, orders, found);
                 }
             }
         }
@@ -135,27 +135,27 @@ fn comments(text: &str, lower: &str, found: &mut Found<'_>) {
     }
     // An unclosed comment extends to the end of the page.
     if let Some(start) = open {
-        comment(text, lower, start..lower.len(), orders, found);
+        check_comment(text, lower, start..lower.len(), orders, found);
     }
 }
 
-fn comment(
+fn check_comment(
     text: &str,
     lower: &str,
     range: std::ops::Range<usize>,
     orders: &Regex,
-    found: &mut Found<'_>,
+    found: &mut SuspicionCollector<'_>,
 ) {
     if found.is_full(HIDDEN_COMMENT) {
         return;
     }
     if lower.get(range.clone()).is_some_and(|comment| orders.is_match(comment)) {
-        found.quote(HIDDEN_COMMENT, range.start, text.get(range).unwrap_or(""));
+        found.push_quote(HIDDEN_COMMENT, range.start, text.get(range).unwrap_or(""));
     }
 }
 
 /// The code fence that is open after this line.
-fn fenced(line: &str, open: Option<&'static str>) -> Option<&'static str> {
+fn next_fence(line: &str, open: Option<&'static str>) -> Option<&'static str> {
     let mark = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark));
     match (open, mark) {
         (None, mark) => mark,
@@ -165,7 +165,7 @@ fn fenced(line: &str, open: Option<&'static str>) -> Option<&'static str> {
 }
 
 /// Finds long runs of base64 or hexadecimal digits.
-fn encoded(text: &str, found: &mut Found<'_>) {
+fn find_encoded_text(text: &str, found: &mut SuspicionCollector<'_>) {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
     let mut start = None;
     for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
@@ -174,7 +174,7 @@ fn encoded(text: &str, found: &mut Found<'_>) {
             (false, Some(from)) => {
                 let run = text.get(from..at).unwrap_or("");
                 if !found.is_full(ENCODED_TEXT) && is_encoded(run) {
-                    found.quote(ENCODED_TEXT, from, run);
+                    found.push_quote(ENCODED_TEXT, from, run);
                 }
                 start = None;
             }

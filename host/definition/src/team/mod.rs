@@ -22,11 +22,11 @@ mod template;
 
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Findings, Position};
-use crate::filed::{FileKind, FileRead, Filed};
+use crate::diagnostic::{FileFindings, FilePosition};
+use crate::filed::{CatalogItem, FileKind, FileRead};
 use crate::{NotAnAgent, Slug, frontmatter};
 
-pub use template::Template;
+pub use template::TaskTemplate;
 
 /// The longest team file, in bytes, because even a team of thirty agents with a paragraph for each has only
 /// some 30 kB.
@@ -45,7 +45,7 @@ pub struct TeamDefinition {
     /// The purpose of the team; not blank.
     pub description: String,
     /// The stages in order; at least one.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<TeamStage>,
     /// The budget of the whole team.
     pub budget: TeamBudget,
     /// The file.
@@ -54,19 +54,19 @@ pub struct TeamDefinition {
 
 /// One stage of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct TeamStage {
     /// The agents: one, or several that run concurrently with the same input. Never empty.
-    pub members: Vec<Member>,
+    pub members: Vec<TeamMember>,
     /// Whether the stage was written as `parallel`.
     pub parallel: bool,
     /// The condition of a parallel stage's success.
-    pub join: Join,
+    pub join: StageJoin,
 }
 
 /// The condition of a parallel stage's success. A member that ended early (`partial`) has not failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub enum Join {
+pub enum StageJoin {
     /// No member failed. The default.
     #[default]
     All,
@@ -76,13 +76,13 @@ pub enum Join {
 
 /// One agent of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct TeamMember {
     /// The agent, as written: a name or an id, for example `library/NAME/scout`.
     pub agent: String,
-    /// Facts for the agent beside its task, sent unchanged.
+    /// Text that the agent receives unchanged in addition to its task, for example `Look at the code only.`.
     pub context: Option<String>,
     /// The agent's task; `None` = the output of the previous stage.
-    pub task: Option<Template>,
+    pub task: Option<TaskTemplate>,
     /// The line of the member in the file, from 1.
     pub line: u32,
 }
@@ -100,7 +100,7 @@ pub struct TeamBudget {
     pub timeout_seconds: Option<u64>,
 }
 
-impl Join {
+impl StageJoin {
     /// Both values, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::All, Self::Any];
 
@@ -112,40 +112,40 @@ impl Join {
 
 impl TeamDefinition {
     /// All members, in the order written.
-    pub fn members(&self) -> impl Iterator<Item = &Member> {
+    pub fn members(&self) -> impl Iterator<Item = &TeamMember> {
         self.stages.iter().flat_map(|stage| &stage.members)
     }
 }
 
-impl Filed for TeamDefinition {
+impl CatalogItem for TeamDefinition {
     const KIND: &'static FileKind =
         &FileKind { noun: "team", a_noun: "a team", folder: "teams", max_bytes: MAX_TEAM };
 
     type Context = ();
 
-    fn wants(below: &Path) -> bool {
+    fn accepts_path(below: &Path) -> bool {
         let ending = below.extension().unwrap_or_default();
         ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml")
     }
 
-    fn read(path: &Path, bytes: &[u8], (): &()) -> FileRead<Self> {
+    fn read_file(path: &Path, bytes: &[u8], (): &()) -> FileRead<Self> {
         if bytes.len() > MAX_TEAM {
             let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
             return FileRead::Invalid { diagnostics: Self::too_large(path, length) };
         }
-        let mut findings = Findings::new(path);
-        let text = match frontmatter::utf8(bytes) {
+        let mut findings = FileFindings::new(path);
+        let text = match frontmatter::decode_utf8(bytes) {
             Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
             Err(at) => {
-                say_not_utf8(at, &mut findings);
-                return FileRead::of(None, findings);
+                report_not_utf8(at, &mut findings);
+                return FileRead::from_findings(None, findings);
             }
         };
         if text.trim().is_empty() {
             return FileRead::Other { reason: NotAnAgent::Empty };
         }
-        let team = parse::read(path, text, &mut findings);
-        FileRead::of(team, findings)
+        let team = parse::read_team(path, text, &mut findings);
+        FileRead::from_findings(team, findings)
     }
 
     fn name(&self) -> &str {
@@ -162,7 +162,7 @@ impl Filed for TeamDefinition {
 }
 
 /// Reports the position where a file stops being UTF-8.
-pub(crate) fn say_not_utf8(at: Position, findings: &mut Findings<'_>) {
+pub(crate) fn report_not_utf8(at: FilePosition, findings: &mut FileFindings<'_>) {
     let message = "the file is not UTF-8 from here on";
     findings.error_hint(at, "not-utf8", message, "save it as UTF-8");
 }

@@ -12,10 +12,10 @@ const MAX_PLACES: usize = 8;
 /// the team's task) and `{task}` by the team's task. `{{input}}` becomes the literal text `{input}`; other
 /// braces are ordinary text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
+pub struct TaskTemplate(Vec<TemplatePiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Input,
     Task,
@@ -24,7 +24,7 @@ enum Piece {
 /// Why a text is not a template, and a hint.
 pub(crate) type Misfit = (String, String);
 
-impl Template {
+impl TaskTemplate {
     /// Parses a template.
     pub(crate) fn parse(text: &str) -> Result<Self, Misfit> {
         let mut pieces = Vec::new();
@@ -32,12 +32,12 @@ impl Template {
         while let Some(at) = rest.find('{') {
             let (before, from) = rest.split_at(at);
             plain.push_str(before);
-            if let Some((word, after)) = word(from, "{{", "}}") {
+            if let Some((word, after)) = parse_braced_word(from, "{{", "}}") {
                 plain.push_str(&format!("{{{word}}}"));
                 rest = after;
-            } else if let Some((word, after)) = word(from, "{", "}") {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                pieces.push(place(word)?);
+            } else if let Some((word, after)) = parse_braced_word(from, "{", "}") {
+                pieces.push(TemplatePiece::Text(std::mem::take(&mut plain)));
+                pieces.push(parse_place(word)?);
                 places += 1;
                 rest = after;
             } else {
@@ -50,8 +50,8 @@ impl Template {
             return Err((message, "name each place once".to_owned()));
         }
         plain.push_str(rest);
-        pieces.push(Piece::Text(plain));
-        pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+        pieces.push(TemplatePiece::Text(plain));
+        pieces.retain(|piece| !matches!(piece, TemplatePiece::Text(text) if text.is_empty()));
         Ok(Self(pieces))
     }
 
@@ -60,9 +60,9 @@ impl Template {
         let mut filled = String::new();
         for piece in &self.0 {
             filled.push_str(match piece {
-                Piece::Text(text) => text,
-                Piece::Input => input,
-                Piece::Task => task,
+                TemplatePiece::Text(text) => text,
+                TemplatePiece::Input => input,
+                TemplatePiece::Task => task,
             });
         }
         filled
@@ -70,26 +70,26 @@ impl Template {
 
     /// Whether the template contains `{input}`.
     pub fn uses_input(&self) -> bool {
-        self.0.contains(&Piece::Input)
+        self.0.contains(&TemplatePiece::Input)
     }
 }
 
 /// The word between these braces at the start of the text, and the text after it.
-fn word<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
+fn parse_braced_word<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
     let (word, after) = text.strip_prefix(open)?.split_once(close)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(plain);
     is_word.then_some((word, after))
 }
 
-fn place(word: &str) -> Result<Piece, Misfit> {
+fn parse_place(word: &str) -> Result<TemplatePiece, Misfit> {
     match word {
-        "input" => Ok(Piece::Input),
-        "task" => Ok(Piece::Task),
+        "input" => Ok(TemplatePiece::Input),
+        "task" => Ok(TemplatePiece::Task),
         _ => {
-            let shown = belljar_policy::Shown::clipped(word, 40).to_string();
+            let shown = belljar_policy::ShownText::clip_line(word, 40).to_string();
             let message = format!("`{{{shown}}}` is not a place that is filled in");
-            let hint = match suggest::nearest(word, PLACES) {
+            let hint = match suggest::find_nearest(word, PLACES) {
                 Some(near) => format!("did you mean `{{{near}}}`?"),
                 None => format!(
                     "write `{{input}}` or `{{task}}`; for the text itself, `{{{{{shown}}}}}`"
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn filled(text: &str) -> String {
-        Template::parse(text).unwrap().fill("<I {task}>", "<T {input}>")
+        TaskTemplate::parse(text).unwrap().fill("<I {task}>", "<T {input}>")
     }
 
     #[test]
@@ -117,11 +117,11 @@ mod tests {
 
     #[test]
     fn an_unknown_place_is_refused_with_the_likely_word() {
-        let (message, hint) = Template::parse("sum up {inptu}").unwrap_err();
+        let (message, hint) = TaskTemplate::parse("sum up {inptu}").unwrap_err();
         assert_eq!(message, "`{inptu}` is not a place that is filled in");
         assert_eq!(hint, "did you mean `{input}`?");
-        let (_, hint) = Template::parse("{name}").unwrap_err();
+        let (_, hint) = TaskTemplate::parse("{name}").unwrap_err();
         assert_eq!(hint, "write `{input}` or `{task}`; for the text itself, `{{name}}`");
-        assert!(Template::parse(&"{input}".repeat(MAX_PLACES + 1)).is_err());
+        assert!(TaskTemplate::parse(&"{input}".repeat(MAX_PLACES + 1)).is_err());
     }
 }

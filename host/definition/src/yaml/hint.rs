@@ -2,13 +2,14 @@
 
 /// A hint for the parser's message about the line `nth` of `yaml`, counted from 0; `first_line` is the line
 /// of the file at which `yaml` begins.
-pub(super) fn of(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
-    unclosed(message, yaml, nth, first_line).or_else(|| yaml.lines().nth(nth).and_then(of_line))
+pub(super) fn find_hint(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
+    unclosed_hint(message, yaml, nth, first_line)
+        .or_else(|| yaml.lines().nth(nth).and_then(line_hint))
 }
 
 /// Advice about quotes and brackets that end too early or not at all. The parser stops at a later line, `nth`
 /// from the first, and its message does not contain the line where the quote began.
-fn unclosed(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
+fn unclosed_hint(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
     if message.contains("unclosed bracket") {
         return Some("close the list, `[a, b]`; quote a text that begins so".to_owned());
     }
@@ -39,7 +40,7 @@ fn open_quote(line: &str) -> Option<char> {
             Some(quote) if c == quote => open = None,
             Some(_) => {}
             // Within a word the quote is an apostrophe; two quotes mean one.
-            None if matches!(c, '"' | '\'') && begins(before, c) => open = Some(c),
+            None if matches!(c, '"' | '\'') && is_opening_quote(before, c) => open = Some(c),
             None => {}
         }
         before = c;
@@ -48,18 +49,18 @@ fn open_quote(line: &str) -> Option<char> {
 }
 
 /// Whether a quote after this character opens a text.
-fn begins(before: char, quote: char) -> bool {
+fn is_opening_quote(before: char, quote: char) -> bool {
     before.is_whitespace() || "[{,:".contains(before) || before == '\'' && quote == before
 }
 
 /// Advice about the usual error in a line at which a YAML parser stops.
-fn of_line(line: &str) -> Option<String> {
+fn line_hint(line: &str) -> Option<String> {
     let (key, value) = line.split_once(':')?;
     let (key, value) = (key.trim().trim_start_matches("- "), value.trim());
     if key.len() > 64 || key.is_empty() {
         return None;
     }
-    let key = belljar_policy::Shown::new(key);
+    let key = belljar_policy::ShownText::new(key);
     if value.starts_with('*') {
         return Some(format!("quote the value: `{key}: \"*\"`; a bare `*` is a YAML alias"));
     }

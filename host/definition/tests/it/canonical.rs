@@ -1,7 +1,7 @@
 //! Files of other programs in belljar's own form: the same agent, and no right more.
 
-use belljar_definition::{NoCanonicalForm, Parsed, canonical_form, parse_agent};
-use belljar_policy::{Permission, ToolName};
+use belljar_definition::{NoCanonicalForm, ParsedAgentFile, canonical_form, parse_agent};
+use belljar_policy::{CallPermission, ToolName};
 use proptest::prelude::*;
 
 use crate::show::{definition, known};
@@ -129,16 +129,16 @@ proptest! {
         let description = serde_json::to_string(&description).unwrap();
         let text = format!("---\nname: s\ndescription: {description}\n{}\n---\nx{body}", fields.join("\n"));
         let parsed = parse_agent("a/b.md".as_ref(), text.as_bytes(), &known());
-        let Parsed::Agent { definition: before, .. } = parsed else { return Ok(()) };
+        let ParsedAgentFile::Agent { definition: before, .. } = parsed else { return Ok(()) };
         let Ok(form) = canonical_form(&before, &known()) else { return Ok(()) };
         let again = parse_agent("a/b.md".as_ref(), form.text.as_bytes(), &known());
-        let Parsed::Agent { definition: after, .. } = again else { panic!("{}", form.text) };
+        let ParsedAgentFile::Agent { definition: after, .. } = again else { panic!("{}", form.text) };
         prop_assert_eq!(&before.body, &after.body);
         prop_assert_eq!(&before.description, &after.description);
         let may = |agent: &belljar_definition::AgentDefinition, tool: &ToolName| {
             match &agent.asked.tools {
-                Some(tools) if !tools.contains(tool) => Permission::Deny,
-                _ => agent.asked.most(tool.as_str()),
+                Some(tools) if !tools.contains(tool) => CallPermission::Deny,
+                _ => agent.asked.highest_permission(tool.as_str()),
             }
         };
         for tool in known().iter() {
@@ -155,7 +155,7 @@ proptest! {
         // Both as they are read once more tools are installed: the copy has none more.
         let later = crate::limits::known_later();
         let again = |text: &str| match parse_agent("a/b.md".as_ref(), text.as_bytes(), &later) {
-            Parsed::Agent { definition, .. } => definition,
+            ParsedAgentFile::Agent { definition, .. } => definition,
             other => panic!("{other:?}"),
         };
         let (original, copy) = (again(&text), again(&form.text));

@@ -2,30 +2,30 @@
 
 use std::path::PathBuf;
 
-use belljar_definition::{Catalog, Content, Scope, SkipReason, SourceFile};
+use belljar_definition::{AgentScope, Catalog, ScannedContent, SkipReason, SourceFile};
 
 use crate::show::known;
 
-fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
+fn file(scope: AgentScope, path: &str, text: &str) -> SourceFile {
     let root = match &scope {
-        Scope::Home => PathBuf::from("/drafts/home/agents"),
-        Scope::Library(name) => PathBuf::from(format!("/lib/{name}")),
-        Scope::Workspace(path) => path.join(".belljar/agents"),
+        AgentScope::Home => PathBuf::from("/drafts/home/agents"),
+        AgentScope::Library(name) => PathBuf::from(format!("/lib/{name}")),
+        AgentScope::Workspace(path) => path.join(".belljar/agents"),
     };
     let path = root.join(path);
-    SourceFile { scope, root, path, content: Content::Bytes(text.as_bytes().to_vec()) }
+    SourceFile { scope, root, path, content: ScannedContent::Bytes(text.as_bytes().to_vec()) }
 }
 
 fn home(path: &str, text: &str) -> SourceFile {
-    file(Scope::Home, path, text)
+    file(AgentScope::Home, path, text)
 }
 
 fn workspace(path: &str, text: &str) -> SourceFile {
-    file(Scope::Workspace("/ws".into()), path, text)
+    file(AgentScope::Workspace("/ws".into()), path, text)
 }
 
 fn library(name: &str, path: &str, text: &str) -> SourceFile {
-    file(Scope::Library(name.to_owned()), path, text)
+    file(AgentScope::Library(name.to_owned()), path, text)
 }
 
 fn agent(name: &str) -> String {
@@ -33,7 +33,7 @@ fn agent(name: &str) -> String {
 }
 
 fn build(files: Vec<SourceFile>) -> Catalog {
-    Catalog::build(files, known(), false)
+    Catalog::from_agent_files(files, known(), false)
 }
 
 fn ids(catalog: &Catalog) -> Vec<String> {
@@ -54,8 +54,11 @@ fn one_bad_file_stops_nobody() {
         home("notes/plan.md", "# hi"),
         home("script.py", "x"),
     ];
-    files.push(SourceFile { content: Content::TooLarge(100 << 20), ..home("huge.md", "") });
-    files.push(SourceFile { content: Content::Unreadable("denied".into()), ..home("x.md", "") });
+    files.push(SourceFile { content: ScannedContent::TooLarge(100 << 20), ..home("huge.md", "") });
+    files.push(SourceFile {
+        content: ScannedContent::Unreadable("denied".into()),
+        ..home("x.md", "")
+    });
     let catalog = build(files);
     assert_eq!(ids(&catalog), ["home/b", "home/c"]);
     insta::assert_snapshot!(said(&catalog), @r#"
@@ -88,7 +91,7 @@ fn a_workspace_agent_never_takes_a_home_agents_name() {
     /ws/.belljar/agents/s.md: error: agent `scout` is skipped: `/drafts/home/agents/s.md` already has that name
       hint: rename it, or set `project_override = true` in `belljar.toml` at home
     "#);
-    let catalog = Catalog::build(files(), known(), true);
+    let catalog = Catalog::from_agent_files(files(), known(), true);
     assert_eq!(ids(&catalog), ["workspace:/ws/scout"]);
     insta::assert_snapshot!(said(&catalog), @"/ws/.belljar/agents/s.md: note: agent `workspace:/ws/scout` takes the place of `/drafts/home/agents/s.md`, because `project_override` is set");
 }
@@ -101,7 +104,7 @@ fn drafts_wait_and_a_directory_above_called_drafts_does_not_matter() {
         home("drafts.md", &agent("c")),
     ]);
     assert_eq!(ids(&catalog), ["home/c"]);
-    let waiting = catalog.skipped().iter().filter(|s| s.reason == SkipReason::Quarantined);
+    let waiting = catalog.skipped_files().iter().filter(|s| s.reason == SkipReason::Quarantined);
     assert_eq!(waiting.count(), 2);
 }
 
@@ -116,7 +119,7 @@ fn a_name_finds_home_then_workspace_then_the_only_library() {
         workspace("d.md", &agent("d")),
         workspace("c2.md", "---\nname: c2\n---\nb"),
     ]);
-    let find = |name: &str| match catalog.find(name) {
+    let find = |name: &str| match catalog.find_by_name(name) {
         Ok(entry) => entry.id.to_string(),
         Err(error) => error.to_string(),
     };
@@ -150,13 +153,13 @@ fn a_library_stands_back_for_a_file_that_cannot_be_understood() {
     let bad = "---\nname: [\n---\nb";
     for broken in [home("a.md", bad), workspace("sub/A.md", bad), library("two", "a.md", bad)] {
         let catalog = build(files(broken));
-        let error = catalog.find("a").unwrap_err().to_string();
+        let error = catalog.find_by_name("a").unwrap_err().to_string();
         assert!(error.contains("could not be understood"), "{error}");
-        assert_eq!(catalog.find("library/one/a").unwrap().id.to_string(), "library/one/a");
+        assert_eq!(catalog.find_by_name("library/one/a").unwrap().id.to_string(), "library/one/a");
     }
-    let altered = SourceFile { content: Content::Altered, ..library("two", "a.md", "") };
+    let altered = SourceFile { content: ScannedContent::Altered, ..library("two", "a.md", "") };
     let catalog = build(files(altered));
-    assert!(catalog.find("a").is_err());
+    assert!(catalog.find_by_name("a").is_err());
     assert!(said(&catalog).contains("belljar agents update two"), "{}", said(&catalog));
 }
 

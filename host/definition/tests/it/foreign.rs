@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, AgentReadiness, Dialect, Missing, Parsed, Settings, parse_agent,
-    readiness,
+    AgentDefinition, AgentId, AgentReadiness, Dialect, MissingToolPolicy, ParsedAgentFile,
+    Settings, assess_readiness, parse_agent,
 };
 use belljar_policy::Rights;
 
@@ -275,20 +275,20 @@ fn a_model_may_be_a_list_or_nothing() {
 
 #[test]
 fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
-    let judged_with = |overlays: bool, fields: &str, missing: Missing| {
+    let judged_with = |overlays: bool, fields: &str, missing: MissingToolPolicy| {
         let text = format!("---\nname: s\ndescription: d\n{fields}\n---\nbody");
         let path = Path::new("agents/scout.md");
-        let Parsed::Agent { definition, diagnostics } =
+        let ParsedAgentFile::Agent { definition, diagnostics } =
             parse_agent(path, text.as_bytes(), &known())
         else {
             panic!("{text}")
         };
-        let id = AgentId::home(definition.slug.clone());
+        let id = AgentId::in_home(definition.slug.clone());
         let mut settings = Settings::default();
         settings.overlays.by_default = overlays;
-        let grants = settings.grants(&id, definition.visibility, Path::new("/ws"));
-        let (_, notes) = Rights::effective(&definition.asked, &grants, None);
-        let status = readiness(&definition, &grants, &notes, &diagnostics, missing);
+        let grants = settings.agent_grants(&id, definition.visibility, Path::new("/ws"));
+        let (_, notes) = Rights::intersect_rights(&definition.asked, &grants, None);
+        let status = assess_readiness(&definition, &grants, &notes, &diagnostics, missing);
         let lines = match &status {
             AgentReadiness::Ready => &[][..],
             AgentReadiness::ReadyWithWarnings { warnings: lines }
@@ -297,8 +297,8 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
         format!("{}\n{}", status.as_str(), lines.join("\n"))
     };
     let judged = |fields: &str, missing| judged_with(false, fields, missing);
-    let status = |fields: &str| judged(fields, Missing::Warns);
-    let by_default = judged_with(true, "tools: Read, Write", Missing::Warns);
+    let status = |fields: &str| judged(fields, MissingToolPolicy::Warns);
+    let by_default = judged_with(true, "tools: Read, Write", MissingToolPolicy::Warns);
     insta::assert_snapshot!(by_default, @"ready");
     insta::assert_snapshot!(status("tools: Read"), @"ready");
     insta::assert_snapshot!(status("tools: Read\nmaxTurns: 100\nhooks: {}"), @r#"
@@ -316,7 +316,7 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
     tool `Frob` does not exist
     tool `mcp__a__b` is not available: it is a tool of an MCP server
     "#);
-    insta::assert_snapshot!(judged("tools: Read, Bash, Frob", Missing::Blocks), @r#"
+    insta::assert_snapshot!(judged("tools: Read, Bash, Frob", MissingToolPolicy::Blocks), @r#"
     blocked
     tool `Frob` does not exist
     tool `Bash` is not available: `shell` is not installed

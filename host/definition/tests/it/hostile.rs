@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use belljar_definition::{
-    Catalog, Content, KnownTools, MAX_DEFINITION, MAX_DIAGNOSTICS, MAX_FRONTMATTER, Parsed, Scope,
-    Settings, SourceFile, parse_agent,
+    AgentScope, Catalog, KnownTools, MAX_DEFINITION, MAX_DIAGNOSTICS, MAX_FRONTMATTER,
+    ParsedAgentFile, ScannedContent, Settings, SourceFile, parse_agent,
 };
 use belljar_policy::ToolName;
 
@@ -99,7 +99,8 @@ fn size_bombs_are_refused() {
 fn a_hundred_megabytes_are_refused_by_their_length() {
     let bytes = vec![b'-'; 100 << 20];
     let start = Instant::now();
-    let Parsed::Invalid { diagnostics } = parse_agent(Path::new("a.md"), &bytes, &known()) else {
+    let ParsedAgentFile::Invalid { diagnostics } = parse_agent(Path::new("a.md"), &bytes, &known())
+    else {
         panic!("taken for an agent");
     };
     assert!(start.elapsed() < SOON);
@@ -162,7 +163,7 @@ fn thousands_of_names_in_one_text_cost_no_search_of_all_tools_each() {
     ] {
         let text = file(&field);
         let parsed = parse_agent(Path::new("a.md"), text.as_bytes(), &tools);
-        let Parsed::Agent { definition, .. } = parsed else { panic!("no agent") };
+        let ParsedAgentFile::Agent { definition, .. } = parsed else { panic!("no agent") };
         assert_eq!(!definition.unclear.is_empty(), lost, "{}", &field[..30]);
     }
     assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
@@ -187,26 +188,28 @@ fn a_settings_file_of_faults_has_some_told_and_the_rest_counted() {
     assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
 }
 
-fn files(scope: &Scope, count: usize, text: impl Fn(usize) -> String) -> Vec<SourceFile> {
+fn files(scope: &AgentScope, count: usize, text: impl Fn(usize) -> String) -> Vec<SourceFile> {
     let file = |n: usize| SourceFile {
         scope: scope.clone(),
         root: "/r".into(),
         path: format!("/r/{scope:?}/a{n}.md").into(),
-        content: Content::Bytes(text(n).into_bytes()),
+        content: ScannedContent::Bytes(text(n).into_bytes()),
     };
     (0..count).map(file).collect()
 }
 
 #[test]
 fn names_are_found_among_the_most_files_without_a_search_of_all_of_them() {
-    let library = Scope::Library("l".to_owned());
+    let library = AgentScope::Library("l".to_owned());
     let mut all = files(&library, 5_000, |n| format!("---\nname: b{n}\ndescription: d\n---\nx"));
-    all.extend(files(&Scope::Workspace("/w".into()), 5_000, |_| "---\na: [\n---\nx".to_owned()));
-    let catalog = Catalog::build(all, known(), false);
-    assert_eq!((catalog.agents().len(), catalog.skipped().len()), (5_000, 5_000));
+    all.extend(files(&AgentScope::Workspace("/w".into()), 5_000, |_| {
+        "---\na: [\n---\nx".to_owned()
+    }));
+    let catalog = Catalog::from_agent_files(all, known(), false);
+    assert_eq!((catalog.agents().len(), catalog.skipped_files().len()), (5_000, 5_000));
     let start = Instant::now();
     for entry in catalog.agents().iter().cycle().take(25_000) {
-        let bare = catalog.bare(&entry.id.slug).map(|found| &found.id);
+        let bare = catalog.find_unscoped(&entry.id.slug).map(|found| &found.id);
         assert_eq!(
             (bare, catalog.get(&entry.id).map(|it| &it.id)),
             (Some(&entry.id), Some(&entry.id))

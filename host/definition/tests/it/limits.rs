@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use belljar_definition::{AgentDefinition, KnownTools, Parsed, parse_agent};
+use belljar_definition::{AgentDefinition, KnownTools, ParsedAgentFile, parse_agent};
 use belljar_policy::{
-    Access, Asked, Grants, GuestPath, Limits, Mount, Permission, Rights, ToolName, Writes,
+    AskedRights, CallPermission, Grants, GuestPath, Limits, Mount, MountAccess, Rights, ToolName,
+    WriteScope,
 };
 use proptest::prelude::*;
 
@@ -66,22 +67,22 @@ fn shown(fields: &str) -> String {
 }
 
 /// All that an operator can give.
-fn rights(asked: &Asked) -> Rights {
+fn rights(asked: &AskedRights) -> Rights {
     let mount = |guest: &str| Mount {
         guest: GuestPath::new(guest).unwrap(),
         host: "/srv".into(),
-        access: Access::ReadWrite,
+        access: MountAccess::ReadWrite,
     };
     let parallel = ToolName::new("delegate_parallel").unwrap();
     let tools = known_later().iter().cloned().chain([parallel]).collect::<Vec<_>>();
     let grants = Grants {
-        tools: tools.into_iter().map(|tool| (tool, Permission::Allow)).collect(),
+        tools: tools.into_iter().map(|tool| (tool, CallPermission::Allow)).collect(),
         mounts: vec![mount("/workspace"), mount("/out")],
         hosts: vec![vec!["https://*".parse().unwrap()]],
         limits: Limits::default(),
         ..Grants::none()
     };
-    Rights::effective(asked, &grants, None).0
+    Rights::intersect_rights(asked, &grants, None).0
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn read_only_in_any_programs_words_leaves_tools_that_read_and_no_mount_to_write_
         "sandbox: readonly",
     ] {
         let rights = rights(&with(&format!("{line}\ntools: '*'")).asked);
-        let tools: Vec<_> = rights.tools().map(|(tool, _)| tool.to_string()).collect();
+        let tools: Vec<_> = rights.offered_tools().map(|(tool, _)| tool.to_string()).collect();
         let reading = [
             "attach_file",
             "delegate_parallel",
@@ -109,11 +110,11 @@ fn read_only_in_any_programs_words_leaves_tools_that_read_and_no_mount_to_write_
             "web_search",
         ];
         assert_eq!(tools, reading, "{line}");
-        assert!(rights.mounts().iter().all(|mount| mount.access == Access::Read), "{line}");
+        assert!(rights.mounts().iter().all(|mount| mount.access == MountAccess::Read), "{line}");
     }
     for line in ["readonly: false", "permissionMode: acceptEdits", "sandbox: danger-full-access"] {
         let definition = with(line);
-        assert_eq!(rights(&definition.asked), rights(&Asked::default()), "{line}");
+        assert_eq!(rights(&definition.asked), rights(&AskedRights::default()), "{line}");
         assert!(definition.not_kept.is_empty(), "{line}");
     }
 }
@@ -123,9 +124,9 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
     let allowed = |fields: &str| {
         let definition = with(fields);
         assert!(definition.unclear.is_empty(), "{fields}: {:?}", definition.unclear);
-        move |tool: &str| definition.asked.most(tool)
+        move |tool: &str| definition.asked.highest_permission(tool)
     };
-    use Permission::{Allow, Ask, Deny};
+    use CallPermission::{Allow, Ask, Deny};
     let denied = allowed("permissions: { deny: [WebFetch, 'Write(src/**)'] }");
     assert_eq!(["web_fetch", "file_write", "file_read"].map(denied), [Deny, Deny, Allow]);
     let asked = allowed("permissions: { ask: WebFetch }");
@@ -135,9 +136,9 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
     assert_eq!(tools.map(some), [Allow, Ask, Allow, Ask]);
     let plan = rights(&with("permissions: { defaultMode: plan }").asked);
     assert!(plan.tool("file_write").is_err() && plan.tool("file_read").is_ok());
-    assert!(plan.mounts().iter().all(|mount| mount.access == Access::Read));
+    assert!(plan.mounts().iter().all(|mount| mount.access == MountAccess::Read));
     let widened = with("permissions: { defaultMode: bypassPermissions }");
-    assert_eq!(rights(&widened.asked), rights(&Asked::default()));
+    assert_eq!(rights(&widened.asked), rights(&AskedRights::default()));
     for line in
         ["defaultMode: careful", "defaultMode: [plan]", "never: [Bash]", "paths: { a: deny }"]
     {
@@ -148,14 +149,14 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
 
 #[test]
 fn names_to_take_away_may_stand_side_by_side_or_be_a_word_for_all() {
-    let most = |line: &str, tool: &str| with(line).asked.most(tool);
+    let most = |line: &str, tool: &str| with(line).asked.highest_permission(tool);
     for line in ["disallowedTools: WebFetch Write", "disallowed-tools: 'WebFetch(a b) Write'"] {
-        assert_eq!(most(line, "web_fetch"), Permission::Deny, "{line}");
-        assert_eq!(most(line, "file_write"), Permission::Deny, "{line}");
-        assert_eq!(most(line, "file_read"), Permission::Allow, "{line}");
+        assert_eq!(most(line, "web_fetch"), CallPermission::Deny, "{line}");
+        assert_eq!(most(line, "file_write"), CallPermission::Deny, "{line}");
+        assert_eq!(most(line, "file_read"), CallPermission::Allow, "{line}");
     }
     for line in ["disallowedTools: all", "permissions: { deny: [Everything] }", "tools: {}"] {
-        assert_eq!(rights(&with(line).asked).tools().count(), 0, "{line}");
+        assert_eq!(rights(&with(line).asked).offered_tools().count(), 0, "{line}");
     }
     assert!(!with("disallowedTools: Edit and whatever writes").unclear.is_empty());
 }
@@ -163,12 +164,12 @@ fn names_to_take_away_may_stand_side_by_side_or_be_a_word_for_all() {
 #[test]
 fn a_sandbox_of_the_workspace_leaves_other_mounts_to_be_read() {
     let definition = with("sandbox_mode: workspace-write");
-    assert_eq!(definition.asked.writes, Writes::Workspace);
+    assert_eq!(definition.asked.writes, WriteScope::Workspace);
     let rights = rights(&definition.asked);
     let access = |guest: &str| {
         rights.mounts().iter().find(|mount| mount.guest.as_str() == guest).unwrap().access
     };
-    assert_eq!((access("/workspace"), access("/out")), (Access::ReadWrite, Access::Read));
+    assert_eq!((access("/workspace"), access("/out")), (MountAccess::ReadWrite, MountAccess::Read));
 }
 
 #[test]
@@ -216,19 +217,19 @@ fn a_tool_that_is_installed_later_stays_denied_where_all_are_by_default() {
     let rights = rights(&definition.asked);
     assert!(rights.tool("later_tool").is_err() && rights.tool("file_read").is_ok());
     let asks = with("permission: { '*': ask, read: allow }");
-    assert_eq!(asks.asked.most("later_tool"), Permission::Ask);
+    assert_eq!(asks.asked.highest_permission("later_tool"), CallPermission::Ask);
 }
 
 #[test]
 fn patterns_that_say_the_same_of_everything_are_kept_and_others_take_the_tool_away() {
     for (line, most) in [
-        ("read: { '*': allow, 'mcp:*': deny }", Permission::Allow),
-        ("read: { 'mcp:*': deny }", Permission::Allow),
-        ("read: { '**': deny }", Permission::Deny),
-        ("read: { '*': ask, '*.env': ask }", Permission::Ask),
+        ("read: { '*': allow, 'mcp:*': deny }", CallPermission::Allow),
+        ("read: { 'mcp:*': deny }", CallPermission::Allow),
+        ("read: { '**': deny }", CallPermission::Deny),
+        ("read: { '*': ask, '*.env': ask }", CallPermission::Ask),
     ] {
         let definition = with(&format!("permission: {{ {line} }}"));
-        assert_eq!(definition.asked.most("file_read"), most, "{line}");
+        assert_eq!(definition.asked.highest_permission("file_read"), most, "{line}");
         assert!(definition.unavailable.is_empty(), "{line}");
     }
     for line in [
@@ -239,13 +240,19 @@ fn patterns_that_say_the_same_of_everything_are_kept_and_others_take_the_tool_aw
     ] {
         let definition = with(&format!("permission: {{ {line} }}"));
         assert_eq!(definition.unavailable.len(), 1, "{line}");
-        assert!(definition.asked.most("file_read") < Permission::Allow || line.contains("edit"));
+        assert!(
+            definition.asked.highest_permission("file_read") < CallPermission::Allow
+                || line.contains("edit")
+        );
     }
     let named = with("permission: { task: { '*': deny, scout: allow, critic: allow } }");
     assert_eq!(named.subagents.unwrap().allowed_agents.unwrap(), ["critic", "scout"]);
     assert!(named.unavailable.is_empty());
     let some = with("permission: { task: { '*': allow, scout: deny } }");
-    assert_eq!((some.unavailable.len(), some.asked.most("spawn_agent")), (1, Permission::Deny));
+    assert_eq!(
+        (some.unavailable.len(), some.asked.highest_permission("spawn_agent")),
+        (1, CallPermission::Deny)
+    );
 }
 
 #[test]
@@ -268,7 +275,7 @@ fn a_limit_in_broken_yaml_is_kept_or_costs_all_tools() {
     let broken = |line: &str| {
         definition(format!("---\nname: s\ndescription: it: is broken\n{line}\n---\nbody"))
     };
-    assert_eq!(broken("readonly: true").asked.writes, Writes::Nowhere);
+    assert_eq!(broken("readonly: true").asked.writes, WriteScope::Nowhere);
     assert_eq!(broken("max_turns: 3").asked.limits.get("steps"), Some(3));
     let lines = [
         "sandbox_profile: strict",
@@ -281,7 +288,7 @@ fn a_limit_in_broken_yaml_is_kept_or_costs_all_tools() {
     ];
     for line in lines {
         let definition = broken(line);
-        assert_eq!(rights(&definition.asked).tools().count(), 0, "{line}");
+        assert_eq!(rights(&definition.asked).offered_tools().count(), 0, "{line}");
         assert!(definition.has_lost_all_tools(), "{line}");
     }
     // Prose says more than a word.
@@ -310,7 +317,7 @@ proptest! {
         let read = |lines: &[&str]| {
             let text = format!("---\nname: s\ndescription: d\n{}\n---\nbody", lines.join("\n"));
             match parse_agent(Path::new("a/s.md"), text.as_bytes(), &known()) {
-                Parsed::Agent { definition, .. } => *definition,
+                ParsedAgentFile::Agent { definition, .. } => *definition,
                 other => panic!("{text}: {other:?}"),
             }
         };
@@ -318,8 +325,8 @@ proptest! {
         lines.push(line);
         let narrow = read(&lines);
         let (own, above) = (rights(&narrow.asked), rights(&wide.asked));
-        prop_assert!(own.within(&above), "{lines:?}: {own:?} not in {above:?}");
-        prop_assert!(own.within(&rights(&Asked::default())));
+        prop_assert!(own.is_within(&above), "{lines:?}: {own:?} not in {above:?}");
+        prop_assert!(own.is_within(&rights(&AskedRights::default())));
         let depth = |it: &AgentDefinition| {
             it.subagents.as_ref().and_then(|asked| asked.max_depth).unwrap_or(u32::MAX)
         };
@@ -334,8 +341,8 @@ fn an_agent_that_only_reads_has_no_worktree_whatever_it_names() {
         let asked = with(fields).asked;
         let worktree = ToolName::new("worktree").unwrap();
         let grants =
-            Grants { tools: [(worktree.clone(), Permission::Allow)].into(), ..Grants::none() };
-        let (rights, _) = Rights::effective(&asked, &grants, None);
+            Grants { tools: [(worktree.clone(), CallPermission::Allow)].into(), ..Grants::none() };
+        let (rights, _) = Rights::intersect_rights(&asked, &grants, None);
         assert!(rights.tool(worktree.as_str()).is_err(), "{fields}");
     }
 }
@@ -345,7 +352,7 @@ fn a_word_of_restriction_that_is_not_understood_blocks_wherever_it_stands() {
     let blocked = |fields: &str| {
         let definition = with(fields);
         assert!(definition.has_lost_all_tools(), "{fields}: {definition:?}");
-        assert_eq!(rights(&definition.asked).tools().count(), 0, "{fields}");
+        assert_eq!(rights(&definition.asked).offered_tools().count(), 0, "{fields}");
     };
     for fields in [
         "disallowedTools: Wrte",
@@ -365,7 +372,7 @@ fn a_word_of_restriction_that_is_not_understood_blocks_wherever_it_stands() {
     // Its neighbour without such a word has what it is granted.
     assert_eq!(
         rights(&with("scope: project\ngroups: [engineering]").asked),
-        rights(&Asked::default())
+        rights(&AskedRights::default())
     );
 }
 
@@ -417,7 +424,7 @@ fn the_same_words_that_restrict_nothing_take_nothing_away() {
         "# tools: Read",
     ] {
         let definition = with(fields);
-        assert_eq!(rights(&definition.asked), rights(&Asked::default()), "{fields}");
+        assert_eq!(rights(&definition.asked), rights(&AskedRights::default()), "{fields}");
         assert!(definition.not_kept.is_empty() && definition.unclear.is_empty(), "{fields}");
     }
 }
@@ -425,7 +432,7 @@ fn the_same_words_that_restrict_nothing_take_nothing_away() {
 fn blocks(fields: &str) {
     let definition = with(fields);
     assert!(definition.has_lost_all_tools(), "{fields}: {definition:?}");
-    assert_eq!(rights(&definition.asked).tools().count(), 0, "{fields}");
+    assert_eq!(rights(&definition.asked).offered_tools().count(), 0, "{fields}");
 }
 
 #[test]
@@ -463,7 +470,7 @@ fn a_key_that_nobody_knows_blocks_where_it_is_off_or_says_what_may_be_read() {
             // It is kept as what it says.
             "agents: ''" => {
                 let asked = rights(&with(fields).asked);
-                assert!(asked.tools().all(|(tool, _)| tool.as_str() != "spawn_agent"));
+                assert!(asked.offered_tools().all(|(tool, _)| tool.as_str() != "spawn_agent"));
             }
             _ => blocks(fields),
         }
@@ -478,7 +485,7 @@ fn a_key_that_nobody_knows_blocks_where_it_is_off_or_says_what_may_be_read() {
         "ban_write: false",
         "testing: true",
     ] {
-        assert_eq!(rights(&with(fields).asked), rights(&Asked::default()), "{fields}");
+        assert_eq!(rights(&with(fields).asked), rights(&AskedRights::default()), "{fields}");
     }
 }
 
@@ -509,7 +516,7 @@ fn an_entry_beside_a_word_for_all_takes_away_or_blocks() {
     ] {
         let definition = with(fields);
         let asked = rights(&definition.asked);
-        let writes = asked.tools().any(|(tool, _)| tool.as_str() == "file_write");
+        let writes = asked.offered_tools().any(|(tool, _)| tool.as_str() == "file_write");
         assert!(!writes, "{fields}: {definition:?}");
     }
     // A name of a server's is no restriction.
@@ -523,7 +530,8 @@ fn what_stands_behind_a_tag_is_not_read_without_it() {
     }
     let plain = rights(&with("disallowedTools: !!str Write").asked);
     assert!(
-        plain.tools().all(|(tool, _)| tool.as_str() != "file_write") && plain.tools().count() > 0
+        plain.offered_tools().all(|(tool, _)| tool.as_str() != "file_write")
+            && plain.offered_tools().count() > 0
     );
 }
 

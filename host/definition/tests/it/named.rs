@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentContext, Catalog, Content, Diagnostic, Scope, Settings, SourceFile, TeamDefinition,
+    AgentContext, AgentScope, Catalog, Diagnostic, ScannedContent, Settings, SourceFile,
+    TeamDefinition,
 };
 
 use crate::show::{known, list};
 
-fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
-    let content = Content::Bytes(text.as_bytes().to_vec());
+fn file(scope: AgentScope, path: &str, text: &str) -> SourceFile {
+    let content = ScannedContent::Bytes(text.as_bytes().to_vec());
     SourceFile { scope, root: "/".into(), path: path.into(), content }
 }
 
-fn agent(scope: Scope, path: &str) -> SourceFile {
+fn agent(scope: AgentScope, path: &str) -> SourceFile {
     let name = Path::new(path).file_stem().unwrap().to_str().unwrap();
     file(scope, path, &format!("---\nname: {name}\ndescription: d\ntools: []\n---\nbody\n"))
 }
@@ -21,18 +22,21 @@ fn agent(scope: Scope, path: &str) -> SourceFile {
 /// Findings about these two files where there are `scout` and a broken `cracked` at home, a draft,
 /// `own` in the workspace, `adder` in a library, and a team at home.
 fn said(home: &str, workspace: &str) -> Vec<Diagnostic> {
-    let own = Scope::Workspace("/ws".into());
+    let own = AgentScope::Workspace("/ws".into());
     let files = vec![
-        agent(Scope::Home, "/h/scout.md"),
-        file(Scope::Home, "/h/cracked.md", "---\nname: [\n---\nx\n"),
-        agent(Scope::Home, "/h/drafts/later.md"),
+        agent(AgentScope::Home, "/h/scout.md"),
+        file(AgentScope::Home, "/h/cracked.md", "---\nname: [\n---\nx\n"),
+        agent(AgentScope::Home, "/h/drafts/later.md"),
         agent(own, "/ws/own.md"),
-        agent(Scope::Library("zoo".to_owned()), "/l/adder.md"),
+        agent(AgentScope::Library("zoo".to_owned()), "/l/adder.md"),
     ];
-    let agents = Catalog::build(files, AgentContext::from(known()), false);
+    let agents = Catalog::from_agent_files(files, AgentContext::from(known()), false);
     let team = "name: crew\ndescription: d\nstages:\n  - agent: scout\n";
-    let teams =
-        Catalog::<TeamDefinition>::of(vec![file(Scope::Home, "/t/crew.yaml", team)], &(), false);
+    let teams = Catalog::<TeamDefinition>::from_files(
+        vec![file(AgentScope::Home, "/t/crew.yaml", team)],
+        &(),
+        false,
+    );
     assert_eq!((agents.agents().len(), teams.entries().len()), (3, 1));
     let (home_path, workspace_path) = (Path::new("h.toml"), Path::new("w.toml"));
     let settings =

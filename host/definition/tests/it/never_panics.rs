@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, FileRead, Filed, GrantChange, MAX_TEAM_AGENTS, Parsed, Settings, Skill, Slug,
-    TeamDefinition, ToolManifest, Visibility, apply_grant, parse_agent,
+    AgentId, CatalogItem, FileRead, GrantChange, MAX_TEAM_AGENTS, ParsedAgentFile, Settings,
+    SkillDefinition, Slug, TeamDefinition, ToolManifest, Visibility, apply_grant, parse_agent,
 };
-use belljar_policy::{Permission, ToolName};
+use belljar_policy::{CallPermission, ToolName};
 use proptest::prelude::*;
 
 use crate::show::known;
@@ -88,7 +88,7 @@ fn damaged(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
 
 fn read_team(bytes: &[u8]) {
     if let FileRead::Item { item, diagnostics } =
-        TeamDefinition::read("a/t.yaml".as_ref(), bytes, &())
+        TeamDefinition::read_file("a/t.yaml".as_ref(), bytes, &())
     {
         assert!((1..=MAX_TEAM_AGENTS).contains(&item.members().count()));
         assert!(item.stages.iter().all(|stage| !stage.members.is_empty()));
@@ -100,28 +100,30 @@ fn read_team(bytes: &[u8]) {
 }
 
 fn read_skill(bytes: &[u8]) {
-    if let FileRead::Item { item, .. } = Skill::read("a/SKILL.md".as_ref(), bytes, &()) {
+    if let FileRead::Item { item, .. } =
+        SkillDefinition::read_file("a/SKILL.md".as_ref(), bytes, &())
+    {
         assert!(!item.body.trim().is_empty() && bytes.ends_with(item.body.as_bytes()));
     }
 }
 
 fn read_agent(bytes: &[u8]) {
     match parse_agent(Path::new("a/b.md"), bytes, &known()) {
-        Parsed::Agent { definition, diagnostics } => {
+        ParsedAgentFile::Agent { definition, diagnostics } => {
             assert!(!definition.body.trim().is_empty());
             assert!(bytes.ends_with(definition.body.as_bytes()));
             assert!(diagnostics.iter().all(|d| d.severity < belljar_definition::Severity::Error));
             let lines = bytes.split(|b| *b == b'\n').count() + 1;
             assert!(diagnostics.iter().all(|d| d.line as usize <= lines));
         }
-        Parsed::Invalid { diagnostics } => {
+        ParsedAgentFile::Invalid { diagnostics } => {
             assert!(diagnostics.iter().any(|d| d.severity == belljar_definition::Severity::Error));
             for found in diagnostics {
                 let text = found.to_string();
                 assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text:?}");
             }
         }
-        Parsed::NotAnAgent { .. } => {}
+        ParsedAgentFile::NotAnAgent { .. } => {}
     }
 }
 
@@ -159,23 +161,23 @@ proptest! {
         let _ = Settings::parse(None, Some((path, &text)), None);
         let id: AgentId = "scout".parse().unwrap();
         let tool = ToolName::new("file_write").unwrap();
-        let change = GrantChange { tools: vec![(tool, Permission::Ask)], ..GrantChange::default() };
+        let change = GrantChange { tools: vec![(tool, CallPermission::Ask)], ..GrantChange::default() };
         let edited = apply_grant(
             path, &text, Some(Path::new("/h")), &id, Visibility::UserFacing, &change,
         );
         prop_assert_eq!(settings.is_ok(), edited.is_ok(), "{}", text);
         if let Ok(edited) = edited {
             let after = Settings::parse(Some((path, &edited)), None, Some(Path::new("/h"))).unwrap();
-            let given = after.grants(&id, Visibility::UserFacing, Path::new("/w"));
-            prop_assert_eq!(given.permission("file_write"), Permission::Ask);
+            let given = after.agent_grants(&id, Visibility::UserFacing, Path::new("/w"));
+            prop_assert_eq!(given.tool_permission("file_write"), CallPermission::Ask);
         }
     }
 
     #[test]
     fn slugs_are_their_own_slugs(name in "\\PC{0,80}") {
-        if let Some(slug) = Slug::of(&name) {
-            prop_assert_eq!(Slug::of(slug.as_str()), Some(slug.clone()));
-            prop_assert_eq!(slug.as_str().parse::<AgentId>().unwrap(), AgentId::home(slug));
+        if let Some(slug) = Slug::from_name(&name) {
+            prop_assert_eq!(Slug::from_name(slug.as_str()), Some(slug.clone()));
+            prop_assert_eq!(slug.as_str().parse::<AgentId>().unwrap(), AgentId::in_home(slug));
         }
     }
 }

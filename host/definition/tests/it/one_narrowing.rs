@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use belljar_definition::{AgentId, Visibility};
-use belljar_policy::{Asked, Grants, Rights};
+use belljar_policy::{AskedRights, Grants, Rights};
 use proptest::prelude::*;
 
 use crate::show::{both, home};
@@ -88,7 +88,7 @@ impl Stated {
 }
 
 fn rights(grants: &Grants, parent: Option<&Rights>) -> Rights {
-    Rights::effective(&Asked::default(), grants, parent).0
+    Rights::intersect_rights(&AskedRights::default(), grants, parent).0
 }
 
 proptest! {
@@ -97,7 +97,7 @@ proptest! {
         let scout: AgentId = "scout".parse().unwrap();
         let own = format!("{HEAD}{}", own.text(true));
         let of = |settings: &belljar_definition::Settings| {
-            settings.grants(&scout, Visibility::UserFacing, Path::new("/ws"))
+            settings.agent_grants(&scout, Visibility::UserFacing, Path::new("/ws"))
         };
         let given = of(&home(&own).unwrap());
         let narrowed = of(&both(&own, &narrower.text(false)).unwrap());
@@ -113,8 +113,8 @@ proptest! {
         };
         let policy = rights(&given, Some(&rights(&parent, None)));
         let narrowed = rights(&narrowed, None);
-        prop_assert!(narrowed.within(&policy), "{narrowed:?} is more than {policy:?}");
-        prop_assert!(policy.within(&narrowed), "{narrowed:?} is less than {policy:?}");
-        prop_assert!(narrowed.within(&rights(&given, None)), "a workspace gives nothing");
+        prop_assert!(narrowed.is_within(&policy), "{narrowed:?} is more than {policy:?}");
+        prop_assert!(policy.is_within(&narrowed), "{narrowed:?} is less than {policy:?}");
+        prop_assert!(narrowed.is_within(&rights(&given, None)), "a workspace gives nothing");
     }
 }

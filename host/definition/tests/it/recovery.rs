@@ -1,6 +1,6 @@
 //! Frontmatter that is no valid YAML: read field by field, and never to more rights.
 
-use belljar_definition::{Parsed, TOOL_ALIASES, parse_agent};
+use belljar_definition::{ParsedAgentFile, TOOL_ALIASES, parse_agent};
 use proptest::prelude::*;
 
 use crate::show::{agent, definition, known};
@@ -122,7 +122,7 @@ fn a_field_that_narrows_and_cannot_be_read_costs_all_tools() {
     ] {
         let file = format!("---\ndescription: a: b\n{lines}\n---\nbody");
         match parse_agent("a/b.md".as_ref(), file.as_bytes(), &known()) {
-            Parsed::Agent { definition, diagnostics } => {
+            ParsedAgentFile::Agent { definition, diagnostics } => {
                 let tools = definition.asked.tools.unwrap_or_else(|| panic!("all of them: {file}"));
                 let one = tools.iter().all(|tool| tool.as_str() == "file_read");
                 assert!(tools.is_empty() || (one && lines.contains('#')), "{tools:?}: {file}");
@@ -130,8 +130,8 @@ fn a_field_that_narrows_and_cannot_be_read_costs_all_tools() {
                 let lost = !definition.unclear.is_empty() || !definition.not_kept.is_empty();
                 assert!(tools.len() == 1 || lost || said, "silent: {file}");
             }
-            Parsed::Invalid { .. } => {}
-            Parsed::NotAnAgent { .. } => panic!("{file}"),
+            ParsedAgentFile::Invalid { .. } => {}
+            ParsedAgentFile::NotAnAgent { .. } => panic!("{file}"),
         }
     }
 }
@@ -221,7 +221,7 @@ proptest! {
         lines in prop::collection::vec(line(), 0..8),
     ) {
         let text = format!("---\ndescription: a: b\n{}\n---\nbody", lines.join("\n"));
-        let Parsed::Agent { definition, .. } =
+        let ParsedAgentFile::Agent { definition, .. } =
             parse_agent("a/b.md".as_ref(), text.as_bytes(), &known())
         else {
             return Ok(());

@@ -6,7 +6,7 @@ use belljar_definition::{
     AgentId, GrantChange, GrantRemoval, MountRemoval, MountSpec, NotRevoked, Visibility,
     apply_grant, revoke_grants,
 };
-use belljar_policy::{Access, GuestPath, Permission, SecretName, ToolName};
+use belljar_policy::{CallPermission, GuestPath, MountAccess, SecretName, ToolName};
 
 const FILE: &str = r#"# My rules.
 [secrets.brave]
@@ -97,7 +97,7 @@ fn what_a_grant_does_not_give_is_named_and_nothing_is_taken() {
     let missing = revoke(FILE, "scout", &tools(&["shell", "file_write"])).unwrap_err();
     assert_eq!(missing, ["tool `file_write`"]);
     let ask = GrantRemoval {
-        tools: vec![(tool("file_read"), Some(Permission::Ask))],
+        tools: vec![(tool("file_read"), Some(CallPermission::Ask))],
         limits: vec![("steps".to_owned(), Some(9))],
         ..mount("/workspace")
     };
@@ -133,8 +133,12 @@ fn whatever_was_granted_is_undone_to_the_byte() {
     let guest = GuestPath::new("/workspace").unwrap();
     for asked_tools in [None, Some([tool("file_read")].into())] {
         let mut change = GrantChange {
-            tools: vec![(tool("shell"), Permission::Ask)],
-            mounts: vec![MountSpec { guest: guest.clone(), host: None, access: Access::ReadWrite }],
+            tools: vec![(tool("shell"), CallPermission::Ask)],
+            mounts: vec![MountSpec {
+                guest: guest.clone(),
+                host: None,
+                access: MountAccess::ReadWrite,
+            }],
             hosts: vec!["https://c.example".parse().unwrap()],
             asked_tools,
             ..GrantChange::default()
@@ -145,7 +149,7 @@ fn whatever_was_granted_is_undone_to_the_byte() {
             let given = apply_grant(path, before, home, id(agent), visibility, &change).unwrap();
             let all = GrantRemoval { all: true, ..GrantRemoval::default() };
             let removal = GrantRemoval {
-                tools: vec![(tool("shell"), Some(Permission::Ask))],
+                tools: vec![(tool("shell"), Some(CallPermission::Ask))],
                 hosts: change.hosts.clone(),
                 limits: vec![("steps".to_owned(), Some(7))],
                 ..mount("/workspace")

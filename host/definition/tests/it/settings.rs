@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Shapes, Visibility,
+    AgentId, DEFAULTS, FrontmatterShapes, HookAction, HookEvent, KeySetting, ModelKind, Settings,
+    Visibility,
 };
-use belljar_policy::{HostScope, Permission, Source, Target};
+use belljar_policy::{CallPermission, DecisionSource, HostScope, RequestTarget};
 
 use crate::show::{both, errors as shown, grants, home, known, list};
 
@@ -14,7 +15,7 @@ fn id(text: &str) -> AgentId {
 }
 
 fn granted(settings: &Settings, agent: &str) -> String {
-    grants(&settings.grants(&id(agent), Visibility::UserFacing, Path::new("/ws")))
+    grants(&settings.agent_grants(&id(agent), Visibility::UserFacing, Path::new("/ws")))
 }
 
 const FULL: &str = r#"
@@ -111,7 +112,7 @@ fn without_a_file_the_one_table_of_defaults_holds() {
     steps 30
     "#);
     for row in DEFAULTS {
-        let given = settings.grants(&id("x"), row.visibility, Path::new("/ws"));
+        let given = settings.agent_grants(&id("x"), row.visibility, Path::new("/ws"));
         let names: Vec<_> = given.tools.keys().map(|name| name.as_str().to_owned()).collect();
         let mut table = [row.tools, row.overlay_tools, row.builtin_tools].concat();
         table.sort_unstable();
@@ -124,7 +125,10 @@ fn without_a_file_the_one_table_of_defaults_holds() {
 fn an_internal_agent_does_not_delegate_by_default() {
     let settings = Settings::default();
     let may = |visibility| {
-        settings.grants(&id("x"), visibility, Path::new("/ws")).tools.contains_key("spawn_agent")
+        settings
+            .agent_grants(&id("x"), visibility, Path::new("/ws"))
+            .tools
+            .contains_key("spawn_agent")
     };
     assert!(may(Visibility::UserFacing) && !may(Visibility::Internal));
 }
@@ -327,8 +331,8 @@ fn bad_syntax_is_placed() {
 #[test]
 fn a_workspace_cannot_have_unusual_shapes_read() {
     let lenient = "[agents]\nlenient = true\n";
-    assert_eq!(home(lenient).unwrap().shapes, Shapes::Lenient);
-    assert_eq!(home("").unwrap().shapes, Shapes::Ordinary);
+    assert_eq!(home(lenient).unwrap().shapes, FrontmatterShapes::Lenient);
+    assert_eq!(home("").unwrap().shapes, FrontmatterShapes::Ordinary);
     let refused = both("", lenient).unwrap_err();
     assert!(refused.contains("`agents` has no place in a workspace's `belljar.toml`"), "{refused}");
     assert!(shown("[agents]\nlenient = 'yes'").contains("not `true` or `false`"));
@@ -382,14 +386,14 @@ limits = { steps = 5, tokens = 999_999_999 }";
     secrets []
     steps 5
     "#);
-    let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
+    let given = settings.agent_grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
     assert_eq!(given.limits.tokens, belljar_policy::Limits::default().tokens);
 }
 
 #[test]
 fn every_directory_that_anybody_may_mount_is_listed() {
     let listed = |settings: &Settings| {
-        let mounts = settings.mounts(Path::new("/ws"));
+        let mounts = settings.possible_mounts(Path::new("/ws"));
         let mut lines: Vec<_> = mounts
             .iter()
             .map(|mount| format!("{} {}", mount.host.display(), mount.access))
@@ -414,11 +418,14 @@ mounts = [{ path = "/workspace", access = "read-write" }]
 #[test]
 fn a_list_of_the_workspace_never_stands_alone() {
     let settings = both("", "[defaults.user-facing]\nhosts = ['https://evil.example']").unwrap();
-    let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
-    let target = Target::parse("https://evil.example/").unwrap();
-    assert!(given.host_scope().check(&target).is_err());
-    let alone = HostScope::of(Source::Grants, vec!["https://evil.example".parse().unwrap()]);
-    assert!(alone.check(&target).is_ok(), "the rule itself fits");
+    let given = settings.agent_grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
+    let target = RequestTarget::parse("https://evil.example/").unwrap();
+    assert!(given.host_scope().check_target(&target).is_err());
+    let alone = HostScope::from_rules(
+        DecisionSource::Grants,
+        vec!["https://evil.example".parse().unwrap()],
+    );
+    assert!(alone.check_target(&target).is_ok(), "the rule itself fits");
 }
 
 #[test]
@@ -475,8 +482,8 @@ fn a_list_of_default_tools_keeps_belljars_own_unless_it_names_one_or_is_empty() 
         let settings = home(text).unwrap();
         assert_eq!(settings.warnings(), [], "{text}");
         let id = "scout".parse().unwrap();
-        let tools = settings.grants(&id, visibility, Path::new("/w")).tools;
-        let given = tools.into_iter().filter(|(_, may)| *may == Permission::Allow);
+        let tools = settings.agent_grants(&id, visibility, Path::new("/w")).tools;
+        let given = tools.into_iter().filter(|(_, may)| *may == CallPermission::Allow);
         given.map(|(tool, _)| tool.to_string()).collect::<Vec<_>>()
     };
     let people = |tools_line: &str| {
@@ -511,7 +518,9 @@ timeout_seconds = 5",
     let [first, second] = settings.hooks.as_slice() else { panic!("{:?}", settings.hooks) };
     assert_eq!(first.action, HookAction::Command("jq -e .tool_input".into()));
     assert_eq!((first.event, first.timeout.as_secs()), (HookEvent::PreToolUse, 60));
-    assert!(first.matcher.matches(&["file_write"]) && !first.matcher.matches(&["file_read"]));
+    assert!(
+        first.matcher.matches_any(&["file_write"]) && !first.matcher.matches_any(&["file_read"])
+    );
     let path = "guards/stop.wasm".into();
     assert_eq!(second.action, HookAction::Component { path, digest: None });
     assert!(second.matcher.is_all());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar_definition::{NotAnAgent, Parsed, Shapes, parse_agent_in};
+use belljar_definition::{FrontmatterShapes, NotAnAgent, ParsedAgentFile, parse_agent_in};
 
 use crate::show::{agent, agent_at, definition, known};
 
@@ -177,8 +177,13 @@ fn unusual_shapes_are_read_only_where_the_operator_says_so() {
     ];
     for text in wrapped {
         let reason = NotAnAgent::Wrapped;
-        assert_eq!(read(&text, Shapes::Ordinary), Parsed::NotAnAgent { reason }, "{text}");
-        let Parsed::Agent { definition, .. } = read(&text, Shapes::Lenient) else {
+        assert_eq!(
+            read(&text, FrontmatterShapes::Ordinary),
+            ParsedAgentFile::NotAnAgent { reason },
+            "{text}"
+        );
+        let ParsedAgentFile::Agent { definition, .. } = read(&text, FrontmatterShapes::Lenient)
+        else {
             panic!("{text}")
         };
         assert_eq!(definition.body.trim(), "body");
@@ -186,20 +191,24 @@ fn unusual_shapes_are_read_only_where_the_operator_says_so() {
     }
     assert!(NotAnAgent::Wrapped.as_str().contains("lenient = true"));
     let nested = "---\nmeta:\n  name: s\n  description: d\n  tools: []\n---\nbody";
-    let Parsed::Invalid { diagnostics } = read(nested, Shapes::Ordinary) else { panic!() };
+    let ParsedAgentFile::Invalid { diagnostics } = read(nested, FrontmatterShapes::Ordinary) else {
+        panic!()
+    };
     assert!(diagnostics[0].to_string().contains("lenient = true"), "{}", diagnostics[0]);
-    let Parsed::Agent { definition, .. } = read(nested, Shapes::Lenient) else { panic!() };
+    let ParsedAgentFile::Agent { definition, .. } = read(nested, FrontmatterShapes::Lenient) else {
+        panic!()
+    };
     assert_eq!((definition.name.as_str(), definition.asked.tools.map(|t| t.len())), ("s", Some(0)));
     let both = nested.replace("meta:", "tools: [Read]\nmeta:");
-    assert!(matches!(read(&both, Shapes::Lenient), Parsed::Invalid { .. }));
+    assert!(matches!(read(&both, FrontmatterShapes::Lenient), ParsedAgentFile::Invalid { .. }));
 }
 
 #[test]
 fn documentation_with_an_example_is_no_agent_in_any_shape() {
     let text = "# How to\n\nWrite a file:\n\n```yaml\n---\ndescription: d\n---\n```\n";
-    for shapes in [Shapes::Ordinary, Shapes::Lenient] {
+    for shapes in [FrontmatterShapes::Ordinary, FrontmatterShapes::Lenient] {
         let parsed = parse_agent_in(Path::new("a/how.md"), text.as_bytes(), &known(), shapes);
         let reason = NotAnAgent::NoFrontmatter;
-        assert_eq!(parsed, Parsed::NotAnAgent { reason });
+        assert_eq!(parsed, ParsedAgentFile::NotAnAgent { reason });
     }
 }

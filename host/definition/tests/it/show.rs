@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentDefinition, Diagnostic, FileRead, Filed, KnownTools, Parsed, Settings, Skill,
-    TeamDefinition, ToolManifest, parse_agent,
+    AgentDefinition, CatalogItem, Diagnostic, FileRead, KnownTools, ParsedAgentFile, Settings,
+    SkillDefinition, TeamDefinition, ToolManifest, parse_agent,
 };
-use belljar_policy::{Grants, ToolName, Writes};
+use belljar_policy::{Grants, ToolName, WriteScope};
 
 /// The names that exist in these tests.
 pub(crate) fn known() -> KnownTools {
@@ -34,11 +34,11 @@ pub(crate) fn agent(text: impl AsRef<[u8]>) -> String {
 /// An agent file with a path of its own, read.
 pub(crate) fn agent_at(path: &str, text: impl AsRef<[u8]>) -> String {
     match parse_agent(Path::new(path), text.as_ref(), &known()) {
-        Parsed::Agent { definition, diagnostics } => {
+        ParsedAgentFile::Agent { definition, diagnostics } => {
             format!("{}{}", fields(&definition), list(&diagnostics))
         }
-        Parsed::Invalid { diagnostics } => format!("invalid\n{}", list(&diagnostics)),
-        Parsed::NotAnAgent { reason } => format!("{reason:?}: {}", reason.as_str()),
+        ParsedAgentFile::Invalid { diagnostics } => format!("invalid\n{}", list(&diagnostics)),
+        ParsedAgentFile::NotAnAgent { reason } => format!("{reason:?}: {}", reason.as_str()),
     }
 }
 
@@ -71,14 +71,18 @@ pub(crate) fn skill(text: impl AsRef<[u8]>) -> String {
 
 /// A skill file with a path of its own, read.
 pub(crate) fn skill_at(path: &str, text: impl AsRef<[u8]>) -> String {
-    read::<Skill>(path, text.as_ref(), |skill| {
-        let Skill { name, slug, description, triggers, body, .. } = skill;
+    read::<SkillDefinition>(path, text.as_ref(), |skill| {
+        let SkillDefinition { name, slug, description, triggers, body, .. } = skill;
         format!("{name} ({slug}): {description}\n{triggers:?} {body:?}\n")
     })
 }
 
-fn read<D: Filed<Context = ()>>(path: &str, text: &[u8], show: impl Fn(&D) -> String) -> String {
-    match D::read(Path::new(path), text, &()) {
+fn read<D: CatalogItem<Context = ()>>(
+    path: &str,
+    text: &[u8],
+    show: impl Fn(&D) -> String,
+) -> String {
+    match D::read_file(Path::new(path), text, &()) {
         FileRead::Item { item, diagnostics } => format!("{}{}", show(&item), list(&diagnostics)),
         FileRead::Invalid { diagnostics } => format!("invalid\n{}", list(&diagnostics)),
         FileRead::Other { reason } => format!("{reason:?}: {}", reason.as_str()),
@@ -88,7 +92,7 @@ fn read<D: Filed<Context = ()>>(path: &str, text: &[u8], show: impl Fn(&D) -> St
 /// The definition, where there is one.
 pub(crate) fn definition(text: impl AsRef<[u8]>) -> AgentDefinition {
     match parse_agent(Path::new("agents/scout.md"), text.as_ref(), &known()) {
-        Parsed::Agent { definition, .. } => *definition,
+        ParsedAgentFile::Agent { definition, .. } => *definition,
         other => panic!("{other:?}"),
     }
 }
@@ -162,7 +166,7 @@ fn fields(agent: &AgentDefinition) -> String {
     if let Some(others) = agent.asked.others {
         out += &format!("others: {others:?}\n");
     }
-    if agent.asked.writes != Writes::Anywhere {
+    if agent.asked.writes != WriteScope::Anywhere {
         out += &format!("writes: {:?}\n", agent.asked.writes);
     }
     if let Some(mounts) = &agent.asked.mounts {

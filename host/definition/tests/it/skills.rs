@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Catalog, Content, FileRead, Filed as _, Scope, Skill, SourceFile};
+use belljar_definition::{
+    AgentScope, Catalog, CatalogItem as _, FileRead, ScannedContent, SkillDefinition, SourceFile,
+};
 
 use crate::show::{skill as shown, skill_at};
 
@@ -46,7 +48,7 @@ Use pdftotext.
 fn a_word_about_who_may_call_a_skill_restricts_in_every_spelling_and_where_it_is_not_understood() {
     let callers = |line: &str| {
         let text = format!("---\nname: n\ndescription: d\n{line}\n---\nb");
-        match Skill::read(Path::new("skills/n/SKILL.md"), text.as_bytes(), &()) {
+        match SkillDefinition::read_file(Path::new("skills/n/SKILL.md"), text.as_bytes(), &()) {
             FileRead::Item { item, diagnostics } => {
                 (item.callers.model, item.callers.person, diagnostics.is_empty())
             }
@@ -107,7 +109,9 @@ fn a_skill_without_a_description_has_the_first_line_of_its_text() {
 
 #[test]
 fn the_first_line_of_a_plain_skill_says_something_and_its_encoding_is_told() {
-    let read = |path: &str, bytes: &[u8]| format!("{:?}", Skill::read(Path::new(path), bytes, &()));
+    let read = |path: &str, bytes: &[u8]| {
+        format!("{:?}", SkillDefinition::read_file(Path::new(path), bytes, &()))
+    };
     for text in [
         "<!-- x -->\n# Do it.\n",
         "```\nDo it.\n```\n",
@@ -125,9 +129,9 @@ fn the_first_line_of_a_plain_skill_says_something_and_its_encoding_is_told() {
         assert!(told.contains("is written in UTF-16"), "{told}");
     }
     for name in ["NOTICE.md", "COPYING.md", "README.de.md", "AGENTS.md"] {
-        assert!(!Skill::wants(Path::new(name)), "{name}");
+        assert!(!SkillDefinition::accepts_path(Path::new(name)), "{name}");
     }
-    assert!(Skill::wants(Path::new("notices-of-sea.md")));
+    assert!(SkillDefinition::accepts_path(Path::new("notices-of-sea.md")));
 }
 
 #[test]
@@ -213,32 +217,32 @@ fn a_likely_slip_is_a_warning() {
 #[test]
 fn only_skill_files_and_top_level_markdown_are_skills() {
     for yes in ["a/SKILL.md", "a/b/skill.md", "plain.md", "Plain.MD"] {
-        assert!(Skill::wants(Path::new(yes)), "{yes}");
+        assert!(SkillDefinition::accepts_path(Path::new(yes)), "{yes}");
     }
     let no = ["README.md", "LICENSE", "LICENSE.md", "CHANGELOG-2.md", "CONTRIBUTING.md"];
     for no in no.into_iter().chain(["a/reference.md", "a/scripts/x.py", "x.yaml"]) {
-        assert!(!Skill::wants(Path::new(no)), "{no}");
+        assert!(!SkillDefinition::accepts_path(Path::new(no)), "{no}");
     }
 }
 
 #[test]
 fn a_workspaces_skill_never_takes_a_home_skills_name_and_bad_ones_stop_nobody() {
-    let file = |scope: Scope, path: &str, text: &str| {
+    let file = |scope: AgentScope, path: &str, text: &str| {
         let root = match &scope {
-            Scope::Workspace(path) => path.join(".belljar/skills"),
-            Scope::Home | Scope::Library(_) => PathBuf::from("/home/skills"),
+            AgentScope::Workspace(path) => path.join(".belljar/skills"),
+            AgentScope::Home | AgentScope::Library(_) => PathBuf::from("/home/skills"),
         };
         let path = root.join(path);
-        SourceFile { scope, root, path, content: Content::Bytes(text.as_bytes().to_vec()) }
+        SourceFile { scope, root, path, content: ScannedContent::Bytes(text.as_bytes().to_vec()) }
     };
     let good = "---\nname: n\ndescription: d\n---\nb";
     let files = vec![
-        file(Scope::Workspace("/ws".into()), "n/SKILL.md", good),
-        file(Scope::Home, "n/SKILL.md", good),
-        file(Scope::Home, "m/SKILL.md", "---\nname: [\n---\n"),
-        file(Scope::Home, "notes.md", "# not a skill\n"),
+        file(AgentScope::Workspace("/ws".into()), "n/SKILL.md", good),
+        file(AgentScope::Home, "n/SKILL.md", good),
+        file(AgentScope::Home, "m/SKILL.md", "---\nname: [\n---\n"),
+        file(AgentScope::Home, "notes.md", "# not a skill\n"),
     ];
-    let catalog = Catalog::<Skill>::of(files, &(), false);
+    let catalog = Catalog::<SkillDefinition>::from_files(files, &(), false);
     let ids: Vec<String> = catalog.entries().iter().map(|entry| entry.id.to_string()).collect();
     assert_eq!(ids, ["home/n"]);
     let said: Vec<String> = catalog.diagnostics().map(ToString::to_string).collect();
@@ -248,7 +252,7 @@ fn a_workspaces_skill_never_takes_a_home_skills_name_and_bad_ones_stop_nobody() 
     /ws/.belljar/skills/n/SKILL.md: error: skill `n` is skipped: `/home/skills/n/SKILL.md` already has that name
       hint: rename it, or set `project_override = true` in `belljar.toml` at home
     "#);
-    insta::assert_snapshot!(catalog.find("m").unwrap_err(), @r#"
+    insta::assert_snapshot!(catalog.find_by_name("m").unwrap_err(), @r#"
     no skill is called `m`
       hint: `/home/skills/m/SKILL.md` could not be understood; see `belljar skills check`
     "#);

@@ -1,6 +1,6 @@
 //! `[subagents]`, `subagents` of a grant, and the profile of subagents.
 
-use belljar_definition::{AgentId, Profile, Visibility};
+use belljar_definition::{AgentId, SubagentProfile, Visibility};
 
 use crate::show::{both, home};
 
@@ -79,9 +79,9 @@ fn a_profile_is_said_for_all_or_of_a_role_and_only_at_home() {
     const MODELS: &str = "[models.tiny]\nkind = 'openai'\nmodel = 'q'\n\
                           [models.big]\nkind = 'openai'\nmodel = 'p'\n";
     let of = |text: &str| home(&format!("{MODELS}{text}"));
-    assert_eq!(of("").unwrap().profile, Profile::Whole);
-    assert_eq!(of("[agents]\nprofile = 'whole'").unwrap().profile, Profile::Whole);
-    assert_eq!(of("[agents]\nprofile = 'small'").unwrap().profile, Profile::Small);
+    assert_eq!(of("").unwrap().profile, SubagentProfile::Whole);
+    assert_eq!(of("[agents]\nprofile = 'whole'").unwrap().profile, SubagentProfile::Whole);
+    assert_eq!(of("[agents]\nprofile = 'small'").unwrap().profile, SubagentProfile::Small);
     let roles = of("[roles]\nmain = 'big'\nfast = { model = 'tiny', profile = 'small' }").unwrap();
     assert_eq!(roles.roles.get("fast").map(String::as_str), Some("tiny"));
     assert_eq!(roles.small_models.iter().collect::<Vec<_>>(), ["tiny"]);

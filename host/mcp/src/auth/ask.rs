@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use belljar_policy::{DenyCode, Shown};
-use belljar_sandbox::{HttpReply, Outgoing, OutgoingSpec};
+use belljar_policy::{DenyCode, ShownText};
+use belljar_sandbox::{HttpReply, OutgoingGate, OutgoingSpec};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
 use serde_json::Value;
 
 use super::AuthError;
-use super::reach::{refused, scope};
+use super::reach::{host_scope, refused_error};
 use crate::call::CallSpec;
 use crate::exchange::at_most;
 use crate::limits::{MAX_DOCUMENT, MAX_SHOWN};
@@ -21,38 +21,38 @@ const JSON: &str = "application/json";
 
 /// The means to ask for one server.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct AuthRequester<'a> {
     pub(crate) server: &'a Server,
     /// The gate of the call, whose receipt also lists these requests.
-    pub(crate) gate: &'a Outgoing,
+    pub(crate) gate: &'a OutgoingGate,
     pub(crate) spec: &'a CallSpec<'a>,
 }
 
 /// The body of a request, with the client's authentication.
-pub(super) struct Posted {
+pub(super) struct PostedForm {
     pub(super) kind: &'static str,
     pub(super) body: String,
     pub(super) authorization: Option<HeaderValue>,
 }
 
-impl Asking<'_> {
+impl AuthRequester<'_> {
     /// Fetches a document; `None` = missing.
-    pub(super) async fn document(&self, url: &str) -> Result<Option<Value>, AuthError> {
-        let mut got = self.send(url, Method::GET, None).await?;
+    pub(super) async fn fetch_document(&self, url: &str) -> Result<Option<Value>, AuthError> {
+        let mut got = self.send_request(url, Method::GET, None).await?;
         if got.status != StatusCode::OK {
             return Ok(None);
         }
-        self.json(url, &mut got).await.map(Some)
+        self.read_json(url, &mut got).await.map(Some)
     }
 
     /// Posts a form or JSON and returns the status and the JSON answer.
-    pub(super) async fn post(
+    pub(super) async fn post_form(
         &self,
         url: &str,
-        posted: Posted,
+        posted: PostedForm,
     ) -> Result<(StatusCode, Value), AuthError> {
-        let mut got = self.send(url, Method::POST, Some(posted)).await?;
-        let value = self.json(url, &mut got).await;
+        let mut got = self.send_request(url, Method::POST, Some(posted)).await?;
+        let value = self.read_json(url, &mut got).await;
         match got.status.is_success() {
             true => Ok((got.status, value?)),
             // A refusal without a reason is reported as such.
@@ -60,20 +60,20 @@ impl Asking<'_> {
         }
     }
 
-    async fn send(
+    async fn send_request(
         &self,
         url: &str,
         method: Method,
-        posted: Option<Posted>,
+        posted: Option<PostedForm>,
     ) -> Result<HttpReply, AuthError> {
         let Self { server, gate, spec } = self;
-        let scope = scope(server, url).inspect_err(|why| {
-            gate.deny(DenyCode::HostNotAllowed, "a server of tokens", why.to_string());
+        let scope = host_scope(server, url).inspect_err(|why| {
+            gate.record_denial(DenyCode::HostNotAllowed, "a server of tokens", why.to_string());
         })?;
         let none = BTreeSet::new();
         let (secrets, budget, limits) = (spec.secrets, spec.budget, spec.limits);
         let outgoing = OutgoingSpec { scope, secrets, joined: &none, budget, limits };
-        let gate = gate.beside(spec.sandbox, outgoing);
+        let gate = gate.sibling_gate(spec.sandbox, outgoing);
         let mut request = Request::builder().method(method).uri(url).header(ACCEPT, JSON);
         let mut body = Bytes::new();
         if let Some(posted) = posted {
@@ -84,21 +84,21 @@ impl Asking<'_> {
             }
             body = posted.body.into();
         }
-        let request = request.body(body).map_err(|_| refused(url, "is no address"))?;
-        let shown = Shown::clipped(url, MAX_SHOWN);
-        let got = gate.send(request).await;
+        let request = request.body(body).map_err(|_| refused_error(url, "is no address"))?;
+        let shown = ShownText::clip_line(url, MAX_SHOWN);
+        let got = gate.send_request(request).await;
         let got = got.map_err(|why| AuthError(format!("`{shown}` cannot be reached: {why}")))?;
         if got.status.is_redirection() {
             let facts =
                 format!("`{shown}` answers with status {}: no redirect is followed", got.status);
-            gate.deny(DenyCode::HostNotAllowed, "redirect", facts.clone());
+            gate.record_denial(DenyCode::HostNotAllowed, "redirect", facts.clone());
             return Err(AuthError(facts));
         }
         Ok(got)
     }
 
-    async fn json(&self, url: &str, got: &mut HttpReply) -> Result<Value, AuthError> {
-        let shown = Shown::clipped(url, MAX_SHOWN);
+    async fn read_json(&self, url: &str, got: &mut HttpReply) -> Result<Value, AuthError> {
+        let shown = ShownText::clip_line(url, MAX_SHOWN);
         let bytes = at_most(got, MAX_DOCUMENT).await;
         let bytes = bytes.map_err(|why| AuthError(format!("`{shown}`: {why}")))?;
         let value =

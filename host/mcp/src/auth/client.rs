@@ -10,13 +10,13 @@ use serde_json::json;
 use url::form_urlencoded::byte_serialize;
 
 use super::AuthError;
-use super::ask::{Asking, Posted};
-use super::documents::{Issuer, word};
-use super::reach::target;
+use super::ask::{AuthRequester, PostedForm};
+use super::documents::{IssuerDocument, read_text};
+use super::reach::parse_target;
 
 /// The way in which a client authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Method {
+pub(super) enum ProofMethod {
     /// Without a proof: a token is bound to the person's consent.
     #[serde(rename = "none")]
     None,
@@ -29,28 +29,28 @@ pub(super) enum Method {
 /// A name at an issuer.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Client {
+pub(super) struct IssuerClient {
     pub(super) id: String,
     /// The secret of a registered client; the operator's own secret stays in the operator's store.
     pub(super) secret: Option<String>,
-    pub(super) method: Method,
+    pub(super) method: ProofMethod,
 }
 
-impl Client {
+impl IssuerClient {
     /// Adds the client's secret in the place that the issuer wants.
-    pub(super) fn prove(
+    pub(super) fn add_proof(
         &self,
         secret: Option<&str>,
         pairs: &mut Vec<(&'static str, String)>,
     ) -> Result<Option<HeaderValue>, AuthError> {
         let secret = || secret.ok_or_else(|| AuthError::new("the client's secret is not there"));
         match self.method {
-            Method::None => pairs.push(("client_id", self.id.clone())),
-            Method::Post => {
+            ProofMethod::None => pairs.push(("client_id", self.id.clone())),
+            ProofMethod::Post => {
                 pairs.push(("client_id", self.id.clone()));
                 pairs.push(("client_secret", secret()?.to_owned()));
             }
-            Method::Basic => {
+            ProofMethod::Basic => {
                 let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 let both = format!("{}:{}", encoded(&self.id), encoded(secret()?));
                 let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(both)));
@@ -63,8 +63,8 @@ impl Client {
 
 /// The secret of a client: the operator's, if bound to this endpoint, or the registered one.
 pub(super) fn secret_of(
-    asking: &Asking<'_>,
-    client: &Client,
+    asking: &AuthRequester<'_>,
+    client: &IssuerClient,
     endpoint: &str,
 ) -> Result<Option<String>, AuthError> {
     let name = match (&client.secret, &asking.server.login.client_secret) {
@@ -72,7 +72,7 @@ pub(super) fn secret_of(
         (None, Some(name)) => name,
     };
     // INV-335: a secret is sent to its bound host alone, whatever host a document names.
-    let value = asking.spec.secrets.value_for(name, &target(endpoint)?);
+    let value = asking.spec.secrets.value_for(name, &parse_target(endpoint)?);
     let value = value.ok_or_else(|| {
         AuthError(format!("the secret `{name}` is not there, or not bound to `{endpoint}`"))
     })?;
@@ -80,18 +80,18 @@ pub(super) fn secret_of(
 }
 
 /// The name under which a token is asked for.
-pub(super) async fn client(
-    asking: &Asking<'_>,
-    issuer: &Issuer,
+pub(super) async fn obtain_client(
+    asking: &AuthRequester<'_>,
+    issuer: &IssuerDocument,
     redirect: &str,
-) -> Result<Client, AuthError> {
+) -> Result<IssuerClient, AuthError> {
     let login = &asking.server.login;
     if let Some(id) = &login.client_id {
-        let method = method(issuer, login.client_secret.is_some(), None)?;
-        return Ok(Client { id: id.clone(), secret: None, method });
+        let method = choose_method(issuer, login.client_secret.is_some(), None)?;
+        return Ok(IssuerClient { id: id.clone(), secret: None, method });
     }
     if let Some(url) = login.client_metadata_url.as_ref().filter(|_| issuer.documents) {
-        return Ok(Client { id: url.clone(), secret: None, method: Method::None });
+        return Ok(IssuerClient { id: url.clone(), secret: None, method: ProofMethod::None });
     }
     let Some(endpoint) = &issuer.registration else {
         return Err(AuthError::new(
@@ -99,22 +99,24 @@ pub(super) async fn client(
              under `oauth` of the server",
         ));
     };
-    register(asking, issuer, endpoint, redirect).await
+    register_client(asking, issuer, endpoint, redirect).await
 }
 
-async fn register(
-    asking: &Asking<'_>,
-    issuer: &Issuer,
+async fn register_client(
+    asking: &AuthRequester<'_>,
+    issuer: &IssuerDocument,
     endpoint: &str,
     redirect: &str,
-) -> Result<Client, AuthError> {
-    let wanted = match method(issuer, false, None) {
-        Ok(Method::None) => "none",
-        Ok(Method::Basic | Method::Post) | Err(_) => match method(issuer, true, None)? {
-            Method::None => "none",
-            Method::Basic => "client_secret_basic",
-            Method::Post => "client_secret_post",
-        },
+) -> Result<IssuerClient, AuthError> {
+    let wanted = match choose_method(issuer, false, None) {
+        Ok(ProofMethod::None) => "none",
+        Ok(ProofMethod::Basic | ProofMethod::Post) | Err(_) => {
+            match choose_method(issuer, true, None)? {
+                ProofMethod::None => "none",
+                ProofMethod::Basic => "client_secret_basic",
+                ProofMethod::Post => "client_secret_post",
+            }
+        }
     };
     let body = json!({
         "client_name": "belljar",
@@ -124,39 +126,44 @@ async fn register(
         "token_endpoint_auth_method": wanted,
         "application_type": "native",
     });
-    let posted = Posted { kind: "application/json", body: body.to_string(), authorization: None };
-    let (status, answer) = asking.post(endpoint, posted).await?;
-    let id = word(&answer, "client_id").filter(|_| status.is_success());
+    let posted =
+        PostedForm { kind: "application/json", body: body.to_string(), authorization: None };
+    let (status, answer) = asking.post_form(endpoint, posted).await?;
+    let id = read_text(&answer, "client_id").filter(|_| status.is_success());
     let id = id.ok_or_else(|| AuthError(format!("its issuer registers no client: {status}")))?;
-    let secret = word(&answer, "client_secret");
-    let said = word(&answer, "token_endpoint_auth_method");
-    let method = method(issuer, secret.is_some(), said.as_deref())?;
-    Ok(Client { id, secret: secret.filter(|_| method != Method::None), method })
+    let secret = read_text(&answer, "client_secret");
+    let said = read_text(&answer, "token_endpoint_auth_method");
+    let method = choose_method(issuer, secret.is_some(), said.as_deref())?;
+    Ok(IssuerClient { id, secret: secret.filter(|_| method != ProofMethod::None), method })
 }
 
 /// A method that both the issuer and this client support.
-fn method(issuer: &Issuer, has_secret: bool, said: Option<&str>) -> Result<Method, AuthError> {
+fn choose_method(
+    issuer: &IssuerDocument,
+    has_secret: bool,
+    said: Option<&str>,
+) -> Result<ProofMethod, AuthError> {
     // The default for an issuer that lists no methods.
     let usual = vec!["client_secret_basic".to_owned()];
     let taken = match (said, &issuer.methods) {
         (Some(said), _) => vec![said.to_owned()],
         (None, Some(methods)) => methods.clone(),
         (None, None) if has_secret => usual,
-        (None, None) => return Ok(Method::None),
+        (None, None) => return Ok(ProofMethod::None),
     };
     let ways = [
-        ("client_secret_basic", Method::Basic, has_secret),
-        ("client_secret_post", Method::Post, has_secret),
-        ("none", Method::None, true),
+        ("client_secret_basic", ProofMethod::Basic, has_secret),
+        ("client_secret_post", ProofMethod::Post, has_secret),
+        ("none", ProofMethod::None, true),
     ];
     let way = ways.into_iter().find(|(name, _, can)| *can && taken.iter().any(|way| way == name));
     way.map(|(_, method, _)| method)
         .ok_or_else(|| AuthError::new("its issuer wants a proof that belljar cannot give"))
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for IssuerClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("IssuerClient")
             .field("id", &self.id)
             .field("method", &self.method)
             .finish_non_exhaustive()
@@ -167,31 +174,35 @@ impl std::fmt::Debug for Client {
 mod tests {
     use super::*;
 
-    fn issuer(methods: Option<&[&str]>) -> Issuer {
+    fn issuer(methods: Option<&[&str]>) -> IssuerDocument {
         let methods = methods.map(|all| all.iter().map(|&way| way.to_owned()).collect());
-        Issuer { methods, ..Issuer::default() }
+        IssuerDocument { methods, ..IssuerDocument::default() }
     }
 
     #[test]
     fn a_client_proves_itself_as_the_issuer_wants_it() {
-        let of = |methods, secret, said| method(&issuer(methods), secret, said).ok();
-        assert_eq!(of(Some(&["client_secret_post"]), true, None), Some(Method::Post));
-        assert_eq!(of(Some(&["none", "client_secret_basic"]), true, None), Some(Method::Basic));
-        assert_eq!(of(Some(&["none"]), true, None), Some(Method::None));
-        assert_eq!(of(None, true, None), Some(Method::Basic));
-        assert_eq!(of(None, false, None), Some(Method::None));
+        let of = |methods, secret, said| choose_method(&issuer(methods), secret, said).ok();
+        assert_eq!(of(Some(&["client_secret_post"]), true, None), Some(ProofMethod::Post));
+        assert_eq!(
+            of(Some(&["none", "client_secret_basic"]), true, None),
+            Some(ProofMethod::Basic)
+        );
+        assert_eq!(of(Some(&["none"]), true, None), Some(ProofMethod::None));
+        assert_eq!(of(None, true, None), Some(ProofMethod::Basic));
+        assert_eq!(of(None, false, None), Some(ProofMethod::None));
         assert_eq!(of(Some(&["private_key_jwt"]), true, None), None);
-        assert_eq!(of(Some(&["none"]), true, Some("client_secret_post")), Some(Method::Post));
+        assert_eq!(of(Some(&["none"]), true, Some("client_secret_post")), Some(ProofMethod::Post));
 
-        let client = |method| Client { id: "a b".to_owned(), secret: None, method };
+        let client = |method| IssuerClient { id: "a b".to_owned(), secret: None, method };
         let mut pairs = Vec::new();
-        let header = client(Method::Basic).prove(Some("s:/"), &mut pairs).unwrap().unwrap();
+        let header =
+            client(ProofMethod::Basic).add_proof(Some("s:/"), &mut pairs).unwrap().unwrap();
         assert_eq!(header.to_str().unwrap(), format!("Basic {}", STANDARD.encode("a+b:s%3A%2F")));
         assert!(pairs.is_empty());
-        client(Method::Post).prove(Some("secret"), &mut pairs).unwrap();
+        client(ProofMethod::Post).add_proof(Some("secret"), &mut pairs).unwrap();
         assert_eq!(pairs[1], ("client_secret", "secret".to_owned()));
-        assert!(client(Method::Post).prove(None, &mut pairs).is_err());
-        let shown = Client { secret: Some("canary".to_owned()), ..client(Method::Post) };
+        assert!(client(ProofMethod::Post).add_proof(None, &mut pairs).is_err());
+        let shown = IssuerClient { secret: Some("canary".to_owned()), ..client(ProofMethod::Post) };
         assert!(!format!("{shown:?}").contains("canary"));
     }
 }

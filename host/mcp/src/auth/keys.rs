@@ -4,15 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use belljar_policy::{Budget, Caps, Level, Limits};
-use belljar_sandbox::{Outgoing, OutgoingSpec, Sandbox, SecretStore};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits};
+use belljar_sandbox::{OutgoingGate, OutgoingSpec, Sandbox, SecretStore};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::AuthError;
-use super::ask::Asking;
-use super::documents::{issuers_own, word};
-use super::reach::{is_here, refused, scope, target};
+use super::ask::AuthRequester;
+use super::documents::{issuers_own, read_text};
+use super::reach::{host_scope, is_here, parse_target, refused_error};
 use crate::call::CallSpec;
 use crate::server::Server;
 
@@ -22,13 +22,14 @@ use crate::server::Server;
 ///
 /// When the issuer cannot be reached, names itself otherwise, or names no keys.
 pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, AuthError> {
-    let host = target(issuer)?.to_string().parse();
-    let host = host.map_err(|_| refused(issuer, "is no host"))?;
+    let host = parse_target(issuer)?.to_string().parse();
+    let host = host.map_err(|_| refused_error(issuer, "is no host"))?;
     let server = Server::new("issuer", issuer, host, BTreeSet::new(), None);
-    let server = server.map_err(|_| refused(issuer, "is no address"))?;
+    let server = server.map_err(|_| refused_error(issuer, "is no address"))?;
     let (secrets, cancel) = (SecretStore::default(), CancellationToken::new());
-    let (budget, limits) = (Budget::root(Level::Call, Caps::unlimited()), Limits::default());
-    let (joined, scope) = (BTreeSet::new(), scope(&server, issuer)?);
+    let (budget, limits) =
+        (Budget::new_root(BudgetLevel::Call, BudgetCaps::unlimited()), Limits::default());
+    let (joined, scope) = (BTreeSet::new(), host_scope(&server, issuer)?);
     let spec = OutgoingSpec {
         scope,
         secrets: &secrets,
@@ -36,16 +37,16 @@ pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, Auth
         budget: &budget,
         limits: &limits,
     };
-    let gate = Outgoing::new(sandbox, spec);
-    let spec = CallSpec::of(sandbox, &secrets, &budget, &limits, &cancel);
-    let asking = Asking { server: &server, gate: &gate, spec: &spec };
+    let gate = OutgoingGate::new(sandbox, spec);
+    let spec = CallSpec::from_parts(sandbox, &secrets, &budget, &limits, &cancel);
+    let asking = AuthRequester { server: &server, gate: &gate, spec: &spec };
     let own = issuers_own(&asking, issuer).await?;
-    let place = word(&own, "jwks_uri");
+    let place = read_text(&own, "jwks_uri");
     let place = place.ok_or_else(|| AuthError::new("it does not say where its keys are"))?;
-    let at = target(&place)?;
-    if is_here(&at) && at.port() != target(issuer)?.port() {
-        return Err(refused(&place, "is at another port of this machine than the issuer"));
+    let at = parse_target(&place)?;
+    if is_here(&at) && at.port() != parse_target(issuer)?.port() {
+        return Err(refused_error(&place, "is at another port of this machine than the issuer"));
     }
-    let keys = asking.document(&place).await?;
+    let keys = asking.fetch_document(&place).await?;
     keys.ok_or_else(|| AuthError::new("its keys are not where it says"))
 }

@@ -4,22 +4,22 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use belljar_policy::{Budget, Caps, Level, Shown};
-use belljar_sandbox::Outgoing;
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, ShownText};
+use belljar_sandbox::OutgoingGate;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 use url::form_urlencoded::parse;
 
 use super::AuthError;
-use super::ask::Asking;
-use super::client::{Client, client};
-use super::documents::{Issuer, Resource, issuer, resource};
-use super::token::token;
-use super::tokens::{Bound, Tokens};
+use super::ask::AuthRequester;
+use super::client::{IssuerClient, obtain_client};
+use super::documents::{IssuerDocument, ResourceDocument, fetch_issuer, fetch_resource};
+use super::token::request_token;
+use super::tokens::{ServerTokens, TokenBinding};
 use crate::call::CallSpec;
-use crate::challenge::{Challenge, is_scope};
+use crate::challenge::{TokenChallenge, is_scope};
 use crate::connection::Connection;
-use crate::exchange::Fault;
+use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_SHOWN, MAX_WORD};
 
 /// The right to a token that can be renewed.
@@ -32,20 +32,20 @@ pub struct LoginAsk<'a> {
     /// Scopes requested in addition to the server's.
     pub scopes: Vec<String>,
     /// The present token, whose scopes are requested again.
-    pub before: Option<&'a Tokens>,
+    pub before: Option<&'a ServerTokens>,
     /// Unpredictable bytes, used for nothing else.
     pub random: [u8; 64],
 }
 
 /// A login that needs a person's consent.
-pub struct Login {
+pub struct PendingLogin {
     address: String,
     state: String,
     verifier: String,
     redirect: String,
-    resource: Resource,
-    issuer: Issuer,
-    client: Client,
+    resource: ResourceDocument,
+    issuer: IssuerDocument,
+    client: IssuerClient,
     scopes: Vec<String>,
 }
 
@@ -55,25 +55,29 @@ impl Connection {
     /// # Errors
     ///
     /// When a server or issuer cannot be reached, or its document is refused.
-    pub async fn log_in(&self, spec: &CallSpec<'_>, ask: LoginAsk<'_>) -> Result<Login, AuthError> {
+    pub async fn log_in(
+        &self,
+        spec: &CallSpec<'_>,
+        ask: LoginAsk<'_>,
+    ) -> Result<PendingLogin, AuthError> {
         let gate = self.gate_without_token(spec);
-        let challenge = self.challenge(&gate).await?;
-        let asking = Asking { server: self.server(), gate: &gate, spec };
-        let resource = resource(&asking, &challenge).await?;
-        let issuer = issuer(&asking, &resource.issuer).await?;
+        let challenge = self.fetch_challenge(&gate).await?;
+        let asking = AuthRequester { server: self.server(), gate: &gate, spec };
+        let resource = fetch_resource(&asking, &challenge).await?;
+        let issuer = fetch_issuer(&asking, &resource.issuer).await?;
         if !issuer.proofs {
             return Err(AuthError::new(
                 "its issuer takes no proof of who has asked (PKCE with `S256`)",
             ));
         }
-        let endpoint = issuer.place(self.server())?.to_owned();
-        let client = client(&asking, &issuer, &ask.redirect).await?;
+        let endpoint = issuer.consent_address(self.server())?.to_owned();
+        let client = obtain_client(&asking, &issuer, &ask.redirect).await?;
         let before = ask.before.filter(|tokens| tokens.issuer == issuer.issuer);
         let own = &self.server().login.scopes;
-        let scopes = scopes(own, &challenge, &resource, &issuer, before, &ask.scopes);
+        let scopes = choose_scopes(own, &challenge, &resource, &issuer, before, &ask.scopes);
         let (state, verifier) = ask.random.split_at(32);
         let (state, verifier) = (URL_SAFE_NO_PAD.encode(state), URL_SAFE_NO_PAD.encode(verifier));
-        let mut login = Login {
+        let mut login = PendingLogin {
             address: endpoint,
             state,
             verifier,
@@ -83,7 +87,7 @@ impl Connection {
             client,
             scopes,
         };
-        login.address = login.question()?;
+        login.address = login.build_address()?;
         Ok(login)
     }
 
@@ -95,12 +99,12 @@ impl Connection {
     pub async fn logged_in(
         &self,
         spec: &CallSpec<'_>,
-        login: Login,
+        login: PendingLogin,
         query: &str,
-    ) -> Result<Tokens, AuthError> {
-        let code = login.code(query)?;
+    ) -> Result<ServerTokens, AuthError> {
+        let code = login.parse_code(query)?;
         let gate = self.gate_without_token(spec);
-        let asking = Asking { server: self.server(), gate: &gate, spec };
+        let asking = AuthRequester { server: self.server(), gate: &gate, spec };
         let pairs = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", code),
@@ -108,8 +112,8 @@ impl Connection {
             ("code_verifier", login.verifier),
             ("resource", login.resource.resource.clone()),
         ];
-        let given = token(&asking, &login.issuer.token, &login.client, pairs).await?;
-        let bound = Bound {
+        let given = request_token(&asking, &login.issuer.token, &login.client, pairs).await?;
+        let bound = TokenBinding {
             url: self.server().url.to_string(),
             resource: login.resource.resource,
             issuer: login.issuer.issuer,
@@ -117,34 +121,34 @@ impl Connection {
             client: login.client,
             scopes: login.scopes,
         };
-        let tokens = Tokens::of(bound, given.access, given.refresh);
-        tokens.secret(self.server().name(), &self.server().host)?;
+        let tokens = ServerTokens::from_binding(bound, given.access, given.refresh);
+        tokens.gate_secret(self.server().name(), &self.server().host)?;
         Ok(tokens)
     }
 
-    fn gate_without_token(&self, spec: &CallSpec<'_>) -> Outgoing {
-        let budget: Budget = spec.budget.child(Level::Call, Caps::unlimited());
-        self.gate(spec, &budget, None)
+    fn gate_without_token(&self, spec: &CallSpec<'_>) -> OutgoingGate {
+        let budget: Budget = spec.budget.new_child(BudgetLevel::Call, BudgetCaps::unlimited());
+        self.open_gate(spec, &budget, None)
     }
 
     /// The demand of a server that is asked without a token.
-    async fn challenge(&self, gate: &Outgoing) -> Result<Challenge, AuthError> {
+    async fn fetch_challenge(&self, gate: &OutgoingGate) -> Result<TokenChallenge, AuthError> {
         let listed = async {
-            let mut server = self.opening().begin(gate).await?;
-            self.opening().listed(gate, &mut server).await
+            let mut server = self.server_opening().negotiate_revision(gate).await?;
+            self.server_opening().list_tools(gate, &mut server).await
         };
         match listed.await {
             // The server may want a token for calls alone.
-            Ok(_) => Ok(Challenge::default()),
-            Err(Fault::Unauthorized(challenge)) => Ok(challenge),
+            Ok(_) => Ok(TokenChallenge::default()),
+            Err(ExchangeFault::Unauthorized(challenge)) => Ok(challenge),
             Err(fault) => Err(AuthError(fault.to_string())),
         }
     }
 }
 
-impl Login {
+impl PendingLogin {
     /// The address at which a person consents.
-    pub fn address(&self) -> &str {
+    pub fn login_address(&self) -> &str {
         &self.address
     }
 
@@ -161,11 +165,11 @@ impl Login {
     /// Returns whether an answer belongs to this login, by its `state`. Requests of other callers to the
     /// local address are ignored.
     pub fn is_asked_by(&self, query: &str) -> bool {
-        one(query, "state").is_some_and(|state| state == self.state)
+        single_field(query, "state").is_some_and(|state| state == self.state)
     }
 
-    fn question(&self) -> Result<String, AuthError> {
-        let shown = Shown::clipped(&self.address, MAX_SHOWN);
+    fn build_address(&self) -> Result<String, AuthError> {
+        let shown = ShownText::clip_line(&self.address, MAX_SHOWN);
         let url = Url::parse(&self.address);
         let mut url = url.map_err(|_| AuthError(format!("`{shown}` is no address")))?;
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
@@ -186,12 +190,12 @@ impl Login {
     }
 
     /// The code in an answer.
-    fn code(&self, query: &str) -> Result<String, AuthError> {
+    fn parse_code(&self, query: &str) -> Result<String, AuthError> {
         if !self.is_asked_by(query) {
             return Err(AuthError::new("the answer is not to this login"));
         }
         let says = parse(query.as_bytes()).find(|(name, _)| name == "iss");
-        match (says, one(query, "iss")) {
+        match (says, single_field(query, "iss")) {
             // Compared byte by byte: an equivalent spelling counts as another issuer.
             (Some(_), Some(iss)) if iss == self.issuer.issuer => {}
             (None, _) if !self.issuer.names_itself => {}
@@ -199,16 +203,20 @@ impl Login {
             (Some(_), _) => return Err(AuthError::new("the answer is of another issuer")),
         }
         if parse(query.as_bytes()).any(|(name, _)| name == "error") {
-            let why = one(query, "error").unwrap_or_default();
-            return Err(AuthError(format!("the issuer says no: {}", Shown::clipped(&why, 80))));
+            let why = single_field(query, "error").unwrap_or_default();
+            return Err(AuthError(format!(
+                "the issuer says no: {}",
+                ShownText::clip_line(&why, 80)
+            )));
         }
-        let code = one(query, "code").filter(|code| !code.is_empty() && code.len() <= MAX_WORD);
+        let code =
+            single_field(query, "code").filter(|code| !code.is_empty() && code.len() <= MAX_WORD);
         code.ok_or_else(|| AuthError::new("the answer has no code"))
     }
 }
 
 /// The value of a field that occurs exactly once.
-fn one(query: &str, name: &str) -> Option<String> {
+fn single_field(query: &str, name: &str) -> Option<String> {
     let mut values = parse(query.as_bytes()).filter(|(key, _)| key == name);
     let value = values.next()?.1.into_owned();
     values.next().is_none().then_some(value)
@@ -216,12 +224,12 @@ fn one(query: &str, name: &str) -> Option<String> {
 
 /// The requested scopes: the operator's, or the demanded ones, or all of the server's; with the scopes of the
 /// old token, and the person's wishes.
-pub(super) fn scopes(
+pub(super) fn choose_scopes(
     own: &[String],
-    challenge: &Challenge,
-    resource: &Resource,
-    issuer: &Issuer,
-    before: Option<&Tokens>,
+    challenge: &TokenChallenge,
+    resource: &ResourceDocument,
+    issuer: &IssuerDocument,
+    before: Option<&ServerTokens>,
     more: &[String],
 ) -> Vec<String> {
     let demanded = challenge.scope.iter().flat_map(|scope| scope.split(' ')).map(str::to_owned);
@@ -245,9 +253,9 @@ pub(super) fn scopes(
     all
 }
 
-impl std::fmt::Debug for Login {
+impl std::fmt::Debug for PendingLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("issuer", &self.issuer.issuer).finish_non_exhaustive()
+        f.debug_struct("PendingLogin").field("issuer", &self.issuer.issuer).finish_non_exhaustive()
     }
 }
 
@@ -260,33 +268,33 @@ impl std::fmt::Debug for LoginAsk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::client::Method;
+    use crate::auth::client::ProofMethod;
     use crate::auth::tokens::tests::tokens;
 
-    fn login(names_itself: bool) -> Login {
-        Login {
+    fn login(names_itself: bool) -> PendingLogin {
+        PendingLogin {
             address: "https://auth.test/yes?a=1".to_owned(),
             state: "st".to_owned(),
             verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".to_owned(),
             redirect: "http://127.0.0.1:1/callback".to_owned(),
-            resource: Resource {
+            resource: ResourceDocument {
                 resource: "https://m.test/mcp".to_owned(),
                 issuer: "https://auth.test".to_owned(),
                 scopes: vec!["all".to_owned()],
             },
-            issuer: Issuer {
+            issuer: IssuerDocument {
                 issuer: "https://auth.test".to_owned(),
                 names_itself,
-                ..Issuer::default()
+                ..IssuerDocument::default()
             },
-            client: Client { id: "c&d".to_owned(), secret: None, method: Method::None },
+            client: IssuerClient { id: "c&d".to_owned(), secret: None, method: ProofMethod::None },
             scopes: vec!["a".to_owned(), "b".to_owned()],
         }
     }
 
     #[test]
     fn the_question_has_a_challenge_a_state_and_the_server_that_it_is_about() {
-        let url = login(true).question().unwrap();
+        let url = login(true).build_address().unwrap();
         for part in [
             "https://auth.test/yes?a=1&response_type=code&client_id=c%26d&",
             "code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256",
@@ -301,7 +309,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_to_this_login_or_of_another_issuer_is_refused() {
         let iss = "iss=https%3A%2F%2Fauth.test";
-        let code = |names_itself, query: &str| login(names_itself).code(query).ok();
+        let code = |names_itself, query: &str| login(names_itself).parse_code(query).ok();
         assert_eq!(code(true, &format!("code=x&state=st&{iss}")).as_deref(), Some("x"));
         assert_eq!(code(false, "code=x&state=st").as_deref(), Some("x"));
         assert_eq!(code(false, &format!("code=x&state=st&{iss}")).as_deref(), Some("x"));
@@ -326,19 +334,22 @@ mod tests {
     #[test]
     fn rights_are_those_of_the_demand_with_those_that_there_were() {
         let login = login(true);
-        let demand =
-            |scope: &str| Challenge { scope: Some(scope.to_owned()), ..Challenge::default() };
-        let of = |challenge: &Challenge, before: Option<&Tokens>, more: &[String]| {
-            scopes(&[], challenge, &login.resource, &login.issuer, before, more).join(" ")
+        let demand = |scope: &str| TokenChallenge {
+            scope: Some(scope.to_owned()),
+            ..TokenChallenge::default()
         };
-        assert_eq!(of(&Challenge::default(), None, &[]), "all");
+        let of = |challenge: &TokenChallenge, before: Option<&ServerTokens>, more: &[String]| {
+            choose_scopes(&[], challenge, &login.resource, &login.issuer, before, more).join(" ")
+        };
+        assert_eq!(of(&TokenChallenge::default(), None, &[]), "all");
         assert_eq!(of(&demand("x y"), None, &[]), "x y");
         assert_eq!(of(&demand("x"), Some(&tokens("0123456789")), &["z".to_owned()]), "a x z");
-        let renewable = Issuer { scopes: vec![OFFLINE.to_owned()], ..Issuer::default() };
-        let all = scopes(&[], &demand("x"), &login.resource, &renewable, None, &[]);
+        let renewable =
+            IssuerDocument { scopes: vec![OFFLINE.to_owned()], ..IssuerDocument::default() };
+        let all = choose_scopes(&[], &demand("x"), &login.resource, &renewable, None, &[]);
         assert_eq!(all, ["x", OFFLINE]);
         let own = ["mine".to_owned()];
-        let all = scopes(&own, &demand("x"), &login.resource, &login.issuer, None, &[]);
+        let all = choose_scopes(&own, &demand("x"), &login.resource, &login.issuer, None, &[]);
         assert_eq!(all, ["mine"]);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! 401 ──> resource: the server names its issuer ──> issuer: its endpoints, each looked at
 //!      ──> client: this program's name there ──> login (a person, PKCE) or token (a service)
-//!      ──> Tokens, a file in the home ──> joined by the gate to requests to that server alone
+//!      ──> ServerTokens, a file in the home ──> joined by the gate to requests to that server alone
 //! ```
 //!
 //! Every document on the way is a stranger's. Documents name hosts, and [`reach`] decides which hosts are
@@ -20,11 +20,11 @@ mod token;
 mod tokens;
 
 pub use keys::signing_keys;
-pub use login::{Login, LoginAsk};
-pub use tokens::{KeepTokens, Tokens};
+pub use login::{LoginAsk, PendingLogin};
+pub use tokens::{KeepTokens, ServerTokens};
 
-pub(crate) use ask::Asking;
-pub(crate) use renewal::{Held, renew};
+pub(crate) use ask::AuthRequester;
+pub(crate) use renewal::{SharedTokens, renew_tokens};
 
 /// The reason why there is no token, for the operator. Foreign text in the reason is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

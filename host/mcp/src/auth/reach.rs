@@ -4,7 +4,9 @@
 
 use std::net::IpAddr;
 
-use belljar_policy::{HostRule, HostScope, Scheme, Shown, Source, Target, TargetHost};
+use belljar_policy::{
+    DecisionSource, HostRule, HostScope, RequestTarget, ShownText, TargetHost, UrlScheme,
+};
 
 use super::AuthError;
 use crate::limits::MAX_SHOWN;
@@ -18,25 +20,26 @@ const ANYWHERE: &str = "https://*:*";
 /// # Errors
 ///
 /// When the address may not be reached.
-pub(super) fn scope(server: &Server, url: &str) -> Result<HostScope, AuthError> {
-    let target = target(url)?;
-    let rule = rule(&target)?;
+pub(super) fn host_scope(server: &Server, url: &str) -> Result<HostScope, AuthError> {
+    let target = parse_target(url)?;
+    let rule = host_rule(&target)?;
     let own = server.target();
-    let named = server.login.issuer.as_deref().and_then(|url| Target::parse(url).ok());
+    let named = server.login.issuer.as_deref().and_then(|url| RequestTarget::parse(url).ok());
     if own.as_ref() == Some(&target) || named.as_ref() == Some(&target) {
-        return Ok(HostScope::of(Source::Grants, vec![rule]));
+        return Ok(HostScope::from_rules(DecisionSource::Grants, vec![rule]));
     }
     if is_here(&target) {
         return match own.is_some_and(|own| is_here(&own)) {
-            true => Ok(HostScope::of(Source::Grants, vec![rule])),
-            false => Err(refused(url, "leads to this machine")),
+            true => Ok(HostScope::from_rules(DecisionSource::Grants, vec![rule])),
+            false => Err(refused_error(url, "leads to this machine")),
         };
     }
-    if target.scheme() != Scheme::Https {
-        return Err(refused(url, "is not encrypted"));
+    if target.scheme() != UrlScheme::Https {
+        return Err(refused_error(url, "is not encrypted"));
     }
     let anywhere = ANYWHERE.parse().map_err(|_| AuthError::new("no rule for public addresses"))?;
-    Ok(HostScope::of(Source::Grants, vec![anywhere]).and(Source::Host, vec![rule]))
+    Ok(HostScope::from_rules(DecisionSource::Grants, vec![anywhere])
+        .with_rules(DecisionSource::Host, vec![rule]))
 }
 
 /// Parses an address.
@@ -44,18 +47,18 @@ pub(super) fn scope(server: &Server, url: &str) -> Result<HostScope, AuthError> 
 /// # Errors
 ///
 /// When the address is not of HTTP, or has a user name or a fragment.
-pub(super) fn target(url: &str) -> Result<Target, AuthError> {
+pub(super) fn parse_target(url: &str) -> Result<RequestTarget, AuthError> {
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains('#');
-    let target = Target::parse(url).ok().filter(|_| plain);
-    target.ok_or_else(|| refused(url, "is no address"))
+    let target = RequestTarget::parse(url).ok().filter(|_| plain);
+    target.ok_or_else(|| refused_error(url, "is no address"))
 }
 
-fn rule(target: &Target) -> Result<HostRule, AuthError> {
+fn host_rule(target: &RequestTarget) -> Result<HostRule, AuthError> {
     let text = target.to_string();
-    text.parse().map_err(|_| refused(&text, "is no host"))
+    text.parse().map_err(|_| refused_error(&text, "is no host"))
 }
 
-pub(super) fn is_here(target: &Target) -> bool {
+pub(super) fn is_here(target: &RequestTarget) -> bool {
     match target.host() {
         TargetHost::Ip(IpAddr::V4(ip)) => ip.is_loopback(),
         TargetHost::Ip(IpAddr::V6(ip)) => ip.is_loopback(),
@@ -64,8 +67,8 @@ pub(super) fn is_here(target: &Target) -> bool {
 }
 
 /// The error for an address that is not requested, with the reason.
-pub(super) fn refused(url: &str, why: &str) -> AuthError {
-    AuthError(format!("`{}` {why}, so it is not asked", Shown::clipped(url, MAX_SHOWN)))
+pub(super) fn refused_error(url: &str, why: &str) -> AuthError {
+    AuthError(format!("`{}` {why}, so it is not asked", ShownText::clip_line(url, MAX_SHOWN)))
 }
 
 #[cfg(test)]
@@ -74,7 +77,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn server(url: &str, issuer: Option<&str>) -> Server {
-        let host = Target::parse(url).unwrap().to_string().parse().unwrap();
+        let host = RequestTarget::parse(url).unwrap().to_string().parse().unwrap();
         let mut server = Server::new("s", url, host, BTreeSet::new(), None).unwrap();
         server.login.issuer = issuer.map(str::to_owned);
         server
@@ -82,9 +85,11 @@ mod tests {
 
     /// Whether a request there passes, and where a name leads to this address.
     fn passes(server: &Server, url: &str, ip: &str) -> bool {
-        let target = Target::parse(url).unwrap();
-        scope(server, url).is_ok_and(|scope| {
-            scope.check(&target).is_ok_and(|it| it.address(ip.parse().unwrap()).is_ok())
+        let target = RequestTarget::parse(url).unwrap();
+        host_scope(server, url).is_ok_and(|scope| {
+            scope
+                .check_target(&target)
+                .is_ok_and(|it| it.check_address(ip.parse().unwrap()).is_ok())
         })
     }
 
@@ -109,7 +114,7 @@ mod tests {
             "javascript:alert(1)",
             "",
         ] {
-            assert!(scope(&public, wrong).is_err(), "{wrong}");
+            assert!(host_scope(&public, wrong).is_err(), "{wrong}");
         }
         assert!(passes(&public, "https://m.test/token", "1.1.1.1"), "its own host");
         let local = server("http://localhost:8080/mcp", None);

@@ -5,71 +5,74 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::AuthError;
-use super::ask::Asking;
-use super::client::client;
-use super::documents::{issuer, resource};
-use super::login::{OFFLINE, scopes};
-use super::token::token;
-use super::tokens::{Bound, KeepTokens, Tokens};
-use crate::challenge::Challenge;
+use super::ask::AuthRequester;
+use super::client::obtain_client;
+use super::documents::{fetch_issuer, fetch_resource};
+use super::login::{OFFLINE, choose_scopes};
+use super::token::request_token;
+use super::tokens::{KeepTokens, ServerTokens, TokenBinding};
+use crate::challenge::TokenChallenge;
 use crate::server::Server;
 
 /// The token of all agents of this process. No agent can read the token.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
-    tokens: Mutex<Option<Arc<Tokens>>>,
+pub(crate) struct SharedTokens {
+    tokens: Mutex<Option<Arc<ServerTokens>>>,
     /// The stored tokens as of this process's last look. A renewal that could not be stored is only in `tokens`.
     /// Renewals are requested one at a time, because an issuer may accept a refresh token once only.
-    seen: tokio::sync::Mutex<Option<Arc<Tokens>>>,
+    seen: tokio::sync::Mutex<Option<Arc<ServerTokens>>>,
     keep: Option<Arc<dyn KeepTokens>>,
 }
 
-impl Held {
+impl SharedTokens {
     /// Holds these tokens; `keep` stores renewals.
-    pub(crate) fn of(tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
+    pub(crate) fn from_stored(
+        tokens: Option<ServerTokens>,
+        keep: Option<Arc<dyn KeepTokens>>,
+    ) -> Self {
         let tokens = tokens.map(Arc::new);
         let seen = tokio::sync::Mutex::new(tokens.clone());
         Self { tokens: Mutex::new(tokens), seen, keep }
     }
 
     /// The token of now.
-    pub(crate) fn now(&self) -> Option<Arc<Tokens>> {
+    pub(crate) fn current_tokens(&self) -> Option<Arc<ServerTokens>> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, tokens: Option<Arc<Tokens>>) {
+    fn set_tokens(&self, tokens: Option<Arc<ServerTokens>>) {
         *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
     /// Returns whether a person has logged in or out since this process last looked. The stored state is used
     /// then.
-    fn overtaken(
+    fn is_overtaken(
         &self,
         server: &Server,
-        seen: &mut Option<Arc<Tokens>>,
+        seen: &mut Option<Arc<ServerTokens>>,
     ) -> Result<bool, AuthError> {
         let Some(keep) = &self.keep else { return Ok(false) };
-        let kept = keep.now(server).map_err(|why| {
+        let kept = keep.stored_tokens(server).map_err(|why| {
             AuthError(format!("{why}; log in again: `belljar mcp login {}`", server.name()))
         })?;
         if kept.as_ref() == seen.as_deref() {
             return Ok(false);
         }
         *seen = kept.map(Arc::new);
-        self.set(seen.clone());
+        self.set_tokens(seen.clone());
         Ok(true)
     }
 
     /// Stores a renewal in place of the old token; `false` = a person has logged in or out meanwhile.
-    fn keep(
+    fn keep_renewal(
         &self,
         server: &Server,
-        seen: &mut Option<Arc<Tokens>>,
-        next: &Arc<Tokens>,
+        seen: &mut Option<Arc<ServerTokens>>,
+        next: &Arc<ServerTokens>,
     ) -> Result<bool, AuthError> {
         let Some(keep) = &self.keep else { return Ok(true) };
         let Some(before) = seen.as_deref() else { return Ok(false) };
-        let kept = keep.renew(server, before, next).map_err(AuthError)?;
+        let kept = keep.replace_tokens(server, before, next).map_err(AuthError)?;
         if kept {
             *seen = Some(Arc::clone(next));
         }
@@ -82,15 +85,15 @@ impl Held {
 /// # Errors
 ///
 /// When a person must log in, or the issuer refuses.
-pub(crate) async fn renew(
-    asking: &Asking<'_>,
-    used: Option<&Arc<Tokens>>,
-    challenge: &Challenge,
+pub(crate) async fn renew_tokens(
+    asking: &AuthRequester<'_>,
+    used: Option<&Arc<ServerTokens>>,
+    challenge: &TokenChallenge,
 ) -> Result<(), AuthError> {
     let server = asking.server;
     let held = &server.held;
     let mut seen = held.seen.lock().await;
-    let now = held.now();
+    let now = held.current_tokens();
     let is_same = match (&now, used) {
         (Some(now), Some(used)) => Arc::ptr_eq(now, used),
         (None, None) => true,
@@ -101,40 +104,40 @@ pub(crate) async fn renew(
         return Ok(());
     }
     if server.login.is_service {
-        let tokens = of_a_service(asking, challenge, now.as_deref()).await?;
-        held.set(Some(Arc::new(tokens)));
+        let tokens = request_service_token(asking, challenge, now.as_deref()).await?;
+        held.set_tokens(Some(Arc::new(tokens)));
         return Ok(());
     }
-    let left = || held.now().map(drop).ok_or_else(|| needs_a_person(server, challenge));
-    if held.overtaken(server, &mut seen)? {
+    let left = || held.current_tokens().map(drop).ok_or_else(|| needs_a_person(server, challenge));
+    if held.is_overtaken(server, &mut seen)? {
         return left();
     }
     let now = now.filter(|tokens| tokens.refresh.is_some() && !challenge.insufficient);
     let Some(now) = now else { return Err(needs_a_person(server, challenge)) };
-    let next = renewed(asking, &now).await;
+    let next = request_renewal(asking, &now).await;
     // Meanwhile a person may have logged in or out, or another process may have renewed the token.
-    let overtaken = held.overtaken(server, &mut seen);
+    let overtaken = held.is_overtaken(server, &mut seen);
     if matches!(overtaken, Ok(true)) {
         return left();
     }
     let next = Arc::new(next?);
-    match overtaken.and_then(|_| held.keep(server, &mut seen, &next)) {
+    match overtaken.and_then(|_| held.keep_renewal(server, &mut seen, &next)) {
         Ok(true) => {}
         Ok(false) => {
-            held.overtaken(server, &mut seen)?;
+            held.is_overtaken(server, &mut seen)?;
             return left();
         }
         Err(why) => {
             tracing::warn!(server = server.name(), %why, "a token that was renewed is not kept");
         }
     }
-    held.set(Some(next));
+    held.set_tokens(Some(next));
     Ok(())
 }
 
 /// The command with which a person logs in. The server's wanted scopes are only shown: a command for pasting
 /// holds no words of a server (INV-432).
-fn needs_a_person(server: &Server, challenge: &Challenge) -> AuthError {
+fn needs_a_person(server: &Server, challenge: &TokenChallenge) -> AuthError {
     let name = server.name();
     match challenge.scope.as_ref().filter(|_| challenge.insufficient) {
         Some(scope) => AuthError(format!(
@@ -145,17 +148,18 @@ fn needs_a_person(server: &Server, challenge: &Challenge) -> AuthError {
     }
 }
 
-async fn of_a_service(
-    asking: &Asking<'_>,
-    challenge: &Challenge,
-    before: Option<&Tokens>,
-) -> Result<Tokens, AuthError> {
+async fn request_service_token(
+    asking: &AuthRequester<'_>,
+    challenge: &TokenChallenge,
+    before: Option<&ServerTokens>,
+) -> Result<ServerTokens, AuthError> {
     let server = asking.server;
-    let resource = resource(asking, challenge).await?;
-    let issuer = issuer(asking, &resource.issuer).await?;
-    let client = client(asking, &issuer, "").await?;
+    let resource = fetch_resource(asking, challenge).await?;
+    let issuer = fetch_issuer(asking, &resource.issuer).await?;
+    let client = obtain_client(asking, &issuer, "").await?;
     let before = before.filter(|tokens| tokens.issuer == issuer.issuer);
-    let mut scopes = scopes(&server.login.scopes, challenge, &resource, &issuer, before, &[]);
+    let mut scopes =
+        choose_scopes(&server.login.scopes, challenge, &resource, &issuer, before, &[]);
     // The client can request a new token by itself, so no refresh token is needed.
     scopes.retain(|scope| scope != OFFLINE);
     let mut pairs = vec![
@@ -165,8 +169,8 @@ async fn of_a_service(
     if !scopes.is_empty() {
         pairs.push(("scope", scopes.join(" ")));
     }
-    let given = token(asking, &issuer.token, &client, pairs).await?;
-    let bound = Bound {
+    let given = request_token(asking, &issuer.token, &client, pairs).await?;
+    let bound = TokenBinding {
         url: server.url.to_string(),
         resource: resource.resource,
         issuer: issuer.issuer,
@@ -174,19 +178,22 @@ async fn of_a_service(
         client,
         scopes,
     };
-    let tokens = Tokens::of(bound, given.access, None);
-    tokens.secret(server.name(), &server.host)?;
+    let tokens = ServerTokens::from_binding(bound, given.access, None);
+    tokens.gate_secret(server.name(), &server.host)?;
     Ok(tokens)
 }
 
-async fn renewed(asking: &Asking<'_>, tokens: &Tokens) -> Result<Tokens, AuthError> {
+async fn request_renewal(
+    asking: &AuthRequester<'_>,
+    tokens: &ServerTokens,
+) -> Result<ServerTokens, AuthError> {
     let refresh = tokens.refresh.clone().unwrap_or_default();
     let pairs = vec![
         ("grant_type", "refresh_token".to_owned()),
         ("refresh_token", refresh),
         ("resource", tokens.resource.clone()),
     ];
-    let given = token(asking, &tokens.endpoint, &tokens.client, pairs).await;
+    let given = request_token(asking, &tokens.endpoint, &tokens.client, pairs).await;
     let given = given.map_err(|why| {
         let name = asking.server.name();
         AuthError(format!("{why}; `belljar mcp login {name}` asks a person again"))
@@ -194,7 +201,7 @@ async fn renewed(asking: &Asking<'_>, tokens: &Tokens) -> Result<Tokens, AuthErr
     let refresh = given.refresh.or_else(|| tokens.refresh.clone());
     let mut next = tokens.clone();
     (next.access, next.refresh) = (given.access, refresh);
-    next.secret(asking.server.name(), &asking.server.host)?;
+    next.gate_secret(asking.server.name(), &asking.server.host)?;
     Ok(next)
 }
 
@@ -205,25 +212,30 @@ mod tests {
 
     /// A file that others change.
     #[derive(Debug)]
-    struct File(Mutex<Option<Tokens>>);
+    struct File(Mutex<Option<ServerTokens>>);
 
     impl File {
-        fn set(&self, tokens: Option<Tokens>) {
+        fn set(&self, tokens: Option<ServerTokens>) {
             *self.0.lock().unwrap() = tokens;
         }
     }
 
     impl KeepTokens for File {
-        fn now(&self, _: &Server) -> Result<Option<Tokens>, String> {
+        fn stored_tokens(&self, _: &Server) -> Result<Option<ServerTokens>, String> {
             Ok(self.0.lock().unwrap().clone())
         }
 
-        fn keep(&self, _: &str, tokens: &Tokens) -> Result<(), String> {
+        fn store_tokens(&self, _: &str, tokens: &ServerTokens) -> Result<(), String> {
             self.set(Some(tokens.clone()));
             Ok(())
         }
 
-        fn renew(&self, _: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String> {
+        fn replace_tokens(
+            &self,
+            _: &Server,
+            before: &ServerTokens,
+            next: &ServerTokens,
+        ) -> Result<bool, String> {
             let mut kept = self.0.lock().unwrap();
             let same = kept.as_ref() == Some(before);
             if same {
@@ -241,26 +253,27 @@ mod tests {
         let server = server().with_tokens(Some(old.clone()), Some(keep));
         let held = &server.held;
         let mut seen = held.seen.try_lock().unwrap();
-        let holds = |tokens: Option<&Tokens>| assert_eq!(held.now().as_deref(), tokens);
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        let holds =
+            |tokens: Option<&ServerTokens>| assert_eq!(held.current_tokens().as_deref(), tokens);
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(false));
         // A renewal that could not be kept is not given up for the token before it.
-        held.set(Some(Arc::new(next.clone())));
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        held.set_tokens(Some(Arc::new(next.clone())));
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(false));
         holds(Some(&next));
-        assert_eq!(held.keep(&server, &mut seen, &Arc::new(next.clone())), Ok(true));
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        assert_eq!(held.keep_renewal(&server, &mut seen, &Arc::new(next.clone())), Ok(true));
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(false));
         file.set(Some(new.clone()));
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(true));
         holds(Some(&new));
         file.set(None);
         // Whoever logs out between the look and the writing is not undone.
-        assert_eq!(held.keep(&server, &mut seen, &Arc::new(next.clone())), Ok(false));
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
+        assert_eq!(held.keep_renewal(&server, &mut seen, &Arc::new(next.clone())), Ok(false));
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(true));
         holds(None);
-        assert_eq!(held.keep(&server, &mut seen, &Arc::new(next)), Ok(false));
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        assert_eq!(held.keep_renewal(&server, &mut seen, &Arc::new(next)), Ok(false));
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(false));
         file.set(Some(new.clone()));
-        assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
+        assert_eq!(held.is_overtaken(&server, &mut seen), Ok(true));
         holds(Some(&new));
     }
 }

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::AuthError;
-use super::client::Client;
+use super::client::IssuerClient;
 use crate::server::Server;
 
 const VERSION: u32 = 1;
@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 /// A token for a server, with the means of renewal. `Debug` shows neither.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tokens {
+pub struct ServerTokens {
     version: u32,
     /// The address of the server.
     pub(super) url: String,
@@ -25,7 +25,7 @@ pub struct Tokens {
     pub(super) issuer: String,
     /// The address for renewals.
     pub(super) endpoint: String,
-    pub(super) client: Client,
+    pub(super) client: IssuerClient,
     /// The requested scopes.
     pub(super) scopes: Vec<String>,
     pub(super) access: String,
@@ -39,14 +39,14 @@ pub trait KeepTokens: Send + Sync + std::fmt::Debug {
     /// # Errors
     ///
     /// When the tokens cannot be read, or are for another server.
-    fn now(&self, server: &Server) -> Result<Option<Tokens>, String>;
+    fn stored_tokens(&self, server: &Server) -> Result<Option<ServerTokens>, String>;
 
     /// Replaces the stored tokens; the error is for the log.
     ///
     /// # Errors
     ///
     /// When they cannot be written.
-    fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String>;
+    fn store_tokens(&self, server: &str, tokens: &ServerTokens) -> Result<(), String>;
 
     /// Replaces the old tokens by a renewal, if the old ones are still stored; returns whether they were. No
     /// login or logout happens between the check and the write.
@@ -54,20 +54,25 @@ pub trait KeepTokens: Send + Sync + std::fmt::Debug {
     /// # Errors
     ///
     /// When the tokens cannot be read or written.
-    fn renew(&self, server: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String>;
+    fn replace_tokens(
+        &self,
+        server: &Server,
+        before: &ServerTokens,
+        next: &ServerTokens,
+    ) -> Result<bool, String>;
 }
 
 /// The server, issuer and client that tokens are bound to.
-pub(super) struct Bound {
+pub(super) struct TokenBinding {
     pub(super) url: String,
     pub(super) resource: String,
     pub(super) issuer: String,
     pub(super) endpoint: String,
-    pub(super) client: Client,
+    pub(super) client: IssuerClient,
     pub(super) scopes: Vec<String>,
 }
 
-impl Tokens {
+impl ServerTokens {
     /// The most bytes of a file that is read.
     pub const MAX_BYTES: u64 = 128 << 10;
 
@@ -75,12 +80,16 @@ impl Tokens {
     pub const DIRECTORY: &'static str = "tokens";
 
     /// The name of the file of a server of this name.
-    pub fn file(server: &str) -> String {
+    pub fn file_name(server: &str) -> String {
         format!("{server}.json")
     }
 
-    pub(super) fn of(bound: Bound, access: String, refresh: Option<String>) -> Self {
-        let Bound { url, resource, issuer, endpoint, client, scopes } = bound;
+    pub(super) fn from_binding(
+        bound: TokenBinding,
+        access: String,
+        refresh: Option<String>,
+    ) -> Self {
+        let TokenBinding { url, resource, issuer, endpoint, client, scopes } = bound;
         let version = VERSION;
         Self { version, url, resource, issuer, endpoint, client, scopes, access, refresh }
     }
@@ -130,13 +139,13 @@ impl Tokens {
     /// # Errors
     ///
     /// Never of a token.
-    pub fn text(&self) -> Result<String, AuthError> {
+    pub fn to_text(&self) -> Result<String, AuthError> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|_| AuthError::new("it cannot be written"))
     }
 
     /// The secret that the gate joins to requests to this host, and redacts from every reply.
-    pub(crate) fn secret(
+    pub(crate) fn gate_secret(
         &self,
         server: &str,
         host: &HostRule,
@@ -150,9 +159,9 @@ impl Tokens {
     }
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for ServerTokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokens")
+        f.debug_struct("ServerTokens")
             .field("url", &self.url)
             .field("issuer", &self.issuer)
             .finish_non_exhaustive()
@@ -162,7 +171,7 @@ impl std::fmt::Debug for Tokens {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::auth::client::Method;
+    use crate::auth::client::ProofMethod;
     use std::collections::BTreeSet;
 
     /// The server that the token is for.
@@ -176,9 +185,9 @@ pub(super) mod tests {
     }
 
     /// Tokens for tests.
-    pub(crate) fn tokens(access: &str) -> Tokens {
-        let client = Client { id: "c".to_owned(), secret: None, method: Method::None };
-        let bound = Bound {
+    pub(crate) fn tokens(access: &str) -> ServerTokens {
+        let client = IssuerClient { id: "c".to_owned(), secret: None, method: ProofMethod::None };
+        let bound = TokenBinding {
             url: "https://m.test/mcp".to_owned(),
             resource: "https://m.test/mcp".to_owned(),
             issuer: "https://auth.test".to_owned(),
@@ -186,39 +195,39 @@ pub(super) mod tests {
             client,
             scopes: vec!["a".to_owned()],
         };
-        Tokens::of(bound, access.to_owned(), Some("canary-refresh".to_owned()))
+        ServerTokens::from_binding(bound, access.to_owned(), Some("canary-refresh".to_owned()))
     }
 
     #[test]
     fn a_token_is_read_for_its_own_server_alone_and_never_shown() {
         let own = tokens("canary-access");
-        let text = own.text().unwrap();
-        assert_eq!(Tokens::parse(&server(), text.as_bytes()), Ok(own.clone()));
+        let text = own.to_text().unwrap();
+        assert_eq!(ServerTokens::parse(&server(), text.as_bytes()), Ok(own.clone()));
         for (url, text) in [
             ("https://m.test/other", text.clone()),
             ("https://m.test/mcp", text.replace("\"version\": 1", "\"version\": 2")),
             ("https://m.test/mcp", text.replace("\"url\"", "\"u\"")),
             ("https://m.test/mcp", text.get(..60).unwrap_or_default().to_owned()),
         ] {
-            let refused = Tokens::parse(&at(url), text.as_bytes()).unwrap_err();
+            let refused = ServerTokens::parse(&at(url), text.as_bytes()).unwrap_err();
             assert!(!refused.to_string().contains("canary"), "{refused}");
         }
         let host = "https://m.test".parse().unwrap();
-        let shown = format!("{own:?} {:?}", own.secret("s", &host).unwrap());
+        let shown = format!("{own:?} {:?}", own.gate_secret("s", &host).unwrap());
         assert!(!shown.contains("canary"), "{shown}");
-        assert!(tokens("short").secret("s", &host).is_err());
-        assert!(tokens("with a\r\nline-end").secret("s", &host).is_err());
+        assert!(tokens("short").gate_secret("s", &host).is_err());
+        assert!(tokens("with a\r\nline-end").gate_secret("s", &host).is_err());
     }
 
     #[test]
     fn a_token_of_another_issuer_or_client_than_the_operator_names_is_not_taken() {
-        let text = tokens("canary-access").text().unwrap();
+        let text = tokens("canary-access").to_text().unwrap();
         let read = |issuer: Option<&str>, client: Option<&str>, is_service: bool| {
             let mut server = server();
             server.login.issuer = issuer.map(str::to_owned);
             server.login.client_id = client.map(str::to_owned);
             server.login.is_service = is_service;
-            Tokens::parse(&server, text.as_bytes())
+            ServerTokens::parse(&server, text.as_bytes())
         };
         let (issuer, client) = (Some("https://auth.test"), Some("c"));
         assert!(read(issuer, client, false).is_ok());

@@ -5,7 +5,7 @@
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::form::Unfit;
+use super::form::UnfitRequest;
 
 /// Bytes of an address.
 const MAX_URL: usize = 2_000;
@@ -28,30 +28,30 @@ const LOCAL_ENDINGS: [&str; 11] = [
 
 /// An address that a person is to open.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct ElicitedAddress {
     pub(crate) message: String,
     /// The address, as its host would parse it, for example `https://example.com/pay`.
     pub(crate) url: String,
     pub(crate) host: String,
 }
 
-impl Address {
+impl ElicitedAddress {
     /// Reads the parameters of a request with this message.
-    pub(super) fn read(message: &str, params: &Value) -> Result<Self, Unfit> {
-        let malformed = Unfit::Malformed("an address is none");
+    pub(super) fn from_params(message: &str, params: &Value) -> Result<Self, UnfitRequest> {
+        let malformed = UnfitRequest::Malformed("an address is none");
         let text = params.get("url").and_then(Value::as_str).filter(|text| text.len() <= MAX_URL);
         let url = text.and_then(|text| Url::parse(text).ok()).ok_or(malformed)?;
         let plain = url.username().is_empty() && url.password().is_none();
         if url.scheme() != "https" || !plain {
             let why = "an address is not of `https`, or has a name of somebody in it";
-            return Err(Unfit::Declined(why));
+            return Err(UnfitRequest::Declined(why));
         }
         match url.host() {
             Some(Host::Domain(name)) if !is_local(name) => {
                 let host = name.to_owned();
                 Ok(Self { message: message.to_owned(), url: url.to_string(), host })
             }
-            Some(_) | None => Err(Unfit::Declined(
+            Some(_) | None => Err(UnfitRequest::Declined(
                 "an address leads to this machine, its network, or a bare number",
             )),
         }
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(url: &str) -> Result<Address, Unfit> {
-        Address::read("m", &json!({"message": "m", "mode": "url", "url": url}))
+    fn read(url: &str) -> Result<ElicitedAddress, UnfitRequest> {
+        ElicitedAddress::from_params("m", &json!({"message": "m", "mode": "url", "url": url}))
     }
 
     #[test]
@@ -84,9 +84,9 @@ mod tests {
         for url in
             ["http://a.test/", "https://a.test@b.test/", "file:///etc/passwd", "javascript:x"]
         {
-            assert!(matches!(read(url), Err(Unfit::Declined(_))), "{url}");
+            assert!(matches!(read(url), Err(UnfitRequest::Declined(_))), "{url}");
         }
-        assert!(matches!(read("no address"), Err(Unfit::Malformed(_))));
+        assert!(matches!(read("no address"), Err(UnfitRequest::Malformed(_))));
     }
 
     #[test]
@@ -127,7 +127,11 @@ mod tests {
             "1\u{3002}2\u{3002}3\u{3002}4",
         ] {
             let url = format!("https://{host}/x");
-            assert!(matches!(read(&url), Err(Unfit::Declined(_))), "{url}: {:?}", read(&url));
+            assert!(
+                matches!(read(&url), Err(UnfitRequest::Declined(_))),
+                "{url}: {:?}",
+                read(&url)
+            );
         }
         for host in
             ["auth.test", "local.test", "localhost.test", "a.b.test.", "internal.example.org:8443"]

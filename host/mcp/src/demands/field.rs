@@ -1,6 +1,6 @@
 //! One field of a form. Kinds outside of the protocol are refused.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::{Number, Value};
 
 /// Bytes of a name, a title or an option.
@@ -57,11 +57,11 @@ const SECRET_WORDS: [&str; 9] = ["pin", "otp", "totp", "pwd", "jwt", "cvc", "ssn
 
 /// A field of a form. Foreign text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Field {
+pub(crate) struct FormField {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FieldKind,
     /// The value of an unanswered field.
     pub(crate) default: Option<Value>,
     pub(crate) is_required: bool,
@@ -69,17 +69,17 @@ pub(crate) struct Field {
 
 /// The values that a field accepts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
-    Text { least: usize, most: usize, format: Option<Format> },
+pub(crate) enum FieldKind {
+    Text { least: usize, most: usize, format: Option<TextFormat> },
     Number { whole: bool, least: Option<f64>, most: Option<f64> },
     YesOrNo,
-    One(Vec<Choice>),
-    Several { of: Vec<Choice>, least: usize, most: usize },
+    One(Vec<FieldChoice>),
+    Several { of: Vec<FieldChoice>, least: usize, most: usize },
 }
 
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum TextFormat {
     Email,
     Uri,
     Date,
@@ -88,14 +88,14 @@ pub(crate) enum Format {
 
 /// A value of a field, with the text that a person is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct FieldChoice {
     pub(crate) value: String,
     pub(crate) title: String,
 }
 
-impl Field {
+impl FormField {
     /// Parses a field; `None` = an unknown kind.
-    pub(crate) fn read(name: &str, schema: &Value, is_required: bool) -> Option<Self> {
+    pub(crate) fn from_schema(name: &str, schema: &Value, is_required: bool) -> Option<Self> {
         let text = |key: &str, most: usize| match schema.get(key) {
             None => Some(None),
             Some(Value::String(text)) if text.len() <= most => Some(Some(text.clone())),
@@ -108,30 +108,30 @@ impl Field {
             name: name.to_owned(),
             title: text("title", MAX_NAME)?,
             description: text("description", MAX_DESCRIPTION)?,
-            kind: Kind::read(schema)?,
+            kind: FieldKind::from_schema(schema)?,
             default: None,
             is_required,
         };
         if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
             // A default that does not fit would be sent without anybody's word.
-            field.default = Some(field.kind.fits(default).then(|| default.clone())?);
+            field.default = Some(field.kind.accepts_value(default).then(|| default.clone())?);
         }
         Some(field)
     }
 
     /// The name that a person reads.
-    pub(crate) fn shown(&self) -> String {
-        let name = Shown::clipped(&self.name, 60);
+    pub(crate) fn shown_name(&self) -> String {
+        let name = ShownText::clip_line(&self.name, 60);
         match &self.title {
-            Some(title) => format!("{} (`{name}`)", Shown::clipped(title, 80)),
+            Some(title) => format!("{} (`{name}`)", ShownText::clip_line(title, 80)),
             None => format!("`{name}`"),
         }
     }
 
     /// Returns whether it seems to ask for a password, a token or the like (INV-362).
     pub(crate) fn wants_secret(&self) -> bool {
-        let counts = matches!(self.kind, Kind::Number { .. });
-        if !counts && !matches!(self.kind, Kind::Text { .. }) {
+        let counts = matches!(self.kind, FieldKind::Number { .. });
+        if !counts && !matches!(self.kind, FieldKind::Text { .. }) {
             return false;
         }
         let texts = [Some(&self.name), self.title.as_ref(), self.description.as_ref()];
@@ -140,7 +140,7 @@ impl Field {
 
     /// Returns whether the field accepts free text.
     pub(crate) fn is_of_words(&self) -> bool {
-        matches!(self.kind, Kind::Text { .. })
+        matches!(self.kind, FieldKind::Text { .. })
     }
 }
 
@@ -151,11 +151,11 @@ pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
     let plain = plain.to_lowercase();
     let found = |word: &&str| plain.contains(*word) && !(counts && *word == "token");
     SECRETS.iter().any(found)
-        || words(text).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
+        || split_words(text).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
 }
 
 /// The words of a text in lower case. For example, `userPin` and `user_pin` have two words.
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let (mut words, mut after_small) = (vec![String::new()], false);
     for c in text.chars() {
         if !c.is_alphanumeric() || (after_small && c.is_uppercase()) {
@@ -169,19 +169,19 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-impl Kind {
-    fn read(schema: &Value) -> Option<Self> {
+impl FieldKind {
+    fn from_schema(schema: &Value) -> Option<Self> {
         match schema.get("type")?.as_str()? {
             "string" => {
-                if let Some(choices) = choices(schema, "oneOf")? {
+                if let Some(choices) = parse_choices(schema, "oneOf")? {
                     return Some(Self::One(choices));
                 }
                 let format = match schema.get("format") {
                     None => None,
-                    Some(format) => Some(Format::named(format.as_str()?)?),
+                    Some(format) => Some(TextFormat::from_name(format.as_str()?)?),
                 };
-                let least = size(schema, "minLength")?.unwrap_or_default();
-                let most = size(schema, "maxLength")?.unwrap_or(MAX_TEXT).min(MAX_TEXT);
+                let least = read_bound(schema, "minLength")?.unwrap_or_default();
+                let most = read_bound(schema, "maxLength")?.unwrap_or(MAX_TEXT).min(MAX_TEXT);
                 (least <= most).then_some(Self::Text { least, most, format })
             }
             kind @ ("number" | "integer") => {
@@ -196,10 +196,10 @@ impl Kind {
             "boolean" => Some(Self::YesOrNo),
             "array" => {
                 let items = schema.get("items")?;
-                let of = choices(items, "anyOf")?;
-                let of = if of.is_some() { of } else { choices(items, "oneOf")? }?;
-                let least = size(schema, "minItems")?.unwrap_or_default();
-                let most = size(schema, "maxItems")?.unwrap_or(of.len()).min(of.len());
+                let of = parse_choices(items, "anyOf")?;
+                let of = if of.is_some() { of } else { parse_choices(items, "oneOf")? }?;
+                let least = read_bound(schema, "minItems")?.unwrap_or_default();
+                let most = read_bound(schema, "maxItems")?.unwrap_or(of.len()).min(of.len());
                 (least <= most).then_some(Self::Several { of, least, most })
             }
             _ => None,
@@ -207,14 +207,14 @@ impl Kind {
     }
 
     /// Returns whether the field accepts this value.
-    pub(crate) fn fits(&self, value: &Value) -> bool {
-        let known = |of: &[Choice], value: &Value| {
+    pub(crate) fn accepts_value(&self, value: &Value) -> bool {
+        let known = |of: &[FieldChoice], value: &Value| {
             value.as_str().is_some_and(|value| of.iter().any(|choice| choice.value == value))
         };
         match self {
             Self::Text { least, most, format } => value.as_str().is_some_and(|text| {
                 let length = text.chars().count();
-                let fits = format.is_none_or(|format| format.fits(text));
+                let fits = format.is_none_or(|format| format.accepts_text(text));
                 (*least..=*most).contains(&length) && fits && text.len() <= MAX_TEXT * 4
             }),
             Self::Number { whole, least, most } => value.as_f64().is_some_and(|number| {
@@ -247,21 +247,21 @@ impl Kind {
                 "no" | "n" | "false" => Value::Bool(false),
                 _ => return None,
             },
-            Self::One(of) => Value::from(meant(of, word)?),
+            Self::One(of) => Value::from(find_choice(of, word)?),
             Self::Several { of, .. } => {
                 let words = word.split(',').map(str::trim).filter(|word| !word.is_empty());
-                let meant: Option<Vec<&str>> = words.map(|word| meant(of, word)).collect();
+                let meant: Option<Vec<&str>> = words.map(|word| find_choice(of, word)).collect();
                 Value::from(meant?)
             }
         };
-        self.fits(&value).then_some(value)
+        self.accepts_value(&value).then_some(value)
     }
 
     /// A description of the accepted values.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe_values(&self) -> String {
         match self {
             Self::Text { least, most, format } => {
-                let form = format.map_or("a text", Format::words);
+                let form = format.map_or("a text", TextFormat::describe_format);
                 match (*least, *most) {
                     (0, MAX_TEXT) => form.to_owned(),
                     (least, most) => format!("{form} of {least} to {most} characters"),
@@ -276,23 +276,23 @@ impl Kind {
             Self::YesOrNo => "yes or no".to_owned(),
             Self::One(_) => "one of them".to_owned(),
             Self::Several { of, least, most } => {
-                let names: Vec<String> = of.iter().map(Choice::shown).collect();
+                let names: Vec<String> = of.iter().map(FieldChoice::shown_title).collect();
                 format!("{least} to {most} of these, with commas between: {}", names.join(", "))
             }
         }
     }
 }
 
-impl Choice {
-    pub(crate) fn shown(&self) -> String {
-        Shown::clipped(&self.title, MAX_NAME).to_string()
+impl FieldChoice {
+    pub(crate) fn shown_title(&self) -> String {
+        ShownText::clip_line(&self.title, MAX_NAME).to_string()
     }
 }
 
 /// The value of a choice, found by its shown title or by the value itself.
-fn meant<'a>(of: &'a [Choice], word: &str) -> Option<&'a str> {
-    let by = |is: &dyn Fn(&Choice) -> bool| of.iter().find(|choice| is(choice));
-    let found = by(&|choice| choice.shown() == word)
+fn find_choice<'a>(of: &'a [FieldChoice], word: &str) -> Option<&'a str> {
+    let by = |is: &dyn Fn(&FieldChoice) -> bool| of.iter().find(|choice| is(choice));
+    let found = by(&|choice| choice.shown_title() == word)
         .or_else(|| by(&|choice| choice.value == word))
         .or_else(|| by(&|choice| choice.title.to_lowercase() == word.to_lowercase()));
     found.map(|choice| choice.value.as_str())
@@ -300,7 +300,7 @@ fn meant<'a>(of: &'a [Choice], word: &str) -> Option<&'a str> {
 
 /// A bound; `None` = invalid.
 #[expect(clippy::option_option, reason = "nothing said, and nonsense, are two things")]
-fn size(schema: &Value, key: &str) -> Option<Option<usize>> {
+fn read_bound(schema: &Value, key: &str) -> Option<Option<usize>> {
     match schema.get(key) {
         None => Some(None),
         Some(size) => usize::try_from(size.as_u64()?).ok().map(Some),
@@ -310,12 +310,12 @@ fn size(schema: &Value, key: &str) -> Option<Option<usize>> {
 /// The choices of a field: plain, with a list of titles, or each with its title. `None` = the list is
 /// malformed; `Some(None)` = the field has no list.
 #[expect(clippy::option_option, reason = "no list, and a wrong one, are two things")]
-fn choices(schema: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
+fn parse_choices(schema: &Value, titled: &str) -> Option<Option<Vec<FieldChoice>>> {
     let choice = |value: &str, title: &str| {
         let fits = value.len() <= MAX_NAME && title.len() <= MAX_NAME;
-        fits.then(|| Choice { value: value.to_owned(), title: title.to_owned() })
+        fits.then(|| FieldChoice { value: value.to_owned(), title: title.to_owned() })
     };
-    let all: Option<Vec<Choice>> = match (schema.get(titled), schema.get("enum")) {
+    let all: Option<Vec<FieldChoice>> = match (schema.get(titled), schema.get("enum")) {
         (None, None) => return Some(None),
         (Some(all), None) => all
             .as_array()?
@@ -333,8 +333,8 @@ fn choices(schema: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
     all.filter(|all| !all.is_empty() && all.len() <= MAX_OPTIONS).map(Some)
 }
 
-impl Format {
-    fn named(name: &str) -> Option<Self> {
+impl TextFormat {
+    fn from_name(name: &str) -> Option<Self> {
         match name {
             "email" => Some(Self::Email),
             "uri" => Some(Self::Uri),
@@ -344,7 +344,7 @@ impl Format {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn describe_format(self) -> &'static str {
         match self {
             Self::Email => "an address of mail",
             Self::Uri => "an address such as `https://example.com`",
@@ -353,7 +353,7 @@ impl Format {
         }
     }
 
-    fn fits(self, text: &str) -> bool {
+    fn accepts_text(self, text: &str) -> bool {
         match self {
             Self::Email => text.split_once('@').is_some_and(|(name, host)| {
                 let plain = text.chars().all(|c| !c.is_whitespace() && !c.is_control());
@@ -403,8 +403,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn field(schema: Value) -> Option<Field> {
-        Field::read("f", &schema, true)
+    fn field(schema: Value) -> Option<FormField> {
+        FormField::from_schema("f", &schema, true)
     }
 
     #[track_caller]
@@ -490,8 +490,9 @@ mod tests {
 
     #[test]
     fn a_field_for_a_secret_is_known_by_its_words() {
-        let wants =
-            |name: &str, schema: Value| Field::read(name, &schema, false).unwrap().wants_secret();
+        let wants = |name: &str, schema: Value| {
+            FormField::from_schema(name, &schema, false).unwrap().wants_secret()
+        };
         for name in ["password", "API_KEY", "userPin", "access-token", "Pass Phrase", "gh.Token"] {
             assert!(wants(name, json!({"type": "string"})), "{name}");
         }

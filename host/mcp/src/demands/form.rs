@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::address::Address;
-use super::field::{Field, says_secret};
+use super::address::ElicitedAddress;
+use super::field::{FormField, says_secret};
 
 /// Most fields of one form. Sixteen, because no person answers more questions in a row.
 const MAX_FIELDS: usize = 16;
@@ -15,21 +15,21 @@ const MAX_MESSAGE: usize = 4_000;
 #[derive(Debug, PartialEq)]
 pub(crate) enum Elicitation {
     /// The server asks to fill in a form.
-    Form(Form),
+    Form(ElicitationForm),
     /// The server asks to open an address.
-    Address(Address),
+    Address(ElicitedAddress),
 }
 
 /// A form. Foreign text.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Form {
+pub(crate) struct ElicitationForm {
     pub(crate) message: String,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FormField>,
 }
 
 /// The reason why a form is not shown to a person.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum UnfitRequest {
     /// The form is not of the protocol.
     Malformed(&'static str),
     /// The form should not be answered by anybody.
@@ -38,46 +38,49 @@ pub(crate) enum Unfit {
 
 impl Elicitation {
     /// Reads the parameters of a request.
-    pub(crate) fn read(params: &Value) -> Result<Self, Unfit> {
+    pub(crate) fn from_params(params: &Value) -> Result<Self, UnfitRequest> {
         let message = params.get("message").and_then(Value::as_str);
-        let message = message.ok_or(Unfit::Malformed("a form has no message"))?;
+        let message = message.ok_or(UnfitRequest::Malformed("a form has no message"))?;
         if message.len() > MAX_MESSAGE {
-            return Err(Unfit::Malformed("the message of a form is too long"));
+            return Err(UnfitRequest::Malformed("the message of a form is too long"));
         }
         match params.get("mode").map(Value::as_str) {
             None | Some(Some("form")) => {
-                let form = Form { message: message.to_owned(), fields: fields(params)? };
-                let typed = form.fields.iter().any(Field::is_of_words);
+                let form =
+                    ElicitationForm { message: message.to_owned(), fields: parse_fields(params)? };
+                let typed = form.fields.iter().any(FormField::is_of_words);
                 let named = typed && says_secret(message, false);
-                match named || form.fields.iter().any(Field::wants_secret) {
+                match named || form.fields.iter().any(FormField::wants_secret) {
                     // INV-362.
-                    true => Err(Unfit::Declined("a form seems to ask for a secret")),
+                    true => Err(UnfitRequest::Declined("a form seems to ask for a secret")),
                     false => Ok(Self::Form(form)),
                 }
             }
-            Some(Some("url")) => Address::read(message, params).map(Self::Address),
-            Some(_) => Err(Unfit::Malformed("a form is of a kind that is not known")),
+            Some(Some("url")) => ElicitedAddress::from_params(message, params).map(Self::Address),
+            Some(_) => Err(UnfitRequest::Malformed("a form is of a kind that is not known")),
         }
     }
 }
 
-impl Form {
+impl ElicitationForm {
     /// Returns whether the form can be sent with its defaults alone: every required field has a default, and
     /// at least one field has.
     pub(crate) fn can_be_left(&self) -> bool {
-        let said = |field: &&Field| field.default.is_some();
+        let said = |field: &&FormField| field.default.is_some();
         self.fields.iter().any(|field| said(&field))
             && self.fields.iter().filter(|field| field.is_required).all(|field| said(&field))
     }
 
     /// The content to send, with defaults for missing values; `None` = a value is missing or does not fit.
     /// INV-361: no other content is ever sent.
-    pub(crate) fn content(&self, mut said: Map<String, Value>) -> Option<Map<String, Value>> {
+    pub(crate) fn build_content(&self, mut said: Map<String, Value>) -> Option<Map<String, Value>> {
         let mut content = Map::new();
         for field in &self.fields {
             let value = said.remove(&field.name).or_else(|| field.default.clone());
             match value {
-                Some(value) if field.kind.fits(&value) => content.insert(field.name.clone(), value),
+                Some(value) if field.kind.accepts_value(&value) => {
+                    content.insert(field.name.clone(), value)
+                }
                 None if !field.is_required => None,
                 Some(_) | None => return None,
             };
@@ -86,15 +89,16 @@ impl Form {
     }
 }
 
-fn fields(params: &Value) -> Result<Vec<Field>, Unfit> {
-    let malformed = || Unfit::Malformed("a form is not flat, or of other fields than forms have");
+fn parse_fields(params: &Value) -> Result<Vec<FormField>, UnfitRequest> {
+    let malformed =
+        || UnfitRequest::Malformed("a form is not flat, or of other fields than forms have");
     let schema = params.get("requestedSchema").ok_or_else(malformed)?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err(malformed());
     }
     let properties = schema.get("properties").and_then(Value::as_object).ok_or_else(malformed)?;
     if properties.len() > MAX_FIELDS {
-        return Err(Unfit::Malformed("a form has too many fields"));
+        return Err(UnfitRequest::Malformed("a form has too many fields"));
     }
     let required = match schema.get("required") {
         None => Vec::new(),
@@ -102,7 +106,7 @@ fn fields(params: &Value) -> Result<Vec<Field>, Unfit> {
     };
     let is_required = |name: &str| required.iter().any(|one| one.as_str() == Some(name));
     let fields = properties.iter();
-    let fields = fields.map(|(name, field)| Field::read(name, field, is_required(name)));
+    let fields = fields.map(|(name, field)| FormField::from_schema(name, field, is_required(name)));
     fields.collect::<Option<_>>().ok_or_else(malformed)
 }
 
@@ -111,14 +115,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn form(properties: Value, required: Value) -> Result<Elicitation, Unfit> {
-        Elicitation::read(&json!({
+    fn form(properties: Value, required: Value) -> Result<Elicitation, UnfitRequest> {
+        Elicitation::from_params(&json!({
             "message": "m",
             "requestedSchema": {"type": "object", "properties": properties, "required": required},
         }))
     }
 
-    fn read(properties: Value, required: Value) -> Form {
+    fn read(properties: Value, required: Value) -> ElicitationForm {
         match form(properties, required) {
             Ok(Elicitation::Form(form)) => form,
             other => panic!("{other:?}"),
@@ -136,7 +140,7 @@ mod tests {
             json!(["name"]),
         );
         let said = |value: Value| value.as_object().cloned().unwrap();
-        let content = |value: Value| form.content(said(value)).map(Value::Object);
+        let content = |value: Value| form.build_content(said(value)).map(Value::Object);
         assert!(form.can_be_left());
         assert_eq!(content(json!({})), Some(json!({"name": "Jo", "age": 30})));
         assert_eq!(
@@ -148,22 +152,22 @@ mod tests {
         }
         let open = read(json!({"a": {"type": "string"}}), json!(["a"]));
         assert!(!open.can_be_left());
-        assert_eq!(open.content(Map::new()), None);
+        assert_eq!(open.build_content(Map::new()), None);
     }
 
     #[test]
     fn a_form_that_is_not_flat_or_asks_for_a_secret_reaches_nobody() {
         let nested = json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}});
-        assert!(matches!(form(nested, json!([])), Err(Unfit::Malformed(_))));
+        assert!(matches!(form(nested, json!([])), Err(UnfitRequest::Malformed(_))));
         let many: Map<String, Value> =
             (0..17).map(|n| (n.to_string(), json!({"type": "boolean"}))).collect();
-        assert!(matches!(form(Value::Object(many), json!([])), Err(Unfit::Malformed(_))));
+        assert!(matches!(form(Value::Object(many), json!([])), Err(UnfitRequest::Malformed(_))));
         let secret = json!({"user": {"type": "string"}, "pass word": {"type": "string"}});
-        assert!(matches!(form(secret, json!([])), Err(Unfit::Declined(_))));
+        assert!(matches!(form(secret, json!([])), Err(UnfitRequest::Declined(_))));
         let asked = json!({"message": "your password?", "requestedSchema": {
             "type": "object", "properties": {"a": {"type": "string"}},
         }});
-        assert!(matches!(Elicitation::read(&asked), Err(Unfit::Declined(_))));
+        assert!(matches!(Elicitation::from_params(&asked), Err(UnfitRequest::Declined(_))));
         for wrong in [
             json!({}),
             json!({"message": 3}),
@@ -172,7 +176,10 @@ mod tests {
             json!({"message": "m", "mode": "voice"}),
             json!({"message": "x".repeat(MAX_MESSAGE + 1), "requestedSchema": {"type": "object", "properties": {}}}),
         ] {
-            assert!(matches!(Elicitation::read(&wrong), Err(Unfit::Malformed(_))), "{wrong}");
+            assert!(
+                matches!(Elicitation::from_params(&wrong), Err(UnfitRequest::Malformed(_))),
+                "{wrong}"
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// The requests that a server may make during a call. Default: none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Granted {
+pub struct ServerGrants {
     /// Forms, and addresses to open, are put to a person.
     pub elicitation: bool,
     /// The grant for texts of a model; `None` = refused.
@@ -24,14 +24,14 @@ pub struct SamplingGrant {
     pub tokens: u64,
 }
 
-impl Granted {
+impl ServerGrants {
     /// Returns whether anything is granted.
     pub(crate) fn is_something(&self) -> bool {
         *self != Self::default()
     }
 
     /// The capabilities that are announced to the server. INV-360: the granted ones alone.
-    pub(crate) fn capabilities(&self) -> Value {
+    pub(crate) fn announced_capabilities(&self) -> Value {
         let mut all = Map::new();
         if self.elicitation {
             all.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
@@ -52,11 +52,11 @@ mod tests {
 
     #[test]
     fn nothing_is_announced_but_what_is_granted() {
-        assert_eq!(Granted::default().capabilities(), json!({}));
-        let forms = Granted { elicitation: true, ..Granted::default() };
-        assert_eq!(forms.capabilities(), json!({"elicitation": {"form": {}, "url": {}}}));
+        assert_eq!(ServerGrants::default().announced_capabilities(), json!({}));
+        let forms = ServerGrants { elicitation: true, ..ServerGrants::default() };
+        assert_eq!(forms.announced_capabilities(), json!({"elicitation": {"form": {}, "url": {}}}));
         let sampling = Some(SamplingGrant { model: "m".to_owned(), tokens: 1 });
-        let rest = Granted { sampling, roots: Some(Vec::new()), ..Granted::default() };
-        assert_eq!(rest.capabilities(), json!({"sampling": {}, "roots": {}}));
+        let rest = ServerGrants { sampling, roots: Some(Vec::new()), ..ServerGrants::default() };
+        assert_eq!(rest.announced_capabilities(), json!({"sampling": {}, "roots": {}}));
     }
 }

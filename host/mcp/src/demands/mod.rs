@@ -2,9 +2,9 @@
 //! INV-360: a demand is announced, and answered, only with the operator's grant.
 //!
 //! ```text
-//! exchange, process, rounds ──> Talk::reply ──> form (checked) ──> dialogue ──> Answers (a person)
-//!                                           ├─> sampling (bounded) ─────────> Answers (a model)
-//!                                           └─> roots
+//! exchange, process, rounds ──> CallTalk ──> form (checked) ──> dialogue ──> ServerResponder (a person)
+//!                                        ├─> sampling (bounded) ─────────> ServerResponder (a model)
+//!                                        └─> roots
 //! ```
 
 mod address;
@@ -17,18 +17,18 @@ mod sampling;
 mod talk;
 mod waits;
 
-pub use grants::{Granted, SamplingGrant};
-pub use sampling::Sample;
-pub(crate) use talk::Talk;
-pub(crate) use waits::{Clock, Waits};
+pub use grants::{SamplingGrant, ServerGrants};
+pub use sampling::SampleRequest;
+pub(crate) use talk::CallTalk;
+pub(crate) use waits::{PersonWaits, ServerCallClock};
 
 use async_trait::async_trait;
 
 /// Answers a server, on behalf of the calling agent.
 #[async_trait]
-pub trait Answers: Send + Sync {
+pub trait ServerResponder: Send + Sync {
     /// Puts a question to the person.
-    async fn question(&self, asked: &ServerQuestion<'_>) -> Heard;
+    async fn ask_person(&self, asked: &ServerQuestion<'_>) -> QuestionAnswer;
 
     /// Lets a model write a text, within the server's grant and the agent's budget. The sample's text is the
     /// server's.
@@ -36,25 +36,25 @@ pub trait Answers: Send + Sync {
     /// # Errors
     ///
     /// The reason why there is no text, for the operator.
-    async fn sample(
+    async fn sample_text(
         &self,
         server: &str,
         grant: &SamplingGrant,
-        sample: &Sample,
-    ) -> Result<Sampled, String>;
+        sample: &SampleRequest,
+    ) -> Result<SampledText, String>;
 
     /// Returns whether the person has refused all further questions of this server in this run.
     fn is_muted(&self, server: &str) -> bool;
 
     /// Notes that the person refuses all further questions of this server.
-    async fn mute(&self, server: &str);
+    async fn mute_server(&self, server: &str);
 
     /// Returns whether too many questions of this server went unanswered, so that no further wait is made in
     /// this run.
     fn is_given_up(&self, server: &str) -> bool;
 
     /// Notes whether a person answered a form or an address of the server.
-    fn waited(&self, server: &str, came: bool);
+    fn record_attendance(&self, server: &str, came: bool);
 }
 
 /// A question to the person, with escaped texts.
@@ -71,7 +71,7 @@ pub struct ServerQuestion<'a> {
 
 /// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum QuestionAnswer {
     /// A text, or one of the options.
     Words(String),
     /// The person left the field blank.
@@ -86,7 +86,7 @@ pub enum Heard {
 
 /// A text that a model has written for a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sampled {
+pub struct SampledText {
     /// The text.
     pub text: String,
     /// The name of the model in the operator's settings, for example `main`.

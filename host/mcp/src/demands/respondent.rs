@@ -2,26 +2,26 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Answers, Heard, ServerQuestion};
+use super::{QuestionAnswer, ServerQuestion, ServerResponder};
 
 /// The person or program that answers the questions of one call.
-pub(super) struct Respondent<'a> {
-    answers: &'a dyn Answers,
+pub(super) struct CallRespondent<'a> {
+    answers: &'a dyn ServerResponder,
     gone: AtomicBool,
 }
 
-impl<'a> Respondent<'a> {
-    pub(super) fn of(answers: &'a dyn Answers) -> Self {
+impl<'a> CallRespondent<'a> {
+    pub(super) fn with_answers(answers: &'a dyn ServerResponder) -> Self {
         Self { answers, gone: AtomicBool::default() }
     }
 
     /// Asks the person, unless an earlier question went unanswered.
-    pub(super) async fn question(&self, asked: &ServerQuestion<'_>) -> Heard {
+    pub(super) async fn ask_person(&self, asked: &ServerQuestion<'_>) -> QuestionAnswer {
         if self.is_gone() {
-            return Heard::Nobody;
+            return QuestionAnswer::Nobody;
         }
-        let heard = self.answers.question(asked).await;
-        self.gone.fetch_or(heard == Heard::Nobody, Ordering::Relaxed);
+        let heard = self.answers.ask_person(asked).await;
+        self.gone.fetch_or(heard == QuestionAnswer::Nobody, Ordering::Relaxed);
         heard
     }
 
@@ -30,7 +30,7 @@ impl<'a> Respondent<'a> {
         self.gone.load(Ordering::Relaxed)
     }
 
-    pub(super) async fn mute(&self, server: &str) {
-        self.answers.mute(server).await;
+    pub(super) async fn mute_server(&self, server: &str) {
+        self.answers.mute_server(server).await;
     }
 }

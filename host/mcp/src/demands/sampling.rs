@@ -1,10 +1,10 @@
 //! A server's request for a text of a model, parsed and bounded. The server can choose neither the model nor
 //! tools.
 
-use belljar_received::whole::unsigned;
+use belljar_received::whole::to_unsigned;
 use serde_json::Value;
 
-use crate::answer::shown;
+use crate::answer::escape_text;
 
 /// Messages of one request.
 const MAX_MESSAGES: usize = 32;
@@ -17,7 +17,7 @@ const MAX_TOKENS: u64 = 4_096;
 
 /// A server's request for a text. Its texts are the server's, escaped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct SampleRequest {
     /// The messages for the model, each after its claimed speaker.
     pub words: String,
     /// The most tokens of the text.
@@ -26,20 +26,20 @@ pub struct Sample {
     pub temperature: Option<f64>,
 }
 
-impl Sample {
+impl SampleRequest {
     /// Reads the parameters of a request. INV-363: of words alone; tools, files and contexts are refused.
-    pub(super) fn read(params: &Value) -> Result<Self, &'static str> {
+    pub(super) fn from_params(params: &Value) -> Result<Self, &'static str> {
         if ["tools", "toolChoice", "task"].iter().any(|key| params.get(key).is_some()) {
             return Err("a text is wanted with tools, which a server is not given");
         }
-        let max_tokens = params.get("maxTokens").and_then(unsigned).filter(|most| *most > 0);
+        let max_tokens = params.get("maxTokens").and_then(to_unsigned).filter(|most| *most > 0);
         let max_tokens = max_tokens.ok_or("a text is wanted of no length")?.min(MAX_TOKENS);
         let messages = params.get("messages").and_then(Value::as_array);
         let messages = messages.filter(|all| !all.is_empty() && all.len() <= MAX_MESSAGES);
         let messages = messages.ok_or("a text is wanted of no messages, or of too many")?;
         let mut words = String::new();
         if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
-            words.push_str(&said("its system prompt", system));
+            words.push_str(&format_words("its system prompt", system));
         }
         for message in messages {
             let role = match message.get("role").and_then(Value::as_str) {
@@ -47,8 +47,10 @@ impl Sample {
                 Some("assistant") => "assistant",
                 Some(_) | None => return Err("a text is wanted of somebody unknown's words"),
             };
-            for text in texts(message).ok_or("a text is wanted of something else than words")? {
-                words.push_str(&said(role, text));
+            for text in
+                message_texts(message).ok_or("a text is wanted of something else than words")?
+            {
+                words.push_str(&format_words(role, text));
             }
         }
         match words.len() > MAX_BYTES {
@@ -62,12 +64,12 @@ impl Sample {
     }
 }
 
-fn said(who: &str, text: &str) -> String {
-    format!("[{who}]\n{}\n\n", shown(text))
+fn format_words(who: &str, text: &str) -> String {
+    format!("[{who}]\n{}\n\n", escape_text(text))
 }
 
 /// The texts of a message with one part or a list of parts; `None` = a part is not text.
-fn texts(message: &Value) -> Option<Vec<&str>> {
+fn message_texts(message: &Value) -> Option<Vec<&str>> {
     let text =
         |part: &'_ Value| -> Option<()> { (part.get("type")?.as_str()? == "text").then_some(()) };
     let content = message.get("content")?;
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn a_text_is_asked_for_in_words_alone_and_within_bounds() {
         let text = |text: &str| json!({"role": "user", "content": {"type": "text", "text": text}});
-        let sample = Sample::read(&json!({
+        let sample = SampleRequest::from_params(&json!({
             "systemPrompt": "be\u{202e} kind",
             "messages": [text("a"), {"role": "assistant", "content": [{"type": "text", "text": "b"}]}],
             "maxTokens": 1_000_000,
@@ -115,7 +117,7 @@ mod tests {
             json!({"messages": [text("a")], "maxTokens": 1, "tools": []}),
             json!({"messages": [text("a")], "maxTokens": 1, "toolChoice": {"mode": "none"}}),
         ] {
-            assert!(Sample::read(&wrong).is_err(), "{wrong}");
+            assert!(SampleRequest::from_params(&wrong).is_err(), "{wrong}");
         }
     }
 }

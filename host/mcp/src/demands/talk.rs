@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use belljar_policy::{DenyCode, Shown};
-use belljar_sandbox::{Outgoing, ProgressSink};
+use belljar_policy::{DenyCode, ShownText};
+use belljar_sandbox::{OutgoingGate, ProgressSink};
 use serde_json::{Value, json};
 
-use super::dialogue::{Word, fill, show};
-use super::form::{Elicitation, Unfit};
-use super::respondent::Respondent;
-use super::sampling::Sample;
-use super::waits::Waits;
-use super::{Answers, SamplingGrant};
-use crate::exchange::Fault;
+use super::dialogue::{FormResponse, fill_form, show_address};
+use super::form::{Elicitation, UnfitRequest};
+use super::respondent::CallRespondent;
+use super::sampling::SampleRequest;
+use super::waits::PersonWaits;
+use super::{SamplingGrant, ServerResponder};
+use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_FORMS, MAX_SAMPLES};
 use crate::server::Server;
 
@@ -28,35 +28,35 @@ const MALFORMED: i64 = -32602;
 const REFUSED: i64 = -1;
 
 /// One call, its respondent, and the receiver of progress reports.
-pub(crate) struct Talk<'a> {
+pub(crate) struct CallTalk<'a> {
     server: &'a Server,
     /// The person who answers; `None` = questions go unanswered.
-    answers: Option<&'a dyn Answers>,
+    answers: Option<&'a dyn ServerResponder>,
     pub(crate) progress: Option<ProgressSink>,
     /// The time spent waiting for a person here.
-    waits: &'a Waits,
+    waits: &'a PersonWaits,
     forms: AtomicUsize,
     samples: AtomicUsize,
-    person: Option<Respondent<'a>>,
+    person: Option<CallRespondent<'a>>,
 }
 
 /// The reason why a server gets no result.
-pub(crate) struct Refusal {
+pub(crate) struct DemandRefusal {
     code: i64,
     /// The text for the server, without facts about this machine.
     word: &'static str,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> CallTalk<'a> {
     /// The talk of one call.
-    pub(crate) fn of(
+    pub(crate) fn for_call(
         server: &'a Server,
-        answers: Option<&'a dyn Answers>,
+        answers: Option<&'a dyn ServerResponder>,
         progress: Option<ProgressSink>,
-        waits: &'a Waits,
+        waits: &'a PersonWaits,
     ) -> Self {
         let (forms, samples) = (AtomicUsize::default(), AtomicUsize::default());
-        let person = answers.map(Respondent::of);
+        let person = answers.map(CallRespondent::with_answers);
         Self { server, answers, progress, waits, forms, samples, person }
     }
 
@@ -66,16 +66,16 @@ impl<'a> Talk<'a> {
     }
 
     /// The answer to a request of the server.
-    pub(crate) async fn reply(
+    pub(crate) async fn reply_to_request(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         id: &Value,
         method: &str,
         params: &Value,
     ) -> Value {
-        match self.result(gate, method, params).await {
+        match self.handle_request(gate, method, params).await {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            Err(Refusal { code, word }) => {
+            Err(DemandRefusal { code, word }) => {
                 let error = json!({"code": code, "message": word});
                 json!({"jsonrpc": "2.0", "id": id, "error": error})
             }
@@ -86,61 +86,65 @@ impl<'a> Talk<'a> {
     /// demand without a grant ends the call (INV-331).
     pub(crate) async fn in_round(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         method: &str,
         params: &Value,
-    ) -> Result<Value, Fault> {
-        match self.result(gate, method, params).await {
+    ) -> Result<Value, ExchangeFault> {
+        match self.handle_request(gate, method, params).await {
             Ok(result) if method != "ping" => Ok(result),
-            Err(_) if method == FORM => Ok(Word::Declined.result()),
-            Ok(_) | Err(_) => Err(Fault::Broken("it asks for what is not offered to it")),
+            Err(_) if method == FORM => Ok(FormResponse::Declined.into_result()),
+            Ok(_) | Err(_) => Err(ExchangeFault::Broken("it asks for what is not offered to it")),
         }
     }
 
     /// The answer to a server's request. INV-360: a request that is not granted is refused, whatever its
     /// form.
-    async fn result(
+    async fn handle_request(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         method: &str,
         params: &Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, DemandRefusal> {
         let granted = &self.server.granted;
         match (method, &granted.sampling, &granted.roots) {
             ("ping", ..) => Ok(json!({})),
-            (FORM, ..) if granted.elicitation => self.asked(gate, params).await,
-            (SAMPLE, Some(grant), _) => self.sampled(gate, params, grant).await,
+            (FORM, ..) if granted.elicitation => self.handle_elicitation(gate, params).await,
+            (SAMPLE, Some(grant), _) => self.handle_sampling(gate, params, grant).await,
             (ROOTS, _, Some(roots)) => {
-                let roots = roots.iter().filter_map(|path| root(path));
+                let roots = roots.iter().filter_map(|path| root_json(path));
                 Ok(json!({"roots": roots.collect::<Vec<_>>()}))
             }
             _ => {
-                let method = Shown::clipped(method, 80);
+                let method = ShownText::clip_line(method, 80);
                 let facts = format!("it asks for `{method}`, which is not granted to it");
-                Err(self.refused(gate, NOT_OFFERED, facts))
+                Err(self.log_refusal(gate, NOT_OFFERED, facts))
             }
         }
     }
 
-    async fn asked(&self, gate: &Outgoing, params: &Value) -> Result<Value, Refusal> {
+    async fn handle_elicitation(
+        &self,
+        gate: &OutgoingGate,
+        params: &Value,
+    ) -> Result<Value, DemandRefusal> {
         let name = self.server.name();
         let declined = |why: &str| {
-            gate.deny(
+            gate.record_denial(
                 DenyCode::RequestNotAllowed,
                 "request of a server",
                 format!("{why}: declined"),
             );
-            Ok(Word::Declined.result())
+            Ok(FormResponse::Declined.into_result())
         };
-        let asked = match Elicitation::read(params) {
+        let asked = match Elicitation::from_params(params) {
             Ok(asked) => asked,
-            Err(Unfit::Declined(why)) => return declined(why),
-            Err(Unfit::Malformed(why)) => {
-                return Err(self.refused(gate, MALFORMED, why.to_owned()));
+            Err(UnfitRequest::Declined(why)) => return declined(why),
+            Err(UnfitRequest::Malformed(why)) => {
+                return Err(self.log_refusal(gate, MALFORMED, why.to_owned()));
             }
         };
         let (Some(answers), Some(person)) = (self.answers, &self.person) else {
-            return Ok(Word::Cancelled.result());
+            return Ok(FormResponse::Cancelled.into_result());
         };
         if answers.is_muted(name) {
             return declined("the person wants to be asked nothing more for it");
@@ -148,50 +152,50 @@ impl<'a> Talk<'a> {
         if answers.is_given_up(name) {
             // INV-361: each further form would wait for as long as a person may need.
             let facts = "nobody came to its forms before: cancelled".to_owned();
-            gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
-            return Ok(Word::Cancelled.result());
+            gate.record_denial(DenyCode::RequestNotAllowed, "request of a server", facts);
+            return Ok(FormResponse::Cancelled.into_result());
         }
         if self.forms.fetch_add(1, Ordering::Relaxed) >= MAX_FORMS {
             return declined("it asks for too many forms in one call");
         }
-        let waiting = self.waits.begin();
+        let waiting = self.waits.begin_wait();
         let was_gone = person.is_gone();
         let word = match &asked {
-            Elicitation::Form(form) => fill(form, name, person).await,
-            Elicitation::Address(address) => show(address, name, person).await,
+            Elicitation::Form(form) => fill_form(form, name, person).await,
+            Elicitation::Address(address) => show_address(address, name, person).await,
         };
         drop(waiting);
         // If the person was absent before, the question was not asked, so no absence is counted.
         if !was_gone {
-            answers.waited(name, !person.is_gone());
+            answers.record_attendance(name, !person.is_gone());
         }
-        gate.log("asked", &format!("it asked the person, who {}", word.name()));
-        Ok(word.result())
+        gate.log_line("asked", &format!("it asked the person, who {}", word.name()));
+        Ok(word.into_result())
     }
 
-    async fn sampled(
+    async fn handle_sampling(
         &self,
-        gate: &Outgoing,
+        gate: &OutgoingGate,
         params: &Value,
         grant: &SamplingGrant,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, DemandRefusal> {
         let Some(answers) = self.answers else {
-            return Err(self.refused(gate, REFUSED, "nothing here asks a model".to_owned()));
+            return Err(self.log_refusal(gate, REFUSED, "nothing here asks a model".to_owned()));
         };
-        let sample = Sample::read(params);
-        let sample = sample.map_err(|why| self.refused(gate, MALFORMED, why.to_owned()))?;
+        let sample = SampleRequest::from_params(params);
+        let sample = sample.map_err(|why| self.log_refusal(gate, MALFORMED, why.to_owned()))?;
         if self.samples.fetch_add(1, Ordering::Relaxed) >= MAX_SAMPLES {
             let why = "it asks for too many texts in one call".to_owned();
-            return Err(self.refused(gate, REFUSED, why));
+            return Err(self.log_refusal(gate, REFUSED, why));
         }
-        let waiting = self.waits.begin();
-        let sampled = answers.sample(self.server.name(), grant, &sample).await;
+        let waiting = self.waits.begin_wait();
+        let sampled = answers.sample_text(self.server.name(), grant, &sample).await;
         drop(waiting);
         match sampled {
             Ok(sampled) => {
                 let words = sampled.text.chars().count();
                 let model = &sampled.model;
-                gate.log("sampled", &format!("`{model}` wrote {words} characters for it"));
+                gate.log_line("sampled", &format!("`{model}` wrote {words} characters for it"));
                 Ok(json!({
                     "role": "assistant",
                     "content": {"type": "text", "text": sampled.text},
@@ -200,26 +204,26 @@ impl<'a> Talk<'a> {
                 }))
             }
             Err(why) => {
-                Err(self.refused(gate, REFUSED, format!("no text is written for it: {why}")))
+                Err(self.log_refusal(gate, REFUSED, format!("no text is written for it: {why}")))
             }
         }
     }
 
     /// Logs a refusal for the operator; the server learns no reason.
-    fn refused(&self, gate: &Outgoing, code: i64, facts: String) -> Refusal {
+    fn log_refusal(&self, gate: &OutgoingGate, code: i64, facts: String) -> DemandRefusal {
         let facts = format!("the MCP server `{}`: {facts}", self.server.name());
-        gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+        gate.record_denial(DenyCode::RequestNotAllowed, "request of a server", facts);
         let word = match code {
             MALFORMED => "this client takes no such request",
             REFUSED => "refused",
             _ => "not offered by this client",
         };
-        Refusal { code, word }
+        DemandRefusal { code, word }
     }
 }
 
 /// A directory in the protocol's form.
-fn root(path: &Path) -> Option<Value> {
+fn root_json(path: &Path) -> Option<Value> {
     let uri = url::Url::from_directory_path(path).ok()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Some(json!({"uri": uri.as_str().trim_end_matches('/'), "name": name}))
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_named_as_the_protocol_does() {
-        let named = root(Path::new("/srv/my notes")).unwrap();
+        let named = root_json(Path::new("/srv/my notes")).unwrap();
         assert_eq!(named, json!({"uri": "file:///srv/my%20notes", "name": "my notes"}));
     }
 }

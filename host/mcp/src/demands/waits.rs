@@ -10,10 +10,10 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The waiting of the calls in one line.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(Mutex<State>);
+pub(crate) struct PersonWaits(Mutex<WaitsState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct WaitsState {
     /// Waits that have begun: a server may ask on two streams at a time.
     open: u32,
     since: Option<Instant>,
@@ -21,35 +21,35 @@ struct State {
 }
 
 /// A wait, ended on drop.
-pub(crate) struct Wait<'a>(&'a Waits);
+pub(crate) struct WaitGuard<'a>(&'a PersonWaits);
 
 /// The time of the call is over.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Late;
+pub(crate) struct CallTimeout;
 
-impl Waits {
+impl PersonWaits {
     /// Begins to wait. Two waits at a time count once.
-    pub(crate) fn begin(&self) -> Wait<'_> {
-        let mut state = self.state();
+    pub(crate) fn begin_wait(&self) -> WaitGuard<'_> {
+        let mut state = self.lock_state();
         state.open = state.open.saturating_add(1);
         state.since.get_or_insert_with(Instant::now);
         drop(state);
-        Wait(self)
+        WaitGuard(self)
     }
 
-    fn total(&self) -> Duration {
-        let state = self.state();
+    fn total_wait(&self) -> Duration {
+        let state = self.lock_state();
         state.total.saturating_add(state.since.map(|since| since.elapsed()).unwrap_or_default())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, WaitsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Wait<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.0.lock_state();
         state.open = state.open.saturating_sub(1);
         if state.open == 0
             && let Some(since) = state.since.take()
@@ -62,33 +62,36 @@ impl Drop for Wait<'_> {
 /// The duration of one call since its request. Waits for a person, in this call or in an earlier call of its
 /// queue, do not count.
 #[derive(Debug)]
-pub(crate) struct Clock<'a> {
-    waits: &'a Waits,
+pub(crate) struct ServerCallClock<'a> {
+    waits: &'a PersonWaits,
     began: Instant,
     /// The waiting time before the call began.
     before: Duration,
     most: Duration,
 }
 
-impl<'a> Clock<'a> {
+impl<'a> ServerCallClock<'a> {
     /// Starts the clock of a call with the limit `most`. `waits`: the waits of all calls in its queue.
-    pub(crate) fn begin(most: Duration, waits: &'a Waits) -> Self {
-        Self { waits, began: Instant::now(), before: waits.total(), most }
+    pub(crate) fn with_limit(most: Duration, waits: &'a PersonWaits) -> Self {
+        Self { waits, began: Instant::now(), before: waits.total_wait(), most }
     }
 
     /// The longest time of the call.
-    pub(crate) fn most(&self) -> Duration {
+    pub(crate) fn call_limit(&self) -> Duration {
         self.most
     }
 
     /// Does a part of the call.
-    pub(crate) async fn within<T>(&self, doing: impl Future<Output = T>) -> Result<T, Late> {
+    pub(crate) async fn run_within<T>(
+        &self,
+        doing: impl Future<Output = T>,
+    ) -> Result<T, CallTimeout> {
         let mut doing = std::pin::pin!(doing);
         loop {
-            let waited = self.waits.total().saturating_sub(self.before);
+            let waited = self.waits.total_wait().saturating_sub(self.before);
             let left = self.most.saturating_add(waited).saturating_sub(self.began.elapsed());
             if left.is_zero() {
-                return Err(Late);
+                return Err(CallTimeout);
             }
             tokio::select! {
                 biased;
@@ -102,63 +105,69 @@ impl<'a> Clock<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Line;
+    use crate::line::SessionQueue;
 
     #[tokio::test(start_paused = true)]
     async fn a_call_ends_with_its_time_and_waiting_is_none_of_it() {
         let second = Duration::from_secs(1);
-        let waits = Waits::default();
-        let clock = || Clock::begin(second, &waits);
-        assert_eq!(clock().within(sleep(second * 2)).await, Err(Late));
-        assert_eq!(clock().within(sleep(second / 2)).await, Ok(()));
+        let waits = PersonWaits::default();
+        let clock = || ServerCallClock::with_limit(second, &waits);
+        assert_eq!(clock().run_within(sleep(second * 2)).await, Err(CallTimeout));
+        assert_eq!(clock().run_within(sleep(second / 2)).await, Ok(()));
         let asks = |after: Duration| {
             let waits = &waits;
             async move {
-                let wait = waits.begin();
+                let wait = waits.begin_wait();
                 sleep(second * 500).await;
                 drop(wait);
                 sleep(after).await;
             }
         };
-        assert_eq!(clock().within(asks(second / 2)).await, Ok(()));
+        assert_eq!(clock().run_within(asks(second / 2)).await, Ok(()));
         // The waiting of earlier calls is no time for later ones.
-        assert_eq!(clock().within(sleep(second * 2)).await, Err(Late));
+        assert_eq!(clock().run_within(sleep(second * 2)).await, Err(CallTimeout));
         // Two parts have one time.
         let whole = clock();
-        assert_eq!(whole.within(sleep(second * 3 / 4)).await, Ok(()));
-        assert_eq!(whole.within(sleep(second * 3 / 4)).await, Err(Late));
-        let waits = Waits::default();
-        let (wait, beside) = (waits.begin(), waits.begin());
+        assert_eq!(whole.run_within(sleep(second * 3 / 4)).await, Ok(()));
+        assert_eq!(whole.run_within(sleep(second * 3 / 4)).await, Err(CallTimeout));
+        let waits = PersonWaits::default();
+        let (wait, beside) = (waits.begin_wait(), waits.begin_wait());
         sleep(second / 2).await;
         drop(beside);
         sleep(second / 2).await;
         drop(wait);
         // A wait before it began is counted once, and for nobody twice.
-        assert_eq!(waits.total(), second);
+        assert_eq!(waits.total_wait(), second);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_clock_of_a_call_in_line_stands_still_while_a_person_answers_the_one_before() {
-        let (second, waits, line) = (Duration::from_secs(1), Waits::default(), Line::default());
+        let (second, waits, line) =
+            (Duration::from_secs(1), PersonWaits::default(), SessionQueue::default());
         let first = async {
-            let mut front = line.front().await;
+            let mut front = line.wait_for_front().await;
             *front = Some(());
-            let wait = waits.begin();
+            let wait = waits.begin_wait();
             sleep(second * 500).await;
             drop(wait);
             sleep(second / 2).await;
             front.settle();
         };
-        let clock = Clock::begin(second, &waits);
+        let clock = ServerCallClock::with_limit(second, &waits);
         let next = async {
-            let front = clock.within(line.front()).await;
+            let front = clock.run_within(line.wait_for_front()).await;
             front.map(|front| front.is_some())
         };
         let ((), next) = tokio::join!(first, next);
         assert_eq!(next, Ok(true));
         // Where nobody is waited for, it runs.
-        let held = line.front().await;
-        assert!(Clock::begin(second, &waits).within(line.front()).await.is_err());
+        let held = line.wait_for_front().await;
+        assert!(
+            ServerCallClock::with_limit(second, &waits)
+                .run_within(line.wait_for_front())
+                .await
+                .is_err()
+        );
         drop(held);
     }
 }

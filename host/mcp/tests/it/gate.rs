@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use belljar_mcp::{CallSpec, Connection, Server};
-use belljar_policy::{Budget, Caps, Level, Limits};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits};
 use belljar_sandbox::{CancellationToken, HttpOptions, Sandbox, SandboxConfig, SecretStore};
 use tokio::net::TcpListener;
 
@@ -31,10 +31,10 @@ async fn refused(url: &str, http: HttpOptions) -> String {
     let server = Server::new("s", url, rule, BTreeSet::new(), None).unwrap();
     let sandbox = Sandbox::new(SandboxConfig { http, ..SandboxConfig::default() }).unwrap();
     let (secrets, limits) = (SecretStore::default(), Limits::default());
-    let budget = Budget::root(Level::Session, Caps::unlimited());
+    let budget = Budget::new_root(BudgetLevel::Session, BudgetCaps::unlimited());
     let cancel = CancellationToken::new();
-    let spec = CallSpec::of(&sandbox, &secrets, &budget, &limits, &cancel);
-    Connection::new(Arc::new(server)).list(spec).await.unwrap_err()
+    let spec = CallSpec::from_parts(&sandbox, &secrets, &budget, &limits, &cancel);
+    Connection::new(Arc::new(server)).list_tools(spec).await.unwrap_err()
 }
 
 #[tokio::test]

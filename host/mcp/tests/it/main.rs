@@ -9,14 +9,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use async_trait::async_trait;
-use belljar_sandbox::http::Resolver;
+use belljar_sandbox::http::NameResolver;
 
 /// Every name leads to this machine.
 struct Here;
 
 #[async_trait]
-impl Resolver for Here {
-    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+impl NameResolver for Here {
+    async fn resolve_name(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
     }
 }

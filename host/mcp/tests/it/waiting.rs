@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_mcp::{
-    Accepted, Answers, CallSpec, Connection, Granted, Heard, ListedTool, Sample, Sampled,
-    SamplingGrant, Server, ServerQuestion,
+    AcceptedTools, CallSpec, Connection, ListedTool, QuestionAnswer, SampleRequest, SampledText,
+    SamplingGrant, Server, ServerGrants, ServerQuestion, ServerResponder,
 };
-use belljar_policy::{Budget, Caps, Level, Limits, ToolName};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits, ToolName};
 use belljar_sandbox::{
-    CallResult, CancellationToken, HttpOptions, Part, Sandbox, SandboxConfig, SecretStore,
+    CallResult, CancellationToken, HttpOptions, OutputPart, Sandbox, SandboxConfig, SecretStore,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,14 +29,19 @@ struct Person {
 }
 
 #[async_trait]
-impl Answers for Person {
-    async fn question(&self, _: &ServerQuestion<'_>) -> Heard {
+impl ServerResponder for Person {
+    async fn ask_person(&self, _: &ServerQuestion<'_>) -> QuestionAnswer {
         self.asked.notify_one();
         self.answers.notified().await;
-        Heard::Words("Yes".to_owned())
+        QuestionAnswer::Words("Yes".to_owned())
     }
 
-    async fn sample(&self, _: &str, _: &SamplingGrant, _: &Sample) -> Result<Sampled, String> {
+    async fn sample_text(
+        &self,
+        _: &str,
+        _: &SamplingGrant,
+        _: &SampleRequest,
+    ) -> Result<SampledText, String> {
         Err("no model".to_owned())
     }
 
@@ -44,13 +49,13 @@ impl Answers for Person {
         false
     }
 
-    async fn mute(&self, _: &str) {}
+    async fn mute_server(&self, _: &str) {}
 
     fn is_given_up(&self, _: &str) -> bool {
         false
     }
 
-    fn waited(&self, _: &str, _: bool) {}
+    fn record_attendance(&self, _: &str, _: bool) {}
 }
 
 /// A request: its verb, and its body.
@@ -133,7 +138,7 @@ fn listed() -> Value {
 
 fn told(result: CallResult) -> String {
     match result.outcome.unwrap().parts.last() {
-        Some(Part::Text(text)) => text.clone(),
+        Some(OutputPart::Text(text)) => text.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -155,16 +160,16 @@ async fn a_person_who_takes_their_time_costs_neither_the_call_nor_those_behind_i
     .unwrap();
     let server = Server::new("s", &url, rule, BTreeSet::new(), None).unwrap();
     let server = server
-        .granting(Granted { elicitation: true, ..Granted::default() })
-        .with(&url, Accepted::of(&url, vec![tool]));
+        .with_grants(ServerGrants { elicitation: true, ..ServerGrants::default() })
+        .with_accepted(&url, AcceptedTools::from_tools(&url, vec![tool]));
     let http = HttpOptions::default().with_resolver(Here);
     let sandbox = Sandbox::new(SandboxConfig { http, ..SandboxConfig::default() }).unwrap();
     let (secrets, cancel) = (SecretStore::default(), CancellationToken::new());
     let limits = Limits { call_timeout_seconds: LIMIT, ..Limits::default() };
-    let budget = Budget::root(Level::Session, Caps::unlimited());
+    let budget = Budget::new_root(BudgetLevel::Session, BudgetCaps::unlimited());
     let person = Person::default();
     let spec = || {
-        let alone = CallSpec::of(&sandbox, &secrets, &budget, &limits, &cancel);
+        let alone = CallSpec::from_parts(&sandbox, &secrets, &budget, &limits, &cancel);
         CallSpec { answers: Some(&person), ..alone }
     };
     let connection = Connection::new(Arc::new(server));
@@ -172,7 +177,7 @@ async fn a_person_who_takes_their_time_costs_neither_the_call_nor_those_behind_i
     let calls = |text: &'static str| {
         let arguments = json!({ "text": text }).to_string();
         let (connection, name, spec) = (&connection, &name, spec());
-        async move { connection.call(name, &arguments, spec).await }
+        async move { connection.call_tool(name, &arguments, spec).await }
     };
     let thinks = async {
         person.asked.notified().await;

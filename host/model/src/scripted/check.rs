@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::{listed, quoted};
-use crate::{ChatRequest, Message, ToolResult};
+use crate::text::{list_names, quote_text};
+use crate::{ChatMessage, ChatRequest, ToolResult};
 
 /// A request that differs from the transcript's expectations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "transcript `{}` does not match: agent `{}`, spawn {spawn}, turn {turn}: expected {expected}; got {got}",
-    origin.display(), quoted(agent)
+    origin.display(), quote_text(agent)
 )]
 pub struct ScriptMismatch {
     /// The transcript.
@@ -33,7 +33,7 @@ pub struct ScriptMismatch {
 /// A turn's expectations of the request. Absent fields are not checked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Expect {
+pub(crate) struct RequestExpectation {
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
     pub(crate) system_contains: Texts,
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
@@ -63,25 +63,28 @@ pub(crate) struct ExpectResult {
 
 /// The first difference; both texts are escaped.
 #[derive(Debug)]
-pub(super) struct Difference {
+pub(super) struct RequestDifference {
     pub(super) expected: String,
     pub(super) got: String,
 }
 
-impl Difference {
+impl RequestDifference {
     fn new(expected: impl Into<String>, got: impl Into<String>) -> Self {
         Self { expected: expected.into(), got: got.into() }
     }
 }
 
 /// Compares `request` with the expectations, and returns the first difference.
-pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+pub(super) fn check_request(
+    expect: &RequestExpectation,
+    request: &ChatRequest,
+) -> Result<(), RequestDifference> {
     for text in &expect.system_contains.0 {
         if !request.system.iter().any(|block| block.contains(text.as_str())) {
-            let expected = format!("a system block that contains `{}`", quoted(text));
-            return Err(Difference::new(
+            let expected = format!("a system block that contains `{}`", quote_text(text));
+            return Err(RequestDifference::new(
                 expected,
-                format!("`{}`", quoted(&request.system.join("\n\n"))),
+                format!("`{}`", quote_text(&request.system.join("\n\n"))),
             ));
         }
     }
@@ -89,9 +92,9 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Differ
     check_images(expect, request)?;
     check_last_user(expect, request)?;
     for text in &expect.last_message_contains.0 {
-        if !request.messages.last().is_some_and(|last| contains(last, text)) {
-            let expected = format!("a last message that contains `{}`", quoted(text));
-            return Err(Difference::new(expected, describe_last(request)));
+        if !request.messages.last().is_some_and(|last| message_contains(last, text)) {
+            let expected = format!("a last message that contains `{}`", quote_text(text));
+            return Err(RequestDifference::new(expected, describe_last(request)));
         }
     }
     match &expect.results {
@@ -100,23 +103,29 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Differ
     }
 }
 
-/// Compares the images. Images without bytes do not count.
-fn check_images(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+/// Compares the media types of the request's images with the expected ones. Images without bytes do not count.
+fn check_images(
+    expect: &RequestExpectation,
+    request: &ChatRequest,
+) -> Result<(), RequestDifference> {
     let Some(images) = &expect.images else { return Ok(()) };
-    let sent = request.messages.iter().flat_map(Message::images);
+    let sent = request.messages.iter().flat_map(ChatMessage::images);
     let sent: Vec<&str> =
         sent.filter(|image| !image.data().is_empty()).map(crate::Image::media_type).collect();
     if sent.iter().eq(images.iter()) {
         return Ok(());
     }
-    let expected = format!("the images {}", listed(images.iter().map(String::as_str)));
-    Err(Difference::new(expected, format!("the images {}", listed(sent))))
+    let expected = format!("the images {}", list_names(images.iter().map(String::as_str)));
+    Err(RequestDifference::new(expected, format!("the images {}", list_names(sent))))
 }
 
-fn check_tools(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
-    let sent = || listed(request.tools.iter().map(|tool| tool.name.as_str()));
+fn check_tools(
+    expect: &RequestExpectation,
+    request: &ChatRequest,
+) -> Result<(), RequestDifference> {
+    let sent = || list_names(request.tools.iter().map(|tool| tool.name.as_str()));
     if expect.no_tools && !request.tools.is_empty() {
-        return Err(Difference::new("no tools", format!("the tools {}", sent())));
+        return Err(RequestDifference::new("no tools", format!("the tools {}", sent())));
     }
     let Some(tools) = &expect.tools else {
         return Ok(());
@@ -128,53 +137,62 @@ fn check_tools(expect: &Expect, request: &ChatRequest) -> Result<(), Difference>
     if expected == got {
         return Ok(());
     }
-    let expected = format!("the tools {}", listed(tools.iter().map(String::as_str)));
-    Err(Difference::new(expected, format!("the tools {}", sent())))
+    let expected = format!("the tools {}", list_names(tools.iter().map(String::as_str)));
+    Err(RequestDifference::new(expected, format!("the tools {}", sent())))
 }
 
-fn check_last_user(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+fn check_last_user(
+    expect: &RequestExpectation,
+    request: &ChatRequest,
+) -> Result<(), RequestDifference> {
     if expect.last_user_contains.is_empty() {
         return Ok(());
     }
     let last = request.messages.iter().rev().find_map(|message| match message {
-        Message::User { text, .. } => Some(text.as_str()),
-        Message::Assistant { .. } | Message::Tool { .. } => None,
+        ChatMessage::User { text, .. } => Some(text.as_str()),
+        ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
     });
     for text in &expect.last_user_contains.0 {
         if !last.is_some_and(|last| last.contains(text.as_str())) {
-            let expected = format!("a last user message that contains `{}`", quoted(text));
-            let got =
-                last.map_or_else(|| "no user message".into(), |last| format!("`{}`", quoted(last)));
-            return Err(Difference::new(expected, got));
+            let expected = format!("a last user message that contains `{}`", quote_text(text));
+            let got = last
+                .map_or_else(|| "no user message".into(), |last| format!("`{}`", quote_text(last)));
+            return Err(RequestDifference::new(expected, got));
         }
     }
     Ok(())
 }
 
 /// Compares the tool results after the last assistant message, in order.
-fn check_results(expected: &[ExpectResult], request: &ChatRequest) -> Result<(), Difference> {
+fn check_results(
+    expected: &[ExpectResult],
+    request: &ChatRequest,
+) -> Result<(), RequestDifference> {
     let results = new_results(request);
     let names = || expected.iter().map(|result| result.name.as_str());
     if !names().eq(results.iter().map(|result| result.name.as_str())) {
-        return Err(Difference::new(
-            format!("results of {}", listed(names())),
-            format!("results of {}", listed(results.iter().map(|result| result.name.as_str()))),
+        return Err(RequestDifference::new(
+            format!("results of {}", list_names(names())),
+            format!("results of {}", list_names(results.iter().map(|result| result.name.as_str()))),
         ));
     }
     for (expected, result) in expected.iter().zip(&results) {
         let got = || {
             let kind = if result.is_error { "the error" } else { "the result" };
-            format!("{kind} `{}`", quoted(&result.content))
+            format!("{kind} `{}`", quote_text(&result.content))
         };
         if expected.is_error.is_some_and(|is_error| is_error != result.is_error) {
             let kind = if result.is_error { "a result" } else { "an error" };
-            return Err(Difference::new(format!("{kind} of `{}`", quoted(&expected.name)), got()));
+            return Err(RequestDifference::new(
+                format!("{kind} of `{}`", quote_text(&expected.name)),
+                got(),
+            ));
         }
         for text in &expected.contains.0 {
             if !result.content.contains(text.as_str()) {
-                let name = quoted(&expected.name);
-                let expected = format!("a result of `{name}` that contains `{}`", quoted(text));
-                return Err(Difference::new(expected, got()));
+                let name = quote_text(&expected.name);
+                let expected = format!("a result of `{name}` that contains `{}`", quote_text(text));
+                return Err(RequestDifference::new(expected, got()));
             }
         }
     }
@@ -186,21 +204,21 @@ pub(crate) fn new_results(request: &ChatRequest) -> Vec<&ToolResult> {
     let after = request
         .messages
         .iter()
-        .rposition(|message| matches!(message, Message::Assistant { .. }))
+        .rposition(|message| matches!(message, ChatMessage::Assistant { .. }))
         .map_or(0, |index| index + 1);
     let new = request.messages.get(after..).unwrap_or_default();
     new.iter()
         .flat_map(|message| match message {
-            Message::Tool { results } => results.as_slice(),
-            Message::User { .. } | Message::Assistant { .. } => &[],
+            ChatMessage::Tool { results } => results.as_slice(),
+            ChatMessage::User { .. } | ChatMessage::Assistant { .. } => &[],
         })
         .collect()
 }
 
-fn contains(message: &Message, part: &str) -> bool {
+fn message_contains(message: &ChatMessage, part: &str) -> bool {
     match message {
-        Message::User { text, .. } | Message::Assistant { text, .. } => text.contains(part),
-        Message::Tool { results } => results.iter().any(|result| result.content.contains(part)),
+        ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. } => text.contains(part),
+        ChatMessage::Tool { results } => results.iter().any(|result| result.content.contains(part)),
     }
 }
 
@@ -208,14 +226,14 @@ fn contains(message: &Message, part: &str) -> bool {
 pub(super) fn describe_last(request: &ChatRequest) -> String {
     match request.messages.last() {
         None => "no message".to_owned(),
-        Some(Message::User { text, .. }) => format!("the user message `{}`", quoted(text)),
-        Some(Message::Assistant { text, .. }) => {
-            format!("the model's own message `{}`", quoted(text))
+        Some(ChatMessage::User { text, .. }) => format!("the user message `{}`", quote_text(text)),
+        Some(ChatMessage::Assistant { text, .. }) => {
+            format!("the model's own message `{}`", quote_text(text))
         }
-        Some(Message::Tool { results }) => {
+        Some(ChatMessage::Tool { results }) => {
             let results: Vec<String> =
                 results.iter().map(|r| format!("{}: {}", r.name, r.content)).collect();
-            format!("the results `{}`", quoted(&results.join("; ")))
+            format!("the results `{}`", quote_text(&results.join("; ")))
         }
     }
 }

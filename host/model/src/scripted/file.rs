@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::check::Expect;
+use super::check::RequestExpectation;
 use crate::{Reasoning, StopReason, TokenUsage};
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -14,51 +14,51 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Transcript {
+pub(crate) struct TranscriptDocument {
     pub(crate) transcript: u32,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) each_run: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) text_only: bool,
-    pub(crate) agents: Vec<Agent>,
+    pub(crate) agents: Vec<AgentEntry>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Agent {
+pub(crate) struct AgentEntry {
     pub(crate) agent: String,
     #[serde(default)]
-    pub(crate) spawn: Spawn,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) spawn: SpawnSelector,
+    pub(crate) turns: Vec<TurnEntry>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Turn {
+pub(crate) struct TurnEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) expect: Option<Expect>,
+    pub(crate) expect: Option<RequestExpectation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) think: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) say: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<CallEntry>,
     /// The reasoning that is stored with the answer and sent back to the same model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<Reasoning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<StopWord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Tokens>,
+    pub(crate) usage: Option<TokensEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) fail: Option<Fail>,
+    pub(crate) fail: Option<FailEntry>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) hang: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Call {
+pub(crate) struct CallEntry {
     pub(crate) name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Call {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tokens {
+pub(crate) struct TokensEntry {
     #[serde(default)]
     pub(crate) input: u64,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -79,8 +79,8 @@ pub(crate) struct Tokens {
     pub(crate) output: u64,
 }
 
-impl From<Tokens> for TokenUsage {
-    fn from(tokens: Tokens) -> Self {
+impl From<TokensEntry> for TokenUsage {
+    fn from(tokens: TokensEntry) -> Self {
         Self {
             input_tokens: tokens.input,
             cached_tokens: tokens.cached,
@@ -89,7 +89,7 @@ impl From<Tokens> for TokenUsage {
     }
 }
 
-impl From<TokenUsage> for Tokens {
+impl From<TokenUsage> for TokensEntry {
     fn from(usage: TokenUsage) -> Self {
         Self { input: usage.input_tokens, cached: usage.cached_tokens, output: usage.output_tokens }
     }
@@ -97,7 +97,7 @@ impl From<TokenUsage> for Tokens {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Fail {
+pub(crate) struct FailEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,18 +119,18 @@ pub(crate) enum FailKind {
 
 /// A spawn index or `any`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spawn {
+pub(crate) enum SpawnSelector {
     Index(u32),
     Any,
 }
 
-impl Default for Spawn {
+impl Default for SpawnSelector {
     fn default() -> Self {
         Self::Index(0)
     }
 }
 
-impl fmt::Display for Spawn {
+impl fmt::Display for SpawnSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Index(index) => write!(f, "{index}"),
@@ -139,7 +139,7 @@ impl fmt::Display for Spawn {
     }
 }
 
-impl Serialize for Spawn {
+impl Serialize for SpawnSelector {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Index(index) => serializer.serialize_u32(*index),
@@ -148,7 +148,7 @@ impl Serialize for Spawn {
     }
 }
 
-impl<'de> Deserialize<'de> for Spawn {
+impl<'de> Deserialize<'de> for SpawnSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(SpawnVisitor)
     }
@@ -157,26 +157,26 @@ impl<'de> Deserialize<'de> for Spawn {
 struct SpawnVisitor;
 
 impl Visitor<'_> for SpawnVisitor {
-    type Value = Spawn;
+    type Value = SpawnSelector;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number from 0 or `any`")
     }
 
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Spawn, E> {
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<SpawnSelector, E> {
         let index = u32::try_from(value).map_err(|_| E::custom("spawn index too large"))?;
-        Ok(Spawn::Index(index))
+        Ok(SpawnSelector::Index(index))
     }
 
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Spawn, E> {
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<SpawnSelector, E> {
         let index = u32::try_from(value)
             .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(value), &self))?;
-        Ok(Spawn::Index(index))
+        Ok(SpawnSelector::Index(index))
     }
 
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Spawn, E> {
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<SpawnSelector, E> {
         match value {
-            "any" => Ok(Spawn::Any),
+            "any" => Ok(SpawnSelector::Any),
             other => Err(E::invalid_value(serde::de::Unexpected::Str(other), &self)),
         }
     }
@@ -184,21 +184,21 @@ impl Visitor<'_> for SpawnVisitor {
 
 /// A stop reason as one word.
 #[derive(Clone, Debug)]
-pub(crate) struct Stop(StopReason);
+pub(crate) struct StopWord(StopReason);
 
-impl From<Stop> for StopReason {
-    fn from(stop: Stop) -> Self {
+impl From<StopWord> for StopReason {
+    fn from(stop: StopWord) -> Self {
         stop.0
     }
 }
 
-impl From<StopReason> for Stop {
+impl From<StopReason> for StopWord {
     fn from(stop: StopReason) -> Self {
         Self(stop)
     }
 }
 
-impl Serialize for Stop {
+impl Serialize for StopWord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match &self.0 {
             StopReason::EndTurn => "end-turn",
@@ -210,7 +210,7 @@ impl Serialize for Stop {
     }
 }
 
-impl<'de> Deserialize<'de> for Stop {
+impl<'de> Deserialize<'de> for StopWord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
         if word.is_empty() {

@@ -70,13 +70,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 pub use check::ScriptMismatch;
-pub use record::{Recorder, Recording, RecordingError};
+pub use record::{Recording, RecordingError, RecordingModel};
 pub use transcript::{ScriptError, Transcript};
 
 use crate::{
-    CallContext, ChatModel, ChatRequest, Message, ModelError, Phase, Reply, StreamEvent, TokenUsage,
+    CallContext, ChatMessage, ChatModel, ChatRequest, ModelError, ModelReply, StreamEvent,
+    TimeoutPhase, TokenUsage,
 };
-use transcript::{Ending, Script, Turn};
+use transcript::{AgentScript, ScriptedTurn, TurnEnding};
 
 /// Bytes per token where the transcript states no usage: the usual rule of thumb for English.
 const BYTES_PER_TOKEN: usize = 4;
@@ -94,7 +95,7 @@ pub struct ScriptedModel {
 
 /// Turns of a transcript that were not played.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unplayed {
+pub struct UnplayedTurns {
     /// The agent's name, for example `scout`.
     pub agent: String,
     /// The spawn index; `None` = an unused entry with `spawn: any`.
@@ -132,13 +133,13 @@ impl ScriptedModel {
     /// The unplayed turns in the order of the file; empty after a run that used the whole transcript. With
     /// `each_run: true`, all turns count as unplayed.
     #[must_use]
-    pub fn unplayed(&self) -> Vec<Unplayed> {
+    pub fn unplayed_turns(&self) -> Vec<UnplayedTurns> {
         let any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = Vec::new();
         for (index, script) in self.transcript.scripts.iter().enumerate() {
             let mut note = |spawn, played| {
                 if played < script.turns.len() {
-                    left.push(Unplayed {
+                    left.push(UnplayedTurns {
                         agent: script.agent.clone(),
                         spawn,
                         played,
@@ -167,7 +168,7 @@ impl ScriptedModel {
         left
     }
 
-    fn position(&self, index: usize, script: &Script, spawn: u32) -> usize {
+    fn script_position(&self, index: usize, script: &AgentScript, spawn: u32) -> usize {
         if script.spawn.is_some() {
             let played = self.played.get(index);
             return played.map_or(0, |n| n.load(Ordering::Acquire));
@@ -176,7 +177,7 @@ impl ScriptedModel {
         any.get(&(index, spawn)).copied().unwrap_or(0)
     }
 
-    fn advance(&self, index: usize, script: &Script, spawn: u32, to: usize) {
+    fn advance_script(&self, index: usize, script: &AgentScript, spawn: u32, to: usize) {
         if script.spawn.is_some() {
             if let Some(played) = self.played.get(index) {
                 played.store(to, Ordering::Release);
@@ -192,7 +193,7 @@ impl ScriptedModel {
         &self,
         request: &ChatRequest,
         cx: &CallContext<'_>,
-    ) -> Result<(usize, &Turn), Box<ScriptMismatch>> {
+    ) -> Result<(usize, &ScriptedTurn), Box<ScriptMismatch>> {
         let mismatch = |turn: usize, expected: String, got: String| {
             Box::new(ScriptMismatch {
                 origin: self.transcript.origin.clone(),
@@ -203,7 +204,7 @@ impl ScriptedModel {
                 got,
             })
         };
-        let Some((index, script)) = self.transcript.find(cx.agent, cx.spawn_index) else {
+        let Some((index, script)) = self.transcript.find_script(cx.agent, cx.spawn_index) else {
             let known = self.transcript.known_agents();
             return Err(mismatch(
                 0,
@@ -214,16 +215,16 @@ impl ScriptedModel {
         let number = if self.transcript.each_run {
             usize::try_from(cx.step.saturating_sub(1)).unwrap_or(usize::MAX)
         } else {
-            self.position(index, script, cx.spawn_index)
+            self.script_position(index, script, cx.spawn_index)
         };
         let Some(turn) = script.turns.get(number) else {
             let expected = format!("no call after turn {}", script.turns.len());
             return Err(mismatch(number, expected, check::describe_last(request)));
         };
-        check::check(&turn.expect, request)
+        check::check_request(&turn.expect, request)
             .map_err(|difference| mismatch(number, difference.expected, difference.got))?;
         if !self.transcript.each_run {
-            self.advance(index, script, cx.spawn_index, number + 1);
+            self.advance_script(index, script, cx.spawn_index, number + 1);
         }
         Ok((number, turn))
     }
@@ -244,7 +245,7 @@ impl ChatModel for ScriptedModel {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         if cx.cancel.is_cancelled() {
             return Err(ModelError::Cancelled);
         }
@@ -260,34 +261,34 @@ impl ChatModel for ScriptedModel {
             events(StreamEvent::TextDelta(turn.say.clone()));
         }
         match &turn.ending {
-            Ending::Reply(stop) => {
+            TurnEnding::Reply(stop) => {
                 for call in &turn.calls {
                     let name = call.name.clone();
                     events(StreamEvent::CallStarted { name });
                 }
-                Ok(Reply {
+                Ok(ModelReply {
                     text: turn.say.clone(),
                     calls: turn.calls_of(number),
                     reasoning: turn.reasoning.clone(),
-                    usage: turn.usage.unwrap_or_else(|| estimate(request, turn)),
+                    usage: turn.usage.unwrap_or_else(|| estimate_usage(request, turn)),
                     stop: stop.clone(),
                 })
             }
-            Ending::Fail(error) => Err(error.clone()),
-            Ending::Hang => Err(hang(cx, silent).await),
+            TurnEnding::Fail(error) => Err(error.clone()),
+            TurnEnding::Hang => Err(hang_silently(cx, silent).await),
         }
     }
 }
 
 /// Waits as a silent server makes a client wait.
-async fn hang(cx: &CallContext<'_>, silent: bool) -> ModelError {
+async fn hang_silently(cx: &CallContext<'_>, silent: bool) -> ModelError {
     let (phase, after) = if silent {
-        (Phase::FirstToken, cx.timeouts.first_token)
+        (TimeoutPhase::FirstToken, cx.timeouts.first_token)
     } else {
-        (Phase::BetweenTokens, cx.timeouts.between_tokens)
+        (TimeoutPhase::BetweenTokens, cx.timeouts.between_tokens)
     };
     let (phase, after) = match cx.timeouts.total {
-        Some(total) if total < after => (Phase::Total, total),
+        Some(total) if total < after => (TimeoutPhase::Total, total),
         _ => (phase, after),
     };
     match cx.cancel.run_until_cancelled(tokio::time::sleep(after)).await {
@@ -297,30 +298,30 @@ async fn hang(cx: &CallContext<'_>, silent: bool) -> ModelError {
 }
 
 /// An estimated usage that depends only on the request and the turn.
-fn estimate(request: &ChatRequest, turn: &Turn) -> TokenUsage {
+fn estimate_usage(request: &ChatRequest, turn: &ScriptedTurn) -> TokenUsage {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize =
         request.tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum();
     let messages: usize = request.messages.iter().map(message_bytes).sum();
     TokenUsage {
-        input_tokens: tokens(system + tools + messages),
+        input_tokens: tokens_for_bytes(system + tools + messages),
         cached_tokens: 0,
-        output_tokens: tokens(turn.say.len() + turn.call_bytes),
+        output_tokens: tokens_for_bytes(turn.say.len() + turn.call_bytes),
     }
 }
 
-fn message_bytes(message: &Message) -> usize {
+fn message_bytes(message: &ChatMessage) -> usize {
     match message {
-        Message::User { text, .. } => text.len(),
-        Message::Assistant { text, calls, .. } => {
+        ChatMessage::User { text, .. } => text.len(),
+        ChatMessage::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|call| call.name.len() + call.arguments.len());
             text.len() + calls.sum::<usize>()
         }
-        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
+        ChatMessage::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
     }
 }
 
-fn tokens(bytes: usize) -> u64 {
+fn tokens_for_bytes(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::check::{Expect, ExpectResult, new_results};
+use super::check::{ExpectResult, RequestExpectation, new_results};
 use super::file;
 use super::transcript::VERSION;
 use crate::limits::MAX_TRANSCRIPT_BYTES;
 use crate::{
-    CallContext, ChatModel, ChatRequest, ModelError, Reasoning, Reply, StreamEvent, ToolCall,
+    CallContext, ChatModel, ChatRequest, ModelError, ModelReply, Reasoning, StreamEvent, ToolCall,
 };
 
 /// Deepest arguments that are written as YAML. Deeper arguments are written as JSON text, because a YAML
@@ -20,11 +20,11 @@ const MAX_YAML_DEPTH: usize = 16;
 
 /// The recorded calls. Clones share one list, so that the models of one run record into one transcript.
 #[derive(Clone, Debug, Default)]
-pub struct Recording(Arc<Mutex<State>>);
+pub struct Recording(Arc<Mutex<RecordingState>>);
 
 #[derive(Debug, Default)]
-struct State {
-    turns: BTreeMap<(String, u32), Vec<file::Turn>>,
+struct RecordingState {
+    turns: BTreeMap<(String, u32), Vec<file::TurnEntry>>,
     /// Bytes of the recorded texts and arguments, for the bound.
     bytes: usize,
 }
@@ -59,12 +59,12 @@ impl Recording {
         if state.bytes > MAX_TRANSCRIPT_BYTES {
             return Err(RecordingError::TooLarge);
         }
-        let agents = state.turns.iter().map(|((agent, spawn), turns)| file::Agent {
+        let agents = state.turns.iter().map(|((agent, spawn), turns)| file::AgentEntry {
             agent: agent.clone(),
-            spawn: file::Spawn::Index(*spawn),
+            spawn: file::SpawnSelector::Index(*spawn),
             turns: turns.clone(),
         });
-        let file = file::Transcript {
+        let file = file::TranscriptDocument {
             transcript: VERSION,
             each_run: false,
             text_only: false,
@@ -76,12 +76,12 @@ impl Recording {
     }
 
     /// Adds a request and its answer without calling a model.
-    pub fn replied(&self, cx: &CallContext<'_>, request: &ChatRequest, reply: &Reply) {
-        let (turn, bytes) = replied(request, reply);
-        self.add(cx, turn, bytes);
+    pub fn record_reply(&self, cx: &CallContext<'_>, request: &ChatRequest, reply: &ModelReply) {
+        let (turn, bytes) = reply_turn(request, reply);
+        self.add_turn(cx, turn, bytes);
     }
 
-    fn add(&self, cx: &CallContext<'_>, turn: file::Turn, bytes: usize) {
+    fn add_turn(&self, cx: &CallContext<'_>, turn: file::TurnEntry, bytes: usize) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
         if state.bytes <= MAX_TRANSCRIPT_BYTES {
@@ -92,21 +92,21 @@ impl Recording {
 }
 
 /// A model that records the calls of another model.
-pub struct Recorder {
+pub struct RecordingModel {
     inner: Arc<dyn ChatModel>,
     recording: Recording,
 }
 
-impl Recorder {
+impl RecordingModel {
     /// Records `inner` into a new recording.
     #[must_use]
     pub fn new(inner: Arc<dyn ChatModel>) -> Self {
-        Self::with(Recording::new(), inner)
+        Self::with_recording(Recording::new(), inner)
     }
 
     /// Records `inner` into `recording`.
     #[must_use]
-    pub fn with(recording: Recording, inner: Arc<dyn ChatModel>) -> Self {
+    pub fn with_recording(recording: Recording, inner: Arc<dyn ChatModel>) -> Self {
         Self { inner, recording }
     }
 
@@ -127,7 +127,7 @@ impl Recorder {
 }
 
 #[async_trait]
-impl ChatModel for Recorder {
+impl ChatModel for RecordingModel {
     fn id(&self) -> &str {
         self.inner.id()
     }
@@ -141,7 +141,7 @@ impl ChatModel for Recorder {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let (mut said, mut thought) = (String::new(), String::new());
         let result = {
             let mut listen = |event: StreamEvent| {
@@ -160,41 +160,41 @@ impl ChatModel for Recorder {
             self.inner.chat(request, cx, &mut listen).await
         };
         let (mut turn, bytes) = match &result {
-            Ok(reply) => replied(request, reply),
+            Ok(reply) => reply_turn(request, reply),
             // Not an answer of the model but a fault of the transcript being played.
             Err(ModelError::Script(_)) => return result,
             Err(error) => {
-                let (bytes, fail) = (said.len(), failure(error));
-                let turn = file::Turn {
-                    expect: Some(expected(request)),
+                let (bytes, fail) = (said.len(), fail_entry(error));
+                let turn = file::TurnEntry {
+                    expect: Some(request_expectation(request)),
                     say: (!said.is_empty()).then_some(said),
                     hang: fail.is_none(),
                     fail,
-                    ..file::Turn::default()
+                    ..file::TurnEntry::default()
                 };
                 (turn, bytes)
             }
         };
         let bytes = bytes.saturating_add(thought.len());
         turn.think = (!thought.is_empty()).then_some(thought);
-        self.recording.add(cx, turn, bytes);
+        self.recording.add_turn(cx, turn, bytes);
         result
     }
 }
 
 /// An answer as a turn, with the answer's bytes.
-fn replied(request: &ChatRequest, reply: &Reply) -> (file::Turn, usize) {
+fn reply_turn(request: &ChatRequest, reply: &ModelReply) -> (file::TurnEntry, usize) {
     let arguments: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
-    let turn = file::Turn {
-        expect: Some(expected(request)),
+    let turn = file::TurnEntry {
+        expect: Some(request_expectation(request)),
         say: (!reply.text.is_empty() || reply.calls.is_empty()).then(|| reply.text.clone()),
-        calls: reply.calls.iter().map(call).collect(),
+        calls: reply.calls.iter().map(call_entry).collect(),
         reasoning: reply.reasoning.clone().filter(is_flat),
         stop: Some(reply.stop.clone().into()),
         usage: Some(reply.usage.into()),
-        ..file::Turn::default()
+        ..file::TurnEntry::default()
     };
-    let reasoning = turn.reasoning.as_ref().map_or(0, Reasoning::bytes);
+    let reasoning = turn.reasoning.as_ref().map_or(0, Reasoning::text_bytes);
     (turn, reply.text.len() + arguments + reasoning)
 }
 
@@ -203,27 +203,27 @@ fn is_flat(reasoning: &Reasoning) -> bool {
     serde_json::to_value(reasoning).is_ok_and(|value| depth_within(&value, MAX_YAML_DEPTH))
 }
 
-fn expected(request: &ChatRequest) -> Expect {
+fn request_expectation(request: &ChatRequest) -> RequestExpectation {
     let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.clone()).collect();
     let results = new_results(request).into_iter().map(|result| ExpectResult {
         name: result.name.clone(),
         is_error: Some(result.is_error),
         ..ExpectResult::default()
     });
-    Expect {
+    RequestExpectation {
         no_tools: tools.is_empty(),
         tools: (!tools.is_empty()).then_some(tools),
         results: Some(results.collect()),
-        ..Expect::default()
+        ..RequestExpectation::default()
     }
 }
 
-fn call(call: &ToolCall) -> file::Call {
+fn call_entry(call: &ToolCall) -> file::CallEntry {
     let object = match serde_json::from_str::<Value>(&call.arguments) {
         Ok(value @ Value::Object(_)) if depth_within(&value, MAX_YAML_DEPTH) => Some(value),
         Ok(_) | Err(_) => None,
     };
-    file::Call {
+    file::CallEntry {
         name: call.name.clone(),
         id: None,
         raw_arguments: object.is_none().then(|| call.arguments.clone()),
@@ -243,9 +243,9 @@ fn depth_within(value: &Value, depth: usize) -> bool {
 }
 
 /// The failure in a transcript's form; `None` = the model did not answer in time.
-fn failure(error: &ModelError) -> Option<file::Fail> {
+fn fail_entry(error: &ModelError) -> Option<file::FailEntry> {
     let fail = |status, kind, message: &str| {
-        Some(file::Fail {
+        Some(file::FailEntry {
             status,
             kind,
             message: (!message.is_empty()).then(|| message.to_owned()),
@@ -268,8 +268,8 @@ fn failure(error: &ModelError) -> Option<file::Fail> {
     }
 }
 
-impl std::fmt::Debug for Recorder {
+impl std::fmt::Debug for RecordingModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorder").field("inner", &self.inner.id()).finish_non_exhaustive()
+        f.debug_struct("RecordingModel").field("inner", &self.inner.id()).finish_non_exhaustive()
     }
 }

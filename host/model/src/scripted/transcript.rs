@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::check::Expect;
+use super::check::RequestExpectation;
 use super::file;
 use crate::limits::{MAX_TOOL_CALLS, MAX_TRANSCRIPT_BYTES};
-use crate::text::{listed, quoted};
+use crate::text::{list_names, quote_text};
 use crate::{ModelError, Reasoning, StopReason, TokenUsage, ToolCall};
 
 /// The version of the format that this crate reads and writes.
@@ -21,7 +21,7 @@ pub struct Transcript {
     /// True if each run plays the lists from the start.
     pub(super) each_run: bool,
     pub(super) text_only: bool,
-    pub(super) scripts: Vec<Script>,
+    pub(super) scripts: Vec<AgentScript>,
     by_agent: HashMap<String, BySpawn>,
 }
 
@@ -34,30 +34,30 @@ struct BySpawn {
 
 /// The turns of one agent and spawn index.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(super) struct AgentScript {
     pub(super) agent: String,
     /// `None`: any spawn index.
     pub(super) spawn: Option<u32>,
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Vec<ScriptedTurn>,
 }
 
 /// A checked turn.
 #[derive(Debug)]
-pub(super) struct Turn {
-    pub(super) expect: Expect,
+pub(super) struct ScriptedTurn {
+    pub(super) expect: RequestExpectation,
     pub(super) think: String,
     pub(super) say: String,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ScriptedCall>,
     /// Bytes of all names and arguments in `calls`.
     pub(super) call_bytes: usize,
     pub(super) reasoning: Option<Reasoning>,
     pub(super) usage: Option<TokenUsage>,
-    pub(super) ending: Ending,
+    pub(super) ending: TurnEnding,
 }
 
 /// A call in the answer.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ScriptedCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
@@ -65,7 +65,7 @@ pub(super) struct Call {
 
 /// The ending of a turn.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum TurnEnding {
     Reply(StopReason),
     Fail(ModelError),
     Hang,
@@ -107,7 +107,7 @@ pub enum ScriptError {
     Invalid {
         /// The file of the text.
         origin: PathBuf,
-        /// Agent, spawn and turn.
+        /// The wrong entry: its agent, its spawn index or `any`, and the turn from 1 if one turn is wrong.
         place: String,
         /// The fault.
         message: String,
@@ -130,18 +130,18 @@ impl Transcript {
             // The messages go into one-line errors.
             with_snippet: false,
         };
-        let file: file::Transcript = serde_yaml::from_str_with_options(text, options)
+        let file: file::TranscriptDocument = serde_yaml::from_str_with_options(text, options)
             .map_err(|error| syntax_error(origin, &error))?;
         if file.transcript != VERSION {
             return Err(ScriptError::Version { origin: origin.to_owned(), found: file.transcript });
         }
-        Self::build(file, origin)
+        Self::from_file(file, origin)
     }
 
-    fn build(file: file::Transcript, origin: &Path) -> Result<Self, ScriptError> {
+    fn from_file(file: file::TranscriptDocument, origin: &Path) -> Result<Self, ScriptError> {
         let name = origin.file_name().unwrap_or(origin.as_os_str());
         let mut transcript = Self {
-            id: format!("scripted:{}", quoted(&name.to_string_lossy())),
+            id: format!("scripted:{}", quote_text(&name.to_string_lossy())),
             origin: origin.to_owned(),
             each_run: file.each_run,
             text_only: file.text_only,
@@ -149,8 +149,8 @@ impl Transcript {
             by_agent: HashMap::new(),
         };
         for entry in file.agents {
-            let place = format!("agent `{}`, spawn {}", quoted(&entry.agent), entry.spawn);
-            transcript.add(entry).map_err(|(turn, message)| ScriptError::Invalid {
+            let place = format!("agent `{}`, spawn {}", quote_text(&entry.agent), entry.spawn);
+            transcript.add_entry(entry).map_err(|(turn, message)| ScriptError::Invalid {
                 origin: origin.to_owned(),
                 place: turn.map_or(place.clone(), |turn| format!("{place}, turn {turn}")),
                 message,
@@ -159,18 +159,19 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Adds one entry; an error has the number of the wrong turn, from 1, if a turn is wrong.
-    fn add(&mut self, entry: file::Agent) -> Result<(), (Option<usize>, String)> {
+    /// Adds the turns of one agent and spawn index. The error has the number of the wrong turn, from 1, if one
+    /// turn is wrong.
+    fn add_entry(&mut self, entry: file::AgentEntry) -> Result<(), (Option<usize>, String)> {
         let spawn = match entry.spawn {
-            file::Spawn::Index(index) => Some(index),
-            file::Spawn::Any => None,
+            file::SpawnSelector::Index(index) => Some(index),
+            file::SpawnSelector::Any => None,
         };
         if entry.turns.is_empty() {
             return Err((None, "it has no turns".to_owned()));
         }
         let mut turns = Vec::with_capacity(entry.turns.len());
         for (index, turn) in entry.turns.into_iter().enumerate() {
-            turns.push(Turn::new(turn).map_err(|message| (Some(index + 1), message))?);
+            turns.push(ScriptedTurn::new(turn).map_err(|message| (Some(index + 1), message))?);
         }
         let by_spawn = self.by_agent.entry(entry.agent.clone()).or_default();
         let index = self.scripts.len();
@@ -181,12 +182,12 @@ impl Transcript {
         if taken {
             return Err((None, "there is another entry for it above".to_owned()));
         }
-        self.scripts.push(Script { agent: entry.agent, spawn, turns });
+        self.scripts.push(AgentScript { agent: entry.agent, spawn, turns });
         Ok(())
     }
 
     /// The script of an agent's `spawn`-th subagent, and the script's number.
-    pub(super) fn find(&self, agent: &str, spawn: u32) -> Option<(usize, &Script)> {
+    pub(super) fn find_script(&self, agent: &str, spawn: u32) -> Option<(usize, &AgentScript)> {
         let by_spawn = self.by_agent.get(agent)?;
         let index = by_spawn.exact.get(&spawn).copied().or(by_spawn.any)?;
         Some((index, self.scripts.get(index)?))
@@ -202,30 +203,30 @@ impl Transcript {
                 None => format!("{} (spawn any)", script.agent),
             })
             .collect();
-        listed(names.iter().map(String::as_str))
+        list_names(names.iter().map(String::as_str))
     }
 }
 
-impl Turn {
-    fn new(turn: file::Turn) -> Result<Self, String> {
+impl ScriptedTurn {
+    fn new(turn: file::TurnEntry) -> Result<Self, String> {
         if turn.calls.len() > MAX_TOOL_CALLS {
             return Err(format!("more than {MAX_TOOL_CALLS} calls"));
         }
         let has_calls = !turn.calls.is_empty();
-        let calls = turn.calls.into_iter().map(Call::new).collect::<Result<Vec<_>, _>>()?;
+        let calls = turn.calls.into_iter().map(ScriptedCall::new).collect::<Result<Vec<_>, _>>()?;
         let ending = match (turn.fail, turn.hang) {
             (Some(_), true) => return Err("`fail` and `hang` exclude each other".to_owned()),
-            (Some(fail), false) => Ending::Fail(fail.error()?),
-            (None, true) => Ending::Hang,
+            (Some(fail), false) => TurnEnding::Fail(fail.into_error()?),
+            (None, true) => TurnEnding::Hang,
             (None, false) if turn.say.is_none() && !has_calls => {
                 return Err("nothing happens: give `say`, `calls`, `fail` or `hang`".to_owned());
             }
-            (None, false) => Ending::Reply(turn.stop.map_or_else(
+            (None, false) => TurnEnding::Reply(turn.stop.map_or_else(
                 || if has_calls { StopReason::ToolUse } else { StopReason::EndTurn },
                 StopReason::from,
             )),
         };
-        if has_calls && !matches!(ending, Ending::Reply(_)) {
+        if has_calls && !matches!(ending, TurnEnding::Reply(_)) {
             return Err("`calls` need a turn that succeeds".to_owned());
         }
         Ok(Self {
@@ -251,8 +252,8 @@ impl Turn {
     }
 }
 
-impl Call {
-    fn new(call: file::Call) -> Result<Self, String> {
+impl ScriptedCall {
+    fn new(call: file::CallEntry) -> Result<Self, String> {
         let arguments = match (call.arguments, call.raw_arguments) {
             (Some(_), Some(_)) => {
                 return Err("`arguments` and `raw_arguments` exclude each other".to_owned());
@@ -265,8 +266,8 @@ impl Call {
     }
 }
 
-impl file::Fail {
-    fn error(self) -> Result<ModelError, String> {
+impl file::FailEntry {
+    fn into_error(self) -> Result<ModelError, String> {
         let message = self.message.unwrap_or_else(|| "scripted failure".to_owned());
         let retry_after = self.retry_after.map(Duration::from_secs);
         match (self.status, self.kind) {
@@ -290,6 +291,6 @@ fn syntax_error(origin: &Path, error: &serde_yaml::Error) -> ScriptError {
         origin: origin.to_owned(),
         line: location.map(|at| at.line()),
         column: location.map(|at| at.column()),
-        message: quoted(&error.to_string()),
+        message: quote_text(&error.to_string()),
     }
 }

@@ -1,43 +1,43 @@
 //! An answer while it streams in: bounded, and passed on in pieces.
 
-use belljar_received::json::mended;
+use belljar_received::json::mend_owned;
 
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS};
-use crate::wire::thoughts::Thoughts;
+use crate::wire::thoughts::StreamedReasoning;
 use crate::{
-    ChatRequest, Message, ModelError, Reply, StopReason, StreamEvent, TokenUsage, ToolCall,
+    ChatMessage, ChatRequest, ModelError, ModelReply, StopReason, StreamEvent, TokenUsage, ToolCall,
 };
 
 /// Passes events to the caller and records the progress of an attempt: after text was passed on, another
 /// attempt is made only if the caller can withdraw the text.
-pub(crate) struct Sink<'e> {
+pub(crate) struct AttemptSink<'e> {
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
     started: bool,
     said: bool,
 }
 
-impl<'e> Sink<'e> {
+impl<'e> AttemptSink<'e> {
     pub(crate) fn new(events: &'e mut (dyn FnMut(StreamEvent) + Send)) -> Self {
         Self { events, started: false, said: false }
     }
 
     /// Returns whether the first token of this attempt has been passed on.
-    pub(crate) fn started(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.started
     }
 
     /// Returns whether text of this attempt has been passed on.
-    pub(crate) fn said(&self) -> bool {
+    pub(crate) fn has_text(&self) -> bool {
         self.said
     }
 
     /// Announces that an attempt failed and another attempt follows.
-    pub(crate) fn retrying(&mut self, event: StreamEvent) {
+    pub(crate) fn begin_retry(&mut self, event: StreamEvent) {
         (self.started, self.said) = (false, false);
         (self.events)(event);
     }
 
-    fn part(&mut self, event: StreamEvent) {
+    fn forward_event(&mut self, event: StreamEvent) {
         if !self.started {
             self.started = true;
             (self.events)(StreamEvent::Started);
@@ -49,12 +49,12 @@ impl<'e> Sink<'e> {
 
 /// The received parts of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct StreamedAnswer {
     text: String,
     calls: Vec<PartialCall>,
     pub(crate) usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
-    pub(crate) thoughts: Thoughts,
+    pub(crate) thoughts: StreamedReasoning,
     /// The model of the reasoning, for example `openai:kimi-k2@api.moonshot.ai`.
     model: String,
     /// The number in made-up ids of calls, so that these ids are unique in a conversation.
@@ -72,19 +72,19 @@ pub(crate) struct PartialCall {
     /// True after the name arrived again when the arguments were whole.
     pub(crate) again: bool,
     /// The state of the arguments: whether they are a whole JSON object.
-    shape: Shape,
+    shape: ArgumentShape,
 }
 
 /// Follows arguments byte by byte, in constant work for each, and knows whether they are whole.
 #[derive(Debug, Default)]
-struct Shape {
+struct ArgumentShape {
     depth: usize,
     in_text: bool,
     escaped: bool,
     whole: bool,
 }
 
-impl Shape {
+impl ArgumentShape {
     fn push(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {
@@ -103,15 +103,21 @@ impl Shape {
     }
 }
 
-impl Answer {
+impl StreamedAnswer {
     /// An empty answer of `model` to `request`.
-    pub(crate) fn to(request: &ChatRequest, model: &str) -> Self {
-        let turns =
-            request.messages.iter().filter(|message| matches!(message, Message::Assistant { .. }));
+    pub(crate) fn for_request(request: &ChatRequest, model: &str) -> Self {
+        let turns = request
+            .messages
+            .iter()
+            .filter(|message| matches!(message, ChatMessage::Assistant { .. }));
         Self { turn: turns.count() + 1, model: model.to_owned(), ..Self::default() }
     }
 
-    pub(crate) fn push_text(&mut self, text: &str, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+    pub(crate) fn push_text(
+        &mut self,
+        text: &str,
+        sink: &mut AttemptSink<'_>,
+    ) -> Result<(), ModelError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -119,7 +125,7 @@ impl Answer {
             return Err(ModelError::TooLarge { what: "bytes of text", limit: MAX_TEXT_BYTES });
         }
         self.text.push_str(text);
-        sink.part(StreamEvent::TextDelta(text.to_owned()));
+        sink.forward_event(StreamEvent::TextDelta(text.to_owned()));
         Ok(())
     }
 
@@ -128,10 +134,10 @@ impl Answer {
         self.calls.iter().any(|call| call.shape.depth > 0)
     }
 
-    /// Shows a thought. The stored form of the thought is in [`Thoughts`].
-    pub(crate) fn push_thinking(text: &str, sink: &mut Sink<'_>) {
+    /// Shows a thought. The stored form of the thought is in [`StreamedReasoning`].
+    pub(crate) fn push_thinking(text: &str, sink: &mut AttemptSink<'_>) {
         if !text.is_empty() {
-            sink.part(StreamEvent::ThinkingDelta(text.to_owned()));
+            sink.forward_event(StreamEvent::ThinkingDelta(text.to_owned()));
         }
     }
 
@@ -141,31 +147,31 @@ impl Answer {
         key: Option<u64>,
         id: &str,
         name: &str,
-        sink: &mut Sink<'_>,
+        sink: &mut AttemptSink<'_>,
     ) -> Result<usize, ModelError> {
         if self.calls.len() >= MAX_TOOL_CALLS {
             return Err(ModelError::TooLarge { what: "tool calls", limit: MAX_TOOL_CALLS });
         }
         check_names(id, name)?;
-        sink.part(StreamEvent::CallStarted { name: name.to_owned() });
+        sink.forward_event(StreamEvent::CallStarted { name: name.to_owned() });
         self.calls.push(PartialCall {
             key,
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: String::new(),
             again: false,
-            shape: Shape::default(),
+            shape: ArgumentShape::default(),
         });
         Ok(self.calls.len() - 1)
     }
 
     /// The position of the newest call for which `holds` returns true.
-    pub(crate) fn find(&self, holds: impl Fn(&PartialCall) -> bool) -> Option<usize> {
+    pub(crate) fn find_call(&self, holds: impl Fn(&PartialCall) -> bool) -> Option<usize> {
         self.calls.iter().rposition(holds)
     }
 
     /// The call at a position.
-    pub(crate) fn call(&mut self, at: usize) -> Option<&mut PartialCall> {
+    pub(crate) fn call_mut(&mut self, at: usize) -> Option<&mut PartialCall> {
         self.calls.get_mut(at)
     }
 
@@ -190,13 +196,13 @@ impl Answer {
     }
 
     /// Returns the whole answer. The caller has checked that the answer is complete.
-    pub(crate) fn finish(mut self) -> Reply {
+    pub(crate) fn into_reply(mut self) -> ModelReply {
         // Cached tokens count as input tokens, although some servers report them separately.
         self.usage.input_tokens = self.usage.input_tokens.max(self.usage.cached_tokens);
         let cut = self.stop == Some(StopReason::MaxTokens);
         // The answer ended between a call's name and its arguments, so this is not a call without arguments.
         self.calls.pop_if(|call| cut && call.arguments.trim().is_empty());
-        let reasoning = self.thoughts.finish(&self.model, self.calls.len(), cut);
+        let reasoning = self.thoughts.into_reasoning(&self.model, self.calls.len(), cut);
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
             // A missing or repeated id could not distinguish two results.
@@ -205,7 +211,8 @@ impl Answer {
             // No arguments at all is how some servers write an empty object.
             let empty = matches!(call.arguments.trim(), "" | "null");
             // INV-470: mended here, so that the conversation holds what everybody can read.
-            let arguments = if empty { "{}".to_owned() } else { mended(unwrapped(call.arguments)) };
+            let arguments =
+                if empty { "{}".to_owned() } else { mend_owned(unwrap_arguments(call.arguments)) };
             calls.push(ToolCall { id, name: call.name, arguments });
         }
         let stop = match self.stop {
@@ -214,12 +221,12 @@ impl Answer {
             None => StopReason::Other(NO_REASON.to_owned()),
             Some(stop) => stop,
         };
-        Reply { text: self.text, calls, reasoning, usage: self.usage, stop }
+        ModelReply { text: self.text, calls, reasoning, usage: self.usage, stop }
     }
 }
 
 /// Arguments that were written as JSON twice, written once: the text of an object in a text.
-fn unwrapped(arguments: String) -> String {
+fn unwrap_arguments(arguments: String) -> String {
     if !arguments.trim_start().starts_with('"') {
         return arguments;
     }
@@ -235,7 +242,7 @@ const NO_REASON: &str = "no reason given";
 
 impl PartialCall {
     /// Adds an id or a name that arrives after the beginning of the call.
-    pub(crate) fn identify(&mut self, id: &str, name: &str) -> Result<(), ModelError> {
+    pub(crate) fn set_identity(&mut self, id: &str, name: &str) -> Result<(), ModelError> {
         check_names(id, name)?;
         if self.id.is_empty() {
             id.clone_into(&mut self.id);
@@ -267,7 +274,7 @@ impl PartialCall {
     /// Replaces the arguments received so far.
     pub(crate) fn replace_arguments(&mut self, arguments: &str) -> Result<(), ModelError> {
         self.arguments.clear();
-        self.shape = Shape::default();
+        self.shape = ArgumentShape::default();
         self.push_arguments(arguments)
     }
 }

@@ -1,6 +1,6 @@
 //! The body of a response. A body that the server compressed unasked is decoded while it arrives.
 
-use belljar_received::coding::{Coding, CodingError, Decoder, Piece};
+use belljar_received::coding::{BodyDecoder, CodingError, ContentCoding, DecodedPiece};
 use bytes::Bytes;
 use reqwest::header::CONTENT_ENCODING;
 
@@ -8,7 +8,7 @@ use crate::ModelError;
 use crate::limits::MAX_RESPONSE_BYTES;
 
 /// The reason why a body breaks off.
-pub(crate) enum Broken {
+pub(crate) enum BodyError {
     /// The connection does.
     Network(reqwest::Error),
     /// The body cannot be decoded.
@@ -16,44 +16,47 @@ pub(crate) enum Broken {
 }
 
 /// A body. INV-475: the decoded bytes are bounded by [`MAX_RESPONSE_BYTES`].
-pub(crate) struct Body {
+pub(crate) struct WireBody {
     response: reqwest::Response,
-    decoder: Option<Decoder>,
+    decoder: Option<BodyDecoder>,
 }
 
-impl Body {
+impl WireBody {
     /// Creates the body of a response.
     ///
     /// # Errors
     ///
     /// When the body has an unknown content coding.
-    pub(crate) fn of(response: reqwest::Response) -> Result<Self, ModelError> {
+    pub(crate) fn from_response(response: reqwest::Response) -> Result<Self, ModelError> {
         let values = response.headers().get_all(CONTENT_ENCODING).iter();
-        let codings = Coding::named(values.map(|value| value.as_bytes())).map_err(unreadable)?;
+        let codings = ContentCoding::parse_values(values.map(|value| value.as_bytes()))
+            .map_err(to_model_error)?;
         let limit = u64::try_from(MAX_RESPONSE_BYTES).unwrap_or(u64::MAX);
-        let decoder = (!codings.is_empty()).then(|| Decoder::new(&codings, limit));
+        let decoder = (!codings.is_empty()).then(|| BodyDecoder::new(&codings, limit));
         Ok(Self { response, decoder })
     }
 
     /// The next bytes; `None` at the end of the body. Dropping the future loses no bytes.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Broken> {
+    pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         let Some(decoder) = &mut self.decoder else {
-            return self.response.chunk().await.map_err(Broken::Network);
+            return self.response.chunk().await.map_err(BodyError::Network);
         };
         loop {
-            match decoder.piece().map_err(|error| Broken::Body(unreadable(error)))? {
-                Piece::Bytes(bytes) => return Ok(Some(bytes)),
-                Piece::Over => return Ok(None),
-                Piece::Wanting => match self.response.chunk().await.map_err(Broken::Network)? {
-                    Some(bytes) => decoder.push(bytes),
-                    None => decoder.end(),
-                },
+            match decoder.next_piece().map_err(|error| BodyError::Body(to_model_error(error)))? {
+                DecodedPiece::Bytes(bytes) => return Ok(Some(bytes)),
+                DecodedPiece::Over => return Ok(None),
+                DecodedPiece::Wanting => {
+                    match self.response.chunk().await.map_err(BodyError::Network)? {
+                        Some(bytes) => decoder.push(bytes),
+                        None => decoder.end(),
+                    }
+                }
             }
         }
     }
 }
 
-fn unreadable(error: CodingError) -> ModelError {
+fn to_model_error(error: CodingError) -> ModelError {
     match error {
         CodingError::TooLarge(_) => {
             ModelError::TooLarge { what: "bytes", limit: MAX_RESPONSE_BYTES }

@@ -9,9 +9,9 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use url::{Host, Url};
 
-use crate::key::Key;
+use crate::key::ApiKey;
 use crate::limits::CONNECT_TIMEOUT;
-use crate::text::quoted;
+use crate::text::quote_text;
 
 /// Headers that a configuration cannot set: they frame the request, or contain the key, which has a separate
 /// secret setting.
@@ -33,7 +33,7 @@ pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
-    key: Option<Key>,
+    key: Option<ApiKey>,
 }
 
 /// The reason why a model's address or headers are not accepted.
@@ -68,14 +68,14 @@ impl Endpoint {
     pub(crate) fn new(
         base_url: &Url,
         path: &[&str],
-        key: Option<(HeaderName, Key)>,
+        key: Option<(HeaderName, ApiKey)>,
         extra: &BTreeMap<String, String>,
         allow_insecure: bool,
     ) -> Result<Self, EndpointError> {
-        let mut url = checked(base_url)?;
+        let mut url = check_base_url(base_url)?;
         let secret = key.is_some() || !extra.is_empty();
         if url.scheme() == "http" && secret && !allow_insecure && !is_loopback(&url) {
-            let host = quoted(url.host_str().unwrap_or_default());
+            let host = quote_text(url.host_str().unwrap_or_default());
             return Err(EndpointError::Insecure { host });
         }
         url.path_segments_mut()
@@ -85,7 +85,7 @@ impl Endpoint {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in extra {
-            let (name, value) = header(name, value)?;
+            let (name, value) = parse_header(name, value)?;
             headers.insert(name, value);
         }
         let key = match key {
@@ -115,13 +115,13 @@ impl Endpoint {
         self.url.host_str().unwrap_or_default()
     }
 
-    pub(crate) async fn send(&self, body: Bytes) -> reqwest::Result<reqwest::Response> {
+    pub(crate) async fn post_body(&self, body: Bytes) -> reqwest::Result<reqwest::Response> {
         let request = self.client.post(self.url.clone());
         request.headers(self.headers.clone()).body(body).send().await
     }
 
     /// The key, to search answers for it.
-    pub(crate) fn key(&self) -> Option<&Key> {
+    pub(crate) fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref()
     }
 
@@ -145,7 +145,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-fn checked(base_url: &Url) -> Result<Url, EndpointError> {
+fn check_base_url(base_url: &Url) -> Result<Url, EndpointError> {
     if !matches!(base_url.scheme(), "http" | "https") {
         return Err(EndpointError::BaseUrl("must begin with `https://` or `http://`"));
     }
@@ -170,8 +170,8 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), EndpointError> {
-    let error = |reason| EndpointError::Header { name: quoted(name), reason };
+fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), EndpointError> {
+    let error = |reason| EndpointError::Header { name: quote_text(name), reason };
     let parsed: HeaderName = name.parse().map_err(|_| error("is not a header name"))?;
     if RESERVED_HEADERS.contains(&parsed.as_str()) {
         return Err(error("cannot be set here; a key goes into `key`"));
@@ -190,26 +190,26 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Endpoint
 /// When the system's certificates cannot be read.
 pub fn http_client(https: bool) -> Result<reqwest::Client, EndpointError> {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls(https)?)
+        .tls_backend_preconfigured(cached_tls_config(https)?)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| EndpointError::Setup(quoted(&error.to_string())))
+        .map_err(|error| EndpointError::Setup(quote_text(&error.to_string())))
 }
 
 /// The TLS settings. The system's certificates take milliseconds to load, so they are loaded once per process
 /// and only if `trusting`. Without them no certificate is trusted.
-fn tls(trusting: bool) -> Result<rustls::ClientConfig, EndpointError> {
+fn cached_tls_config(trusting: bool) -> Result<rustls::ClientConfig, EndpointError> {
     static TRUSTING: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
     let config = if trusting {
         TRUSTING
-            .get_or_init(|| tls_config(true).map_err(|error| quoted(&error.to_string())))
+            .get_or_init(|| tls_config(true).map_err(|error| quote_text(&error.to_string())))
             .clone()
     } else {
-        tls_config(false).map_err(|error| quoted(&error.to_string()))
+        tls_config(false).map_err(|error| quote_text(&error.to_string()))
     };
     config.map_err(EndpointError::Setup)
 }
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     fn endpoint(url: &str, key: bool, insecure: bool) -> Result<Endpoint, EndpointError> {
-        let key = key.then(|| (HeaderName::from_static("x-api-key"), Key::new("k".into())));
+        let key = key.then(|| (HeaderName::from_static("x-api-key"), ApiKey::new("k".into())));
         Endpoint::new(
             &url.parse().unwrap(),
             &["chat", "completions"],

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ModelError;
-use crate::text::quoted;
+use crate::text::quote_text;
 use crate::wire::failure;
 
 /// Names of events that only keep a connection open, for example `ping`.
@@ -17,7 +17,7 @@ const MAX_WORD: usize = 64;
 /// # Errors
 ///
 /// When the event reports a failure, or breaks the protocol.
-pub(crate) fn read(name: &str, data: &str) -> Result<Option<Value>, ModelError> {
+pub(crate) fn parse_event(name: &str, data: &str) -> Result<Option<Value>, ModelError> {
     let text = data.trim();
     let is_error = name.eq_ignore_ascii_case("error");
     if text.is_empty() || KEEP_ALIVES.iter().any(|word| name.eq_ignore_ascii_case(word)) {
@@ -38,13 +38,13 @@ pub(crate) fn read(name: &str, data: &str) -> Result<Option<Value>, ModelError> 
 
 fn read_object(value: Option<Value>, is_error: bool) -> Result<Option<Value>, ModelError> {
     match value {
-        Some(value @ Value::Object(_)) => match failure::reported(&value, is_error) {
+        Some(value @ Value::Object(_)) => match failure::reported_error(&value, is_error) {
             Some(error) => Err(error),
             None => Ok(Some(value)),
         },
         Some(Value::String(text)) if is_error => Err(failure::in_stream(&text.into())),
         Some(_) | None if is_error => Err(ModelError::Provider {
-            kind: quoted("error"),
+            kind: quote_text("error"),
             message: "no reason given".to_owned(),
             transient: false,
         }),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::ModelError;
-use crate::text::quoted;
+use crate::text::quote_text;
 use crate::wire::context;
 
 /// The error for a status other than success. `body` = the part of the body that was read.
@@ -18,7 +18,7 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
     let raw = value.as_ref().and_then(raw_in).unwrap_or_default();
     let is_raw = context::is_too_long(status, "", raw);
     let is_context = is_raw || context::is_too_long(status, kind, message);
-    let message = quoted(if is_raw { raw } else { message });
+    let message = quote_text(if is_raw { raw } else { message });
     match status {
         _ if is_context => ModelError::ContextLength { message },
         401 | 403 => ModelError::Auth { status, message },
@@ -36,7 +36,7 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
 
 /// The error in a JSON object of a stream, in one of the shapes that servers use; `None` = no error.
 /// `is_error` = the event's type is `error`.
-pub(crate) fn reported(value: &Value, is_error: bool) -> Option<ModelError> {
+pub(crate) fn reported_error(value: &Value, is_error: bool) -> Option<ModelError> {
     let field = |name: &str| value.get(name).filter(|field| !field.is_null());
     let is_said = |error: &&Value| match error {
         Value::Null => false,
@@ -82,9 +82,9 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
     let status = [error, inner].iter().find_map(|place| status_in(place));
     let kind = kind_in(error).unwrap_or(NO_KIND);
     if context::is_too_long(status.unwrap_or(400), kind, message) {
-        return ModelError::ContextLength { message: quoted(message) };
+        return ModelError::ContextLength { message: quote_text(message) };
     }
-    let message = quoted(message);
+    let message = quote_text(message);
     match (status, kind.to_ascii_lowercase().as_str()) {
         (_, "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted") | (Some(429), _) => {
             ModelError::RateLimited { retry_after: None, message }
@@ -97,8 +97,8 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
         }
         (Some(status), _) => ModelError::Http { status, retry_after: None, message },
         (None, lower) => ModelError::Provider {
-            transient: TRANSIENT.contains(&lower) || lower == NO_KIND && passes(&message),
-            kind: quoted(kind),
+            transient: TRANSIENT.contains(&lower) || lower == NO_KIND && is_transient(&message),
+            kind: quote_text(kind),
             message,
         },
     }
@@ -108,7 +108,7 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
 const NO_KIND: &str = "error";
 
 /// Returns whether the text of an error without a code word suggests that another try may succeed.
-fn passes(message: &str) -> bool {
+fn is_transient(message: &str) -> bool {
     const SAYS: [&str; 12] = [
         "overloaded",
         "unavailable",
@@ -144,7 +144,7 @@ const TRANSIENT: [&str; 9] = [
 fn status_in(error: &Value) -> Option<u16> {
     let fields = ["code", "status", "status_code", "statusCode", "error_code"];
     let status = |field: &&str| {
-        let code = crate::wire::lenient::count(error, field)?;
+        let code = crate::wire::lenient::read_count(error, field)?;
         u16::try_from(code).ok().filter(|code| (400..600).contains(code))
     };
     fields.iter().find_map(status)
@@ -189,7 +189,7 @@ pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// The message of a transport failure, without the URL, which may contain credentials.
-pub(crate) fn network(error: reqwest::Error) -> ModelError {
+pub(crate) fn network_error(error: reqwest::Error) -> ModelError {
     let error = error.without_url();
     let mut message = error.to_string();
     let mut source = error.source();
@@ -198,7 +198,7 @@ pub(crate) fn network(error: reqwest::Error) -> ModelError {
         message.push_str(&cause.to_string());
         source = cause.source();
     }
-    ModelError::Network { message: quoted(&message) }
+    ModelError::Network { message: quote_text(&message) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::{Reasoning, ToolCall};
 /// The form of one model's requests. At first the form is that of the settings; each field that the server
 /// refuses by name is omitted from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct RequestForm {
     /// True if the answer is asked for as a stream.
     pub(crate) stream: bool,
     /// True if `stream_options` asks for the usage, on an OpenAI-compatible wire.
@@ -13,12 +13,12 @@ pub(crate) struct Form {
     /// True if the stop words are sent.
     pub(crate) stop: bool,
     /// The messages that are sent with their reasoning.
-    pub(crate) reasoning: Carried,
+    pub(crate) reasoning: ReasoningScope,
 }
 
 /// The messages that carry their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carried {
+pub(crate) enum ReasoningScope {
     /// All messages with reasoning.
     All,
     /// Messages with calls, because an older DeepSeek refuses reasoning in other messages.
@@ -27,9 +27,9 @@ pub(crate) enum Carried {
     Nowhere,
 }
 
-impl Form {
+impl RequestForm {
     /// The form after a refusal with this text; `None` = the text names no field that can be omitted.
-    pub(crate) fn without(self, status: u16, words: &str) -> Option<Self> {
+    pub(crate) fn after_refusal(self, status: u16, words: &str) -> Option<Self> {
         // 401, 403, 404 and 429 are about something else.
         if !matches!(status, 400 | 415 | 422 | 501) {
             return None;
@@ -51,9 +51,9 @@ impl Form {
         let of_thoughts = ["reasoning", "thinking", "extra_content", "provider_specific_fields"];
         if of_thoughts.iter().any(|word| says(word)) {
             let reasoning = match self.reasoning {
-                Carried::All => Carried::WithCalls,
-                Carried::WithCalls => Carried::Nowhere,
-                Carried::Nowhere => return None,
+                ReasoningScope::All => ReasoningScope::WithCalls,
+                ReasoningScope::WithCalls => ReasoningScope::Nowhere,
+                ReasoningScope::Nowhere => return None,
             };
             return Some(Self { reasoning, ..self });
         }
@@ -61,16 +61,16 @@ impl Form {
     }
 
     /// The reasoning of a message for a request to `model`; reasoning of another model is dropped.
-    pub(crate) fn carried<'r>(
+    pub(crate) fn carried_reasoning<'r>(
         self,
         reasoning: Option<&'r Reasoning>,
         calls: &[ToolCall],
         model: &str,
     ) -> Option<&'r Reasoning> {
         let is_wanted = match self.reasoning {
-            Carried::All => true,
-            Carried::WithCalls => !calls.is_empty(),
-            Carried::Nowhere => false,
+            ReasoningScope::All => true,
+            ReasoningScope::WithCalls => !calls.is_empty(),
+            ReasoningScope::Nowhere => false,
         };
         reasoning.filter(|reasoning| is_wanted && reasoning.model == model)
     }
@@ -80,24 +80,28 @@ impl Form {
 mod tests {
     use super::*;
 
-    const FULL: Form = Form { stream: true, usage: true, stop: true, reasoning: Carried::All };
+    const FULL: RequestForm =
+        RequestForm { stream: true, usage: true, stop: true, reasoning: ReasoningScope::All };
 
     #[test]
     fn only_what_a_refusal_names_is_left_out() {
-        let without = |words| FULL.without(400, words);
-        let usage = Some(Form { usage: false, ..FULL });
+        let without = |words| FULL.after_refusal(400, words);
+        let usage = Some(RequestForm { usage: false, ..FULL });
         assert_eq!(without("Unrecognized request argument supplied: stream_options"), usage);
         assert_eq!(without(r#"{"loc": ["body", "stream_options"]}"#), usage);
-        let whole = Some(Form { stream: false, ..FULL });
+        let whole = Some(RequestForm { stream: false, ..FULL });
         assert_eq!(without("streaming is not supported"), whole);
-        let endless = Form { stop: false, ..FULL };
+        let endless = RequestForm { stop: false, ..FULL };
         let refusal = "Unsupported parameter: 'stop' is not supported with this model.";
         assert_eq!(without(refusal), Some(endless));
-        assert_eq!(endless.without(400, refusal), None, "it was sent none");
+        assert_eq!(endless.after_refusal(400, refusal), None, "it was sent none");
         let fewer = without("property 'reasoning' is unsupported").unwrap();
-        assert_eq!(fewer.reasoning, Carried::WithCalls);
-        assert_eq!(fewer.without(422, "reasoning").unwrap().reasoning, Carried::Nowhere);
+        assert_eq!(fewer.reasoning, ReasoningScope::WithCalls);
+        assert_eq!(
+            fewer.after_refusal(422, "reasoning").unwrap().reasoning,
+            ReasoningScope::Nowhere
+        );
         assert_eq!(without("temperature must be at most 1"), None);
-        assert_eq!(FULL.without(429, "stream_options"), None);
+        assert_eq!(FULL.after_refusal(429, "stream_options"), None);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn arguments_text(arguments: &str) -> Cow<'_, str> {
 }
 
 /// A tool name or call id with the characters that providers allow; others become `_`.
-pub(crate) fn identifier(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn sanitize_identifier(text: &str, max: usize) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if text.is_empty() {
         return Cow::Borrowed("_");
@@ -51,9 +51,9 @@ pub(crate) fn identifier(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(cleaned.take(max).collect())
 }
 
-/// A tool name converted by [`identifier`], cut to the length that both providers accept.
+/// A tool name converted by [`sanitize_identifier`], cut to the length that both providers accept.
 pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
-    identifier(name, MAX_WIRE_NAME)
+    sanitize_identifier(name, MAX_WIRE_NAME)
 }
 
 #[cfg(test)]
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn a_name_that_no_provider_accepts_is_made_acceptable() {
-        assert_eq!(identifier("file_read", 64), "file_read");
-        assert_eq!(identifier("functions.file read:0", 64), "functions_file_read_0");
-        assert_eq!(identifier("", 64), "_");
-        assert_eq!(identifier(&"é".repeat(100), 64).len(), 64);
+        assert_eq!(sanitize_identifier("file_read", 64), "file_read");
+        assert_eq!(sanitize_identifier("functions.file read:0", 64), "functions_file_read_0");
+        assert_eq!(sanitize_identifier("", 64), "_");
+        assert_eq!(sanitize_identifier(&"é".repeat(100), 64).len(), 64);
     }
 }

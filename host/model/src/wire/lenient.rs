@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// A count: whole, not negative. A fraction is rounded up, since part of a token was one.
-pub(crate) fn count(map: &Value, field: &str) -> Option<u64> {
+pub(crate) fn read_count(map: &Value, field: &str) -> Option<u64> {
     let value = map.get(field)?;
     if let Some(count) = value.as_u64() {
         return Some(count);
@@ -25,7 +25,7 @@ pub(crate) fn count(map: &Value, field: &str) -> Option<u64> {
 }
 
 /// A text; empty if missing. A number becomes its digits, because some servers send ids as numbers.
-pub(crate) fn text(map: &Value, field: &str) -> String {
+pub(crate) fn read_text(map: &Value, field: &str) -> String {
     match map.get(field) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
@@ -34,12 +34,12 @@ pub(crate) fn text(map: &Value, field: &str) -> String {
 }
 
 /// A non-empty object in a field.
-pub(crate) fn object<'v>(map: &'v Value, field: &str) -> Option<&'v Map<String, Value>> {
+pub(crate) fn read_object<'v>(map: &'v Value, field: &str) -> Option<&'v Map<String, Value>> {
     map.get(field)?.as_object().filter(|map| !map.is_empty())
 }
 
 /// The elements of a list. A value that is no list is the only element; null has no elements.
-pub(crate) fn items<'v>(map: &'v Value, field: &str) -> &'v [Value] {
+pub(crate) fn read_items<'v>(map: &'v Value, field: &str) -> &'v [Value] {
     match map.get(field) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items,
@@ -57,7 +57,7 @@ mod tests {
     fn a_count_is_understood_in_every_spelling_and_nonsense_is_absent() {
         let usage = json!({"a": 3, "b": 3.0, "c": 37.25, "d": "12", "e": -35, "f": null, "g": [1],
             "h": 1e300, "i": "many", "j": true, "k": -0.0, "l": u64::MAX});
-        let counts = "abcdefghijkl".chars().map(|field| count(&usage, &field.to_string()));
+        let counts = "abcdefghijkl".chars().map(|field| read_count(&usage, &field.to_string()));
         let expected = [
             Some(3),
             Some(3),
@@ -73,6 +73,6 @@ mod tests {
             Some(u64::MAX),
         ];
         assert_eq!(counts.collect::<Vec<_>>(), expected);
-        assert_eq!(count(&json!(7), "a"), None);
+        assert_eq!(read_count(&json!(7), "a"), None);
     }
 }

@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 
-use crate::key::{Key, REDACTED, begun};
-use crate::{Reply, StopReason, StreamEvent, ToolCall};
+use crate::key::{ApiKey, REDACTED, begun_key_len};
+use crate::{ModelReply, StopReason, StreamEvent, ToolCall};
 
 /// Events on their way to the caller.
-pub(crate) struct Masked<'k, 'e> {
+pub(crate) struct KeyMask<'k, 'e> {
     /// `None` = no key to mask.
     key: Option<&'k str>,
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
@@ -18,45 +18,45 @@ pub(crate) struct Masked<'k, 'e> {
     thinking: String,
 }
 
-impl<'k, 'e> Masked<'k, 'e> {
+impl<'k, 'e> KeyMask<'k, 'e> {
     pub(crate) fn new(
-        key: Option<&'k Key>,
+        key: Option<&'k ApiKey>,
         events: &'e mut (dyn FnMut(StreamEvent) + Send),
     ) -> Self {
-        let key = key.and_then(Key::in_answers);
+        let key = key.and_then(ApiKey::in_answers);
         Self { key, events, text: String::new(), thinking: String::new() }
     }
 
     /// Passes an event on.
-    pub(crate) fn event(&mut self, event: StreamEvent) {
+    pub(crate) fn mask_event(&mut self, event: StreamEvent) {
         let Some(key) = self.key else { return (self.events)(event) };
         match event {
             StreamEvent::TextDelta(text) => {
                 self.flush_thinking();
-                if let Some(text) = piece(&mut self.text, key, &text) {
+                if let Some(text) = release_piece(&mut self.text, key, &text) {
                     (self.events)(StreamEvent::TextDelta(text));
                 }
             }
             StreamEvent::ThinkingDelta(text) => {
                 self.flush_text();
-                if let Some(text) = piece(&mut self.thinking, key, &text) {
+                if let Some(text) = release_piece(&mut self.thinking, key, &text) {
                     (self.events)(StreamEvent::ThinkingDelta(text));
                 }
             }
             StreamEvent::CallStarted { name } => {
-                self.flush();
-                let name = without(key, name);
+                self.flush_all();
+                let name = replace_key(key, name);
                 (self.events)(StreamEvent::CallStarted { name });
             }
             other => {
-                self.flush();
+                self.flush_all();
                 (self.events)(other);
             }
         }
     }
 
     /// Passes on the text that was held back.
-    pub(crate) fn flush(&mut self) {
+    pub(crate) fn flush_all(&mut self) {
         self.flush_text();
         self.flush_thinking();
     }
@@ -74,20 +74,20 @@ impl<'k, 'e> Masked<'k, 'e> {
     }
 
     /// The answer without the key. Arguments stay valid JSON.
-    pub(crate) fn reply(&self, mut reply: Reply) -> Reply {
+    pub(crate) fn mask_reply(&self, mut reply: ModelReply) -> ModelReply {
         let Some(key) = self.key else { return reply };
-        reply.text = without(key, reply.text);
+        reply.text = replace_key(key, reply.text);
         if let StopReason::Other(word) = reply.stop {
-            reply.stop = StopReason::Other(without(key, word));
+            reply.stop = StopReason::Other(replace_key(key, word));
         }
         // Reasoning is signed, so it is kept whole or not at all.
         reply.reasoning = reply
             .reasoning
             .filter(|kept| serde_json::to_string(kept).is_ok_and(|text| !text.contains(key)));
         let clean = |call: ToolCall| ToolCall {
-            id: without(key, call.id),
-            name: without(key, call.name),
-            arguments: arguments(key, call.arguments),
+            id: replace_key(key, call.id),
+            name: replace_key(key, call.name),
+            arguments: mask_arguments(key, call.arguments),
         };
         reply.calls = reply.calls.into_iter().map(clean).collect();
         reply
@@ -95,7 +95,7 @@ impl<'k, 'e> Masked<'k, 'e> {
 }
 
 /// The part of a text that cannot be the beginning of the key. The rest is held back.
-fn piece(kept: &mut String, key: &str, text: &str) -> Option<String> {
+fn release_piece(kept: &mut String, key: &str, text: &str) -> Option<String> {
     kept.push_str(text);
     let mut out = String::new();
     let mut rest = kept.as_str();
@@ -104,45 +104,49 @@ fn piece(kept: &mut String, key: &str, text: &str) -> Option<String> {
         out.push_str(REDACTED);
         rest = after;
     }
-    let (sure, begins) = rest.split_at_checked(rest.len() - begun(rest, key)).unwrap_or((rest, ""));
+    let (sure, begins) =
+        rest.split_at_checked(rest.len() - begun_key_len(rest, key)).unwrap_or((rest, ""));
     out.push_str(sure);
     *kept = begins.to_owned();
     (!out.is_empty()).then_some(out)
 }
 
-fn without(key: &str, text: String) -> String {
+fn replace_key(key: &str, text: String) -> String {
     if text.contains(key) { text.replace(key, REDACTED) } else { text }
 }
 
 /// Arguments without the key in their texts. Arguments without the key keep the model's own bytes.
-fn arguments(key: &str, text: String) -> String {
+fn mask_arguments(key: &str, text: String) -> String {
     // An escape may hide it.
     if !text.contains(key) && !text.contains('\\') {
         return text;
     }
     match serde_json::from_str::<Value>(&text) {
-        Ok(mut value) => match mask(key, &mut value) {
+        Ok(mut value) => match mask_value(key, &mut value) {
             true => value.to_string(),
             false => text,
         },
         // Malformed JSON is masked as plain text, because no parser reads its escapes.
-        Err(_) => without(key, text),
+        Err(_) => replace_key(key, text),
     }
 }
 
 /// Returns whether anything was masked. As deep as the parser goes, which has a bound.
-fn mask(key: &str, value: &mut Value) -> bool {
+fn mask_value(key: &str, value: &mut Value) -> bool {
     match value {
         Value::String(text) if text.contains(key) => {
             *text = text.replace(key, REDACTED);
             true
         }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| mask(key, item) | any),
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |any, item| mask_value(key, item) | any)
+        }
         Value::Object(fields) => {
-            let mut any = fields.values_mut().fold(false, |any, value| mask(key, value) | any);
+            let mut any =
+                fields.values_mut().fold(false, |any, value| mask_value(key, value) | any);
             if fields.keys().any(|name| name.contains(key)) {
                 let taken = std::mem::take(fields).into_iter();
-                fields.extend(taken.map(|(name, value)| (without(key, name), value)));
+                fields.extend(taken.map(|(name, value)| (replace_key(key, name), value)));
                 any = true;
             }
             any
@@ -158,14 +162,14 @@ mod tests {
     const KEY: &str = "sk-hunter2";
 
     fn told(key: &str, pieces: &[&str]) -> Vec<StreamEvent> {
-        let key = Key::new(key.into());
+        let key = ApiKey::new(key.into());
         let mut told = Vec::new();
         let mut events = |event| told.push(event);
-        let mut masked = Masked::new(Some(&key), &mut events);
+        let mut masked = KeyMask::new(Some(&key), &mut events);
         for text in pieces {
-            masked.event(StreamEvent::TextDelta((*text).to_owned()));
+            masked.mask_event(StreamEvent::TextDelta((*text).to_owned()));
         }
-        masked.flush();
+        masked.flush_all();
         told
     }
 
@@ -205,7 +209,7 @@ mod tests {
             (r#"{"text": "sk-hunter2"#, r#"{"text": "[key]"#),
             ("", ""),
         ] {
-            assert_eq!(arguments(KEY, given.to_owned()), expected);
+            assert_eq!(mask_arguments(KEY, given.to_owned()), expected);
         }
     }
 }

@@ -22,12 +22,12 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use backon::BackoffBuilder as _;
-use belljar_received::json::mend;
+use belljar_received::json::mend_text;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use tokio::time::Instant;
 
-pub(crate) use answer::{Answer, Sink};
+pub(crate) use answer::{AttemptSink, StreamedAnswer};
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::{EndpointError, http_client};
 
@@ -35,25 +35,26 @@ use crate::limits::{
     AFTER_FINISH_WAIT, MAX_ATTEMPTS, MAX_ERROR_BODY_BYTES, MAX_EVENT_BYTES, MAX_RETRY_AFTER,
     RETRY_MAX_DELAY, RETRY_MIN_DELAY,
 };
-use crate::text::quoted;
-use crate::wire::body::{Body, Broken};
-use crate::wire::form::{Carried, Form};
-use crate::wire::masked::Masked;
+use crate::text::quote_text;
+use crate::wire::body::{BodyError, WireBody};
+use crate::wire::form::{ReasoningScope, RequestForm};
+use crate::wire::masked::KeyMask;
 use crate::{
-    CallContext, ChatModel, ChatRequest, Effort, ModelError, Phase, Reply, StreamEvent, Timeouts,
+    CallContext, ChatModel, ChatRequest, Effort, ModelError, ModelReply, ModelTimeouts,
+    StreamEvent, TimeoutPhase,
 };
 
-/// A model behind an HTTP API. Made by [`crate::ModelConfig::build`].
+/// A model behind an HTTP API. Made by [`crate::ModelConfig::build_model`].
 #[derive(Debug)]
 pub struct WireModel {
     id: String,
-    dialect: Dialect,
-    settings: Settings,
+    dialect: WireDialect,
+    settings: RequestSettings,
     endpoint: Endpoint,
     retries: RetryPolicy,
     images: bool,
     /// The last form of request that the server accepted.
-    form: Mutex<Form>,
+    form: Mutex<RequestForm>,
 }
 
 /// The number and times of attempts for a failed call.
@@ -78,7 +79,7 @@ impl Default for RetryPolicy {
 
 /// The wire formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum WireDialect {
     OpenAi(MaxTokensField),
     Anthropic,
 }
@@ -94,7 +95,7 @@ pub enum MaxTokensField {
 
 /// The configuration's part in every request of a model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct RequestSettings {
     pub(crate) model: String,
     /// Wire, name and host, for example `openai:kimi-k2@api.moonshot.ai`, to which reasoning belongs.
     pub(crate) identity: String,
@@ -105,45 +106,50 @@ pub(crate) struct Settings {
     pub(crate) extra: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Settings {
+impl RequestSettings {
     /// The extra fields of this request. INV-363: a request with a stranger's text has no extra fields.
-    pub(crate) fn extra(
+    pub(crate) fn extra_fields(
         &self,
         request: &ChatRequest,
     ) -> impl Iterator<Item = (&str, &serde_json::Value)> {
         // A request's own setting precedes the configured one.
-        let (chooses, foreign) = (chooses(request), request.foreign);
+        let (chooses, foreign) = (leaves_choice(request), request.foreign);
         let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
         // Servers refuse a choice without tools.
         fields.filter(move |(name, _)| {
-            !foreign && (chooses || *name != "tool_choice") && !request.sampling.says(name)
+            !foreign && (chooses || *name != "tool_choice") && !request.sampling.sets_field(name)
         })
     }
 }
 
 /// Returns whether there are tools to choose from, and the request leaves the choice to others.
-fn chooses(request: &ChatRequest) -> bool {
+fn leaves_choice(request: &ChatRequest) -> bool {
     !request.tools.is_empty() && request.choice.is_none()
 }
 
 /// Makes an answer of the events of one response.
-trait Decoder: Send {
+trait ReplyDecoder: Send {
     /// Parses the next event.
-    fn event(&mut self, event: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
+    fn decode_event(
+        &mut self,
+        event: &str,
+        data: &str,
+        sink: &mut AttemptSink<'_>,
+    ) -> Result<(), ModelError>;
 
     /// Parses an answer that is not a stream.
-    fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
+    fn decode_whole(&mut self, body: &str, sink: &mut AttemptSink<'_>) -> Result<(), ModelError>;
 
     /// The progress of the answer.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> AnswerProgress;
 
     /// Returns the answer. Called only when the answer is complete.
-    fn into_reply(self: Box<Self>) -> Reply;
+    fn into_reply(self: Box<Self>) -> ModelReply;
 }
 
 /// The progress of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum AnswerProgress {
     /// A part of the answer is still missing.
     Partial,
     /// The answer is complete, but the usage may still arrive.
@@ -153,20 +159,20 @@ enum Progress {
 }
 
 /// The failure of an attempt.
-struct Failed {
+struct FailedAttempt {
     error: ModelError,
     /// The form of request that the server may accept instead.
-    other: Option<Form>,
+    other: Option<RequestForm>,
 }
 
-impl Failed {
+impl FailedAttempt {
     /// Masks the key in the error, in case the server repeated the key.
-    fn cleaned(self, endpoint: &Endpoint) -> Self {
-        Self { error: self.error.cleaned(&|text| endpoint.redact(text).into_owned()), ..self }
+    fn without_key(self, endpoint: &Endpoint) -> Self {
+        Self { error: self.error.clean_words(&|text| endpoint.redact(text).into_owned()), ..self }
     }
 }
 
-impl From<ModelError> for Failed {
+impl From<ModelError> for FailedAttempt {
     fn from(error: ModelError) -> Self {
         Self { error, other: None }
     }
@@ -174,7 +180,7 @@ impl From<ModelError> for Failed {
 
 /// The form of a response's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carrier {
+enum ResponseCarrier {
     Stream,
     Json,
     /// A response without an answer: an error, a web page.
@@ -182,12 +188,16 @@ enum Carrier {
 }
 
 impl WireModel {
-    pub(crate) fn new(dialect: Dialect, mut settings: Settings, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(
+        dialect: WireDialect,
+        mut settings: RequestSettings,
+        endpoint: Endpoint,
+    ) -> Self {
         let provider = match dialect {
-            Dialect::OpenAi(_) => "openai",
-            Dialect::Anthropic => "anthropic",
+            WireDialect::OpenAi(_) => "openai",
+            WireDialect::Anthropic => "anthropic",
         };
-        let id = format!("{provider}:{}", quoted(&settings.model));
+        let id = format!("{provider}:{}", quote_text(&settings.model));
         settings.identity = format!("{id}@{}", endpoint.host());
         Self {
             id,
@@ -196,11 +206,11 @@ impl WireModel {
             endpoint,
             retries: RetryPolicy::default(),
             images: false,
-            form: Mutex::new(Form {
+            form: Mutex::new(RequestForm {
                 stream: true,
                 usage: true,
                 stop: true,
-                reasoning: Carried::All,
+                reasoning: ReasoningScope::All,
             }),
         }
     }
@@ -211,7 +221,7 @@ impl WireModel {
 
     /// Sets whether requests have `stream_options`, until a server refuses the field.
     pub(crate) fn with_stream_options(self, usage: bool) -> Self {
-        self.learn(Form { usage, ..self.form() });
+        self.set_form(RequestForm { usage, ..self.current_form() });
         self
     }
 
@@ -222,11 +232,11 @@ impl WireModel {
         self
     }
 
-    fn form(&self) -> Form {
+    fn current_form(&self) -> RequestForm {
         *self.form.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn learn(&self, form: Form) {
+    fn set_form(&self, form: RequestForm) {
         *self.form.lock().unwrap_or_else(PoisonError::into_inner) = form;
     }
 
@@ -234,10 +244,10 @@ impl WireModel {
         &self,
         request: &ChatRequest,
         cx: &CallContext<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<Reply, ModelError> {
-        let mut form = self.form();
-        let mut body = self.body(request, form)?;
+        sink: &mut AttemptSink<'_>,
+    ) -> Result<ModelReply, ModelError> {
+        let mut form = self.current_form();
+        let mut body = self.build_body(request, form)?;
         let mut delays = backon::ExponentialBuilder::new()
             .with_min_delay(self.retries.min_delay)
             .with_max_delay(self.retries.max_delay)
@@ -246,22 +256,23 @@ impl WireModel {
             .build();
         let mut attempt = 1;
         loop {
-            let Failed { error, other } = match self.attempt(request, &body, cx, sink).await {
-                Ok(reply) => {
-                    self.learn(form);
-                    return Ok(reply);
-                }
-                Err(failed) => failed.cleaned(&self.endpoint),
-            };
-            if let Some((simpler, without)) = self.simpler(request, &body, other)? {
+            let FailedAttempt { error, other } =
+                match self.attempt_request(request, &body, cx, sink).await {
+                    Ok(reply) => {
+                        self.set_form(form);
+                        return Ok(reply);
+                    }
+                    Err(failed) => failed.without_key(&self.endpoint),
+                };
+            if let Some((simpler, without)) = self.simplify_request(request, &body, other)? {
                 tracing::debug!(model = %self.id, form = ?simpler, %error, "asking in another form");
                 (form, body) = (simpler, without);
                 continue;
             }
             // Text that was passed on is final unless the caller can withdraw it.
-            let may_retry = error.is_retryable() && (!sink.said() || cx.takes_back);
+            let may_retry = error.is_retryable() && (!sink.has_text() || cx.takes_back);
             let after = match may_retry {
-                true => delays.next().and_then(|delay| pause(delay, error.retry_after())),
+                true => delays.next().and_then(|delay| retry_pause(delay, error.retry_after())),
                 false => None,
             };
             let Some(after) = after else {
@@ -270,77 +281,79 @@ impl WireModel {
             attempt += 1;
             tracing::debug!(model = %self.id, attempt, ?after, %error, "retrying a model call");
             let reason = error.to_string();
-            sink.retrying(StreamEvent::Retrying { attempt, after, reason });
+            sink.begin_retry(StreamEvent::Retrying { attempt, after, reason });
             tokio::time::sleep(after).await;
         }
     }
 
     /// The request in a form without the refused field; `None` = the body would be the same. Ends, because
     /// each form has fewer fields than the one before.
-    fn simpler(
+    fn simplify_request(
         &self,
         request: &ChatRequest,
         body: &Bytes,
-        mut other: Option<Form>,
-    ) -> Result<Option<(Form, Bytes)>, ModelError> {
+        mut other: Option<RequestForm>,
+    ) -> Result<Option<(RequestForm, Bytes)>, ModelError> {
         while let Some(form) = other {
-            let without = self.body(request, form)?;
+            let without = self.build_body(request, form)?;
             if without != *body {
                 return Ok(Some((form, without)));
             }
-            let next = Form { reasoning: Carried::Nowhere, ..form };
+            let next = RequestForm { reasoning: ReasoningScope::Nowhere, ..form };
             other = (next != form).then_some(next);
         }
         Ok(None)
     }
 
-    fn body(&self, request: &ChatRequest, form: Form) -> Result<Bytes, ModelError> {
+    fn build_body(&self, request: &ChatRequest, form: RequestForm) -> Result<Bytes, ModelError> {
         let body = match self.dialect {
-            Dialect::OpenAi(field) => openai::body(request, &self.settings, field, form),
-            Dialect::Anthropic => anthropic::body(request, &self.settings, form),
+            WireDialect::OpenAi(field) => {
+                openai::request_body(request, &self.settings, field, form)
+            }
+            WireDialect::Anthropic => anthropic::request_body(request, &self.settings, form),
         };
         body.map(Bytes::from).map_err(|error| ModelError::Protocol {
             message: format!("the request cannot be written as JSON: {error}"),
         })
     }
 
-    fn decoder(&self, request: &ChatRequest) -> Box<dyn Decoder> {
+    fn new_decoder(&self, request: &ChatRequest) -> Box<dyn ReplyDecoder> {
         let model = &self.settings.identity;
         match self.dialect {
-            Dialect::OpenAi(_) => Box::new(openai::Stream::new(request, model)),
-            Dialect::Anthropic => Box::new(anthropic::Stream::new(request, model)),
+            WireDialect::OpenAi(_) => Box::new(openai::OpenAiStream::new(request, model)),
+            WireDialect::Anthropic => Box::new(anthropic::AnthropicStream::new(request, model)),
         }
     }
 
-    async fn attempt(
+    async fn attempt_request(
         &self,
         request: &ChatRequest,
         body: &Bytes,
         cx: &CallContext<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<Reply, Failed> {
-        let form = self.form();
+        sink: &mut AttemptSink<'_>,
+    ) -> Result<ModelReply, FailedAttempt> {
+        let form = self.current_form();
         let limit = cx.timeouts.first_token;
         let deadline = Instant::now() + limit;
-        let late = |_| ModelError::Timeout { phase: Phase::FirstToken, after: limit };
-        let response = tokio::time::timeout_at(deadline, self.endpoint.send(body.clone()))
+        let late = |_| ModelError::Timeout { phase: TimeoutPhase::FirstToken, after: limit };
+        let response = tokio::time::timeout_at(deadline, self.endpoint.post_body(body.clone()))
             .await
             .map_err(late)?
-            .map_err(failure::network)?;
-        let mut decoder = self.decoder(request);
-        match carrier(&response) {
-            Carrier::Stream => {
+            .map_err(failure::network_error)?;
+        let mut decoder = self.new_decoder(request);
+        match detect_carrier(&response) {
+            ResponseCarrier::Stream => {
                 self.read_stream(response, decoder.as_mut(), deadline, cx.timeouts, sink).await?;
             }
-            Carrier::Json => {
+            ResponseCarrier::Json => {
                 let body = tokio::time::timeout_at(deadline, read_body(response, MAX_EVENT_BYTES));
                 let body = body.await.map_err(late)??;
-                decoder.whole(&body, sink)?;
-                if decoder.progress() != Progress::Over {
+                decoder.decode_whole(&body, sink)?;
+                if decoder.progress() != AnswerProgress::Over {
                     return Err(no_stream().into());
                 }
             }
-            Carrier::Refusal => {
+            ResponseCarrier::Refusal => {
                 let refusal = self.read_refusal(response, form);
                 return Err(tokio::time::timeout_at(deadline, refusal)
                     .await
@@ -354,19 +367,20 @@ impl WireModel {
     async fn read_stream(
         &self,
         response: reqwest::Response,
-        decoder: &mut dyn Decoder,
+        decoder: &mut dyn ReplyDecoder,
         mut deadline: Instant,
-        timeouts: Timeouts,
-        sink: &mut Sink<'_>,
+        timeouts: ModelTimeouts,
+        sink: &mut AttemptSink<'_>,
     ) -> Result<(), ModelError> {
-        let mut body = Body::of(response)?;
+        let mut body = WireBody::from_response(response)?;
         let mut sse = sse::SseDecoder::default();
         loop {
-            let next = tokio::time::timeout_at(deadline, body.chunk()).await;
+            let next = tokio::time::timeout_at(deadline, body.next_chunk()).await;
             match next {
                 Ok(Ok(Some(_))) => {}
                 Ok(Ok(None)) => {
-                    let ended = sse.end(&mut |event, data| decoder.event(event, data, sink));
+                    let ended =
+                        sse.end_stream(&mut |event, data| decoder.decode_event(event, data, sink));
                     // The rest of a cut event is ignored.
                     if let Err(error) = ended
                         && !matches!(error, ModelError::Protocol { .. })
@@ -375,41 +389,43 @@ impl WireModel {
                     }
                 }
                 Ok(Err(_)) | Err(_) => {
-                    sse.release(&mut |event, data| decoder.event(event, data, sink))?;
+                    sse.release_event(&mut |event, data| decoder.decode_event(event, data, sink))?;
                 }
             }
-            let complete = decoder.progress() != Progress::Partial;
+            let complete = decoder.progress() != AnswerProgress::Partial;
             let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
                 // A complete answer is returned whatever happens afterwards.
                 _ if complete => return Ok(()),
                 Ok(Ok(None)) => return Err(ModelError::Cut),
-                Ok(Err(Broken::Body(error))) => return Err(error),
-                Ok(Err(Broken::Network(_))) if sink.started() => return Err(ModelError::Cut),
-                Ok(Err(Broken::Network(error))) => return Err(failure::network(error)),
-                Err(_) => return Err(silence(sink.started(), timeouts)),
+                Ok(Err(BodyError::Body(error))) => return Err(error),
+                Ok(Err(BodyError::Network(_))) if sink.has_started() => {
+                    return Err(ModelError::Cut);
+                }
+                Ok(Err(BodyError::Network(error))) => return Err(failure::network_error(error)),
+                Err(_) => return Err(silence_error(sink.has_started(), timeouts)),
             };
             let mut events = 0_usize;
             let pushed = sse.push(&chunk, &mut |event, data| {
                 events += 1;
-                decoder.event(event, data, sink)
+                decoder.decode_event(event, data, sink)
             });
             match decoder.progress() {
-                Progress::Over => return Ok(()),
+                AnswerProgress::Over => return Ok(()),
                 // An error after a complete answer does not affect the answer.
-                Progress::Complete if pushed.is_err() => return Ok(()),
-                Progress::Complete => deadline = Instant::now() + AFTER_FINISH_WAIT,
-                Progress::Partial => pushed?,
+                AnswerProgress::Complete if pushed.is_err() => return Ok(()),
+                AnswerProgress::Complete => deadline = Instant::now() + AFTER_FINISH_WAIT,
+                AnswerProgress::Partial => pushed?,
             }
             // Any event is a sign of life, pings included; comments are not.
-            if decoder.progress() == Progress::Partial && sink.started() && events > 0 {
+            if decoder.progress() == AnswerProgress::Partial && sink.has_started() && events > 0 {
                 deadline = Instant::now() + timeouts.between_tokens;
             }
         }
     }
 
     /// The error of a response without an answer.
-    async fn read_refusal(&self, response: reqwest::Response, form: Form) -> Failed {
+    async fn read_refusal(&self, response: reqwest::Response, form: RequestForm) -> FailedAttempt {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER);
         let retry_after = header
@@ -422,7 +438,7 @@ impl WireModel {
         };
         if !status.is_success() {
             let error = failure::from_status(status.as_u16(), retry_after, &body);
-            return Failed { error, other: form.without(status.as_u16(), &body) };
+            return FailedAttempt { error, other: form.after_refusal(status.as_u16(), &body) };
         }
         no_stream().into()
     }
@@ -432,15 +448,15 @@ impl WireModel {
 /// explanation available.
 async fn read_body(response: reqwest::Response, most: usize) -> Result<String, ModelError> {
     let mut body = Vec::new();
-    let mut reading = Body::of(response)?;
-    while let Ok(Some(chunk)) = reading.chunk().await {
+    let mut reading = WireBody::from_response(response)?;
+    while let Ok(Some(chunk)) = reading.next_chunk().await {
         let room = most.saturating_sub(body.len());
         body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
         if body.len() >= most {
             break;
         }
     }
-    Ok(mend(&String::from_utf8_lossy(&body)).into_owned())
+    Ok(mend_text(&String::from_utf8_lossy(&body)).into_owned())
 }
 
 fn no_stream() -> ModelError {
@@ -465,30 +481,30 @@ impl ChatModel for WireModel {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         if cx.cancel.is_cancelled() {
             return Err(ModelError::Cancelled);
         }
-        let mut masked = Masked::new(self.endpoint.key(), events);
-        let mut events = |event| masked.event(event);
-        let mut sink = Sink::new(&mut events);
+        let mut masked = KeyMask::new(self.endpoint.key(), events);
+        let mut events = |event| masked.mask_event(event);
+        let mut sink = AttemptSink::new(&mut events);
         let call = async {
             let call = self.with_retrying(request, cx, &mut sink);
             match cx.timeouts.total {
                 Some(after) => tokio::time::timeout(after, call)
                     .await
-                    .unwrap_or(Err(ModelError::Timeout { phase: Phase::Total, after })),
+                    .unwrap_or(Err(ModelError::Timeout { phase: TimeoutPhase::Total, after })),
                 None => call.await,
             }
         };
         let ended = cx.cancel.run_until_cancelled(call).await;
-        masked.flush();
-        ended.unwrap_or(Err(ModelError::Cancelled)).map(|reply| masked.reply(reply))
+        masked.flush_all();
+        ended.unwrap_or(Err(ModelError::Cancelled)).map(|reply| masked.mask_reply(reply))
     }
 }
 
 /// The wait before another attempt; `None` = the provider requests a longer wait than a run can afford.
-fn pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
+fn retry_pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) if asked > MAX_RETRY_AFTER => None,
         Some(asked) => Some(asked.max(own)),
@@ -496,25 +512,25 @@ fn pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
     }
 }
 
-fn silence(started: bool, timeouts: Timeouts) -> ModelError {
+fn silence_error(started: bool, timeouts: ModelTimeouts) -> ModelError {
     let (phase, after) = if started {
-        (Phase::BetweenTokens, timeouts.between_tokens)
+        (TimeoutPhase::BetweenTokens, timeouts.between_tokens)
     } else {
-        (Phase::FirstToken, timeouts.first_token)
+        (TimeoutPhase::FirstToken, timeouts.first_token)
     };
     ModelError::Timeout { phase, after }
 }
 
 /// The carrier of a response's answer. A missing or unknown content type counts as a stream, because some
 /// servers send streams so.
-fn carrier(response: &reqwest::Response) -> Carrier {
+fn detect_carrier(response: &reqwest::Response) -> ResponseCarrier {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase());
     match kind.as_deref() {
-        _ if response.status() != reqwest::StatusCode::OK => Carrier::Refusal,
-        Some(kind) if kind.contains("json") && !kind.contains("ndjson") => Carrier::Json,
-        Some(kind) if kind.contains("html") => Carrier::Refusal,
-        Some(_) | None => Carrier::Stream,
+        _ if response.status() != reqwest::StatusCode::OK => ResponseCarrier::Refusal,
+        Some(kind) if kind.contains("json") && !kind.contains("ndjson") => ResponseCarrier::Json,
+        Some(kind) if kind.contains("html") => ResponseCarrier::Refusal,
+        Some(_) | None => ResponseCarrier::Stream,
     }
 }
 
@@ -525,9 +541,9 @@ mod tests {
     #[test]
     fn the_longer_of_the_own_and_the_asked_delay_is_taken_and_too_long_ends_the_call() {
         let second = Duration::from_secs(1);
-        assert_eq!(pause(second, None), Some(second));
-        assert_eq!(pause(second, Some(second * 9)), Some(second * 9));
-        assert_eq!(pause(second, Some(Duration::ZERO)), Some(second));
-        assert_eq!(pause(second, Some(MAX_RETRY_AFTER + second)), None);
+        assert_eq!(retry_pause(second, None), Some(second));
+        assert_eq!(retry_pause(second, Some(second * 9)), Some(second * 9));
+        assert_eq!(retry_pause(second, Some(Duration::ZERO)), Some(second));
+        assert_eq!(retry_pause(second, Some(MAX_RETRY_AFTER + second)), None);
     }
 }

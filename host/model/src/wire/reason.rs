@@ -1,6 +1,6 @@
 //! The reasons for the end of an answer, in the words of many providers.
 
-use crate::text::quoted;
+use crate::text::quote_text;
 use crate::{ModelError, StopReason};
 
 /// A row: the providers' words, in lower case, and the reason that they mean.
@@ -71,20 +71,20 @@ const FAILURES: [&str; 14] = [
 /// # Errors
 ///
 /// When the word means that the provider failed in the middle of the answer.
-pub(crate) fn stop(word: &str) -> Result<StopReason, ModelError> {
+pub(crate) fn parse_stop_reason(word: &str) -> Result<StopReason, ModelError> {
     let lower = word.trim().to_ascii_lowercase().replace('-', "_");
     let lower = lower.strip_prefix("finishreason.").unwrap_or(&lower);
     // Gemini behind its compatible wire, for example `content_filter: RECITATION`.
     let known = lower.split(':').next().unwrap_or(lower).trim();
     if FAILURES.contains(&known) {
         return Err(ModelError::Provider {
-            kind: quoted(word),
+            kind: quote_text(word),
             message: "the provider ended the answer with this".to_owned(),
             transient: true,
         });
     }
     let row = ENDS.iter().find(|(words, _)| words.contains(&known));
-    Ok(row.map_or_else(|| StopReason::Other(quoted(word)), |(_, stop)| stop()))
+    Ok(row.map_or_else(|| StopReason::Other(quote_text(word)), |(_, stop)| stop()))
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
             ("", StopReason::Other(String::new())),
             ("stopped early", StopReason::Other("stopped early".into())),
         ] {
-            assert_eq!(stop(word), Ok(expected), "{word}");
+            assert_eq!(parse_stop_reason(word), Ok(expected), "{word}");
         }
         for word in [
             "error",
@@ -116,7 +116,7 @@ mod tests {
             "MALFORMED_FUNCTION_CALL",
             "function_call_filter: MALFORMED_FUNCTION_CALL",
         ] {
-            assert!(stop(word).is_err_and(|error| error.is_retryable()), "{word}");
+            assert!(parse_stop_reason(word).is_err_and(|error| error.is_retryable()), "{word}");
         }
     }
 }

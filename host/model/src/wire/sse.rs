@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use belljar_received::json::{Joiner, mend_bytes};
-use belljar_received::sse::{Event, EventDecoder, EventTooLong};
+use belljar_received::json::{PairJoiner, mend_bytes};
+use belljar_received::sse::{EventDecoder, EventTooLong, SseEvent};
 
 use crate::ModelError;
 use crate::limits::{MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
@@ -18,13 +18,13 @@ pub(crate) struct SseDecoder {
     /// Bytes of the whole response so far.
     total_bytes: usize,
     /// INV-470: half a surrogate pair is joined with the other one in the next event, or mended.
-    joiner: Joiner,
+    joiner: PairJoiner,
 }
 
 impl Default for SseDecoder {
     fn default() -> Self {
         let events = EventDecoder::new(MAX_EVENT_BYTES).taking_bare_json();
-        Self { events, total_bytes: 0, joiner: Joiner::default() }
+        Self { events, total_bytes: 0, joiner: PairJoiner::default() }
     }
 }
 
@@ -53,7 +53,7 @@ impl SseDecoder {
 
     /// Nothing more comes: gives the last event, should the blank line behind it be missing, and an event that
     /// waits for the other half of a pair.
-    pub(crate) fn end(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
+    pub(crate) fn end_stream(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         if let Some(event) = self.events.end() {
             self.pass_on(&event, each)?;
         }
@@ -61,13 +61,13 @@ impl SseDecoder {
     }
 
     /// The stream broke off: gives an event that waits for the other half of a pair, and no more.
-    pub(crate) fn release(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
+    pub(crate) fn release_event(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         self.joiner.end(each)
     }
 
-    fn pass_on(&mut self, event: &Event, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
+    fn pass_on(&mut self, event: &SseEvent, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         let Some(data) = &event.data else { return Ok(()) };
-        self.joiner.push(&decode_text(&event.name)?, &decode_text(data)?, each)
+        self.joiner.push_message(&decode_text(&event.name)?, &decode_text(data)?, each)
     }
 }
 

@@ -3,39 +3,40 @@
 use serde_json::{Map, Value};
 
 use crate::limits::{MAX_REASONING_BYTES, MAX_REASONING_PARTS};
-use crate::reasoning::{CallFields, Placed, Reasoning};
+use crate::reasoning::{CallFields, PlacedBlock, Reasoning};
 
 /// The way in which the pieces of a field are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Joined {
+enum JoinRule {
     /// Texts, joined in order.
     Text,
-    /// A list of parts, each of which may arrive in pieces.
+    /// The pieces are lists of parts; a part may arrive in several pieces.
     Parts,
     /// Each piece replaces the earlier ones.
     Last,
 }
 
-/// The fields with reasoning on OpenAI-compatible wires that a provider wants back, with their providers.
-const FIELDS: [(&str, Joined); 8] = [
+/// The fields with reasoning in answers of OpenAI-compatible servers, which the next request must send back.
+/// Each comment names the servers that use a field.
+const FIELDS: [(&str, JoinRule); 8] = [
     // DeepSeek, Kimi, GLM, Qwen, older vLLM, llama.cpp, SGLang.
-    ("reasoning_content", Joined::Text),
+    ("reasoning_content", JoinRule::Text),
     // OpenRouter, vLLM, Groq, Ollama.
-    ("reasoning", Joined::Text),
+    ("reasoning", JoinRule::Text),
     // OpenRouter, MiniMax: texts, summaries, signatures and encrypted data.
-    ("reasoning_details", Joined::Parts),
+    ("reasoning_details", JoinRule::Parts),
     // GitHub Copilot.
-    ("reasoning_text", Joined::Text),
-    ("reasoning_opaque", Joined::Last),
+    ("reasoning_text", JoinRule::Text),
+    ("reasoning_opaque", JoinRule::Last),
     // LiteLLM in front of Anthropic.
-    ("thinking_blocks", Joined::Parts),
+    ("thinking_blocks", JoinRule::Parts),
     // Gemini: the signature of a text.
-    ("extra_content", Joined::Last),
+    ("extra_content", JoinRule::Last),
     // LiteLLM in front of Gemini.
-    ("provider_specific_fields", Joined::Last),
+    ("provider_specific_fields", JoinRule::Last),
 ];
 
-/// The fields of a call with reasoning that a provider wants back.
+/// The fields with reasoning inside a tool call, which the next request must send back.
 const FIELDS_OF_CALLS: [&str; 3] =
     ["extra_content", "provider_specific_fields", "thought_signature"];
 
@@ -44,7 +45,7 @@ const GROWING: [&str; 4] = ["text", "summary", "thinking", "data"];
 
 /// The received reasoning of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Thoughts {
+pub(crate) struct StreamedReasoning {
     reasoning: Reasoning,
     /// The server's numbers of the blocks.
     keys: Vec<u64>,
@@ -54,7 +55,7 @@ pub(crate) struct Thoughts {
     lost: bool,
 }
 
-impl Thoughts {
+impl StreamedReasoning {
     /// Stores the fields of a message, or of a piece of a message, on an OpenAI-compatible wire.
     pub(crate) fn take_message(&mut self, delta: &Value) {
         for (name, joined) in FIELDS {
@@ -66,16 +67,16 @@ impl Thoughts {
             }
             let known = self.reasoning.fields.get_mut(name);
             match (known, joined, value) {
-                (Some(Value::String(text)), Joined::Text, Value::String(more)) => {
+                (Some(Value::String(text)), JoinRule::Text, Value::String(more)) => {
                     text.push_str(more);
                 }
-                (Some(Value::Array(parts)), Joined::Parts, Value::Array(more)) => {
-                    more.iter().for_each(|part| join(parts, part));
+                (Some(Value::Array(parts)), JoinRule::Parts, Value::Array(more)) => {
+                    more.iter().for_each(|part| join_part(parts, part));
                     self.lost |= parts.len() > MAX_REASONING_PARTS;
                 }
-                (None, Joined::Parts, Value::Array(more)) => {
+                (None, JoinRule::Parts, Value::Array(more)) => {
                     let mut parts = Vec::with_capacity(more.len());
-                    more.iter().for_each(|part| join(&mut parts, part));
+                    more.iter().for_each(|part| join_part(&mut parts, part));
                     self.lost |= parts.len() > MAX_REASONING_PARTS;
                     self.reasoning.fields.insert(name.to_owned(), Value::Array(parts));
                 }
@@ -117,7 +118,7 @@ impl Thoughts {
             return;
         };
         if let Some(Value::Array(texts)) = last.block.get_mut("thinking") {
-            more.iter().for_each(|text| join(texts, text));
+            more.iter().for_each(|text| join_part(texts, text));
         }
         let others = part.iter().filter(|(name, _)| *name != "thinking");
         for (name, value) in others {
@@ -138,13 +139,13 @@ impl Thoughts {
         }
         if !self.lost && self.has_room(&Value::Object(block.clone())) {
             self.keys.push(key);
-            self.reasoning.blocks.push(Placed { text, calls, block });
+            self.reasoning.blocks.push(PlacedBlock { text, calls, block });
         }
     }
 
     /// Adds to a field of the block with the number `key`; `replaces` = replaces the field.
     pub(crate) fn grow_block(&mut self, key: u64, field: &str, piece: &str, replaces: bool) {
-        if self.lost || !self.fits(piece.len()) {
+        if self.lost || !self.reserve_bytes(piece.len()) {
             return;
         }
         let Some(at) = self.keys.iter().rposition(|known| *known == key) else { return };
@@ -159,7 +160,7 @@ impl Thoughts {
 
     /// All reasoning of the answer, labelled with `model`. `cut` = the answer was cut short, so an unsigned
     /// thought among signed ones is not whole.
-    pub(crate) fn finish(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
+    pub(crate) fn into_reasoning(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
         let mut reasoning = self.reasoning;
         // A field that the model sent empty: only DeepSeek wants such a field back, and only with a call.
         if calls == 0 {
@@ -186,10 +187,10 @@ impl Thoughts {
             Value::String(text) => text.len(),
             other => other.to_string().len(),
         };
-        !self.lost && self.fits(bytes)
+        !self.lost && self.reserve_bytes(bytes)
     }
 
-    fn fits(&mut self, bytes: usize) -> bool {
+    fn reserve_bytes(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_REASONING_BYTES {
             self.lost = true;
@@ -212,20 +213,20 @@ fn is_given(name: &str, value: &Value) -> bool {
 }
 
 /// Joins a piece to the part that it continues, or adds the piece as a new part.
-fn join(parts: &mut Vec<Value>, piece: &Value) {
+fn join_part(parts: &mut Vec<Value>, piece: &Value) {
     let Value::Object(piece) = piece else {
         parts.push(piece.clone());
         return;
     };
     let at = match piece.get("index").filter(|index| !index.is_null()) {
-        Some(_) => parts.iter().rposition(|part| continues(part, piece)),
+        Some(_) => parts.iter().rposition(|part| continues_part(part, piece)),
         // Without a number only the last part can go on; one that was signed is whole.
         None => parts.len().checked_sub(1).filter(|at| {
-            parts.get(*at).is_some_and(|part| continues(part, piece) && !is_signed(part))
+            parts.get(*at).is_some_and(|part| continues_part(part, piece) && !is_signed(part))
         }),
     };
     match at.and_then(|at| parts.get_mut(at)) {
-        Some(Value::Object(part)) => grow(part, piece),
+        Some(Value::Object(part)) => grow_part(part, piece),
         _ => parts.push(Value::Object(piece.clone())),
     }
 }
@@ -236,7 +237,7 @@ fn is_signed(part: &Value) -> bool {
 }
 
 /// Returns whether a piece belongs to this part: number, kind and id are equal where both have them.
-fn continues(part: &Value, piece: &Map<String, Value>) -> bool {
+fn continues_part(part: &Value, piece: &Map<String, Value>) -> bool {
     ["index", "type", "id"].iter().all(|name| {
         let (known, new) = (part.get(*name), piece.get(*name));
         match (known.filter(|value| !value.is_null()), new.filter(|value| !value.is_null())) {
@@ -247,7 +248,7 @@ fn continues(part: &Value, piece: &Map<String, Value>) -> bool {
     })
 }
 
-fn grow(part: &mut Map<String, Value>, piece: &Map<String, Value>) {
+fn grow_part(part: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (part.get_mut(name), value) {
             (_, Value::Null) => {
@@ -272,11 +273,11 @@ mod tests {
     use super::*;
 
     fn details(pieces: &[Value]) -> Value {
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = StreamedReasoning::default();
         for piece in pieces {
             thoughts.take_message(&json!({"reasoning_details": [piece]}));
         }
-        let reasoning = thoughts.finish("m", 0, false).unwrap();
+        let reasoning = thoughts.into_reasoning("m", 0, false).unwrap();
         reasoning.fields.get("reasoning_details").unwrap().clone()
     }
 
@@ -319,30 +320,30 @@ mod tests {
 
     #[test]
     fn more_than_the_bound_keeps_nothing_at_all() {
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = StreamedReasoning::default();
         let half = "x".repeat(MAX_REASONING_BYTES / 2 + 1);
         thoughts.take_message(&json!({"reasoning_content": half}));
         thoughts.take_message(&json!({"reasoning_content": half}));
         thoughts.take_message(&json!({"reasoning_content": "end"}));
-        assert_eq!(thoughts.finish("m", 1, false), None);
-        let mut thoughts = Thoughts::default();
+        assert_eq!(thoughts.into_reasoning("m", 1, false), None);
+        let mut thoughts = StreamedReasoning::default();
         for index in 0..=MAX_REASONING_PARTS {
             thoughts.take_message(&json!({"reasoning_details": [{"index": index, "text": "x"}]}));
         }
-        assert_eq!(thoughts.finish("m", 1, false), None);
+        assert_eq!(thoughts.into_reasoning("m", 1, false), None);
     }
 
     #[test]
     fn a_thought_that_was_cut_before_its_signature_is_not_kept() {
         let thinking = json!({"type": "thinking", "thinking": "", "signature": ""});
         let block = || thinking.as_object().unwrap().clone();
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = StreamedReasoning::default();
         thoughts.begin_block(0, block(), 0, 0);
         thoughts.grow_block(0, "thinking", "whole", false);
         thoughts.grow_block(0, "signature", "sig", true);
         thoughts.begin_block(1, block(), 0, 0);
         thoughts.grow_block(1, "thinking", "half", false);
-        let reasoning = thoughts.finish("m", 0, true).unwrap();
+        let reasoning = thoughts.into_reasoning("m", 0, true).unwrap();
         assert_eq!(reasoning.blocks.len(), 1);
         assert_eq!(reasoning.blocks[0].block["thinking"], "whole");
     }

@@ -1,7 +1,7 @@
 //! The messages wire.
 
 use belljar_model::{
-    CallContext, ChatModel, Effort, KeySource, Message, ModelError, Provider, StopReason,
+    CallContext, ChatMessage, ChatModel, Effort, KeySource, ModelError, ModelProvider, StopReason,
     StreamEvent, TokenUsage, ToolChoice,
 };
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn parallel_calls_in_pieces_are_put_together_however_the_bytes_arrive() {
 #[tokio::test]
 async fn a_request_has_the_shape_that_the_api_expects() {
     let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
-    let mut settings = config(Provider::Anthropic, &server.base);
+    let mut settings = config(ModelProvider::Anthropic, &server.base);
     settings.key = KeySource::Env("KEY".into());
     let mut request = second_turn();
     request.effort = Some(Effort::Medium);
@@ -149,7 +149,7 @@ async fn a_request_has_the_shape_that_the_api_expects() {
 async fn a_base_url_without_a_version_gets_one() {
     let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
     let base = server.base.strip_suffix("/v1").unwrap();
-    reply(&build(&config(Provider::Anthropic, base)), &first_turn()).await;
+    reply(&build(&config(ModelProvider::Anthropic, base)), &first_turn()).await;
     assert!(server.seen()[0].head.starts_with("POST /v1/messages "));
 }
 
@@ -174,7 +174,7 @@ async fn blank_texts_are_left_out_because_the_api_refuses_them() {
     let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
     let mut request = first_turn();
     request.system.push(" \n".into());
-    request.messages.push(Message::said(""));
+    request.messages.push(ChatMessage::from_assistant(""));
     request.messages.push(user("go"));
     reply(&anthropic(&server), &request).await;
     let body = server.seen()[0].json();

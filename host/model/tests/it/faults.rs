@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_model::limits::{MAX_EVENT_BYTES, MAX_TOOL_CALLS};
-use belljar_model::{CallContext, ModelError, Phase, Provider, StreamEvent};
+use belljar_model::{CallContext, ModelError, ModelProvider, StreamEvent, TimeoutPhase};
 use serde_json::json;
 
 use crate::support::{
@@ -87,7 +87,7 @@ async fn a_server_that_is_not_there_is_a_network_error_without_the_url() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1/secret-path", listener.local_addr().unwrap());
     drop(listener);
-    let error = error(&build(&config(Provider::OpenAi, &base)), &first_turn()).await;
+    let error = error(&build(&config(ModelProvider::OpenAi, &base)), &first_turn()).await;
     assert!(matches!(error, ModelError::Network { .. }), "{error:?}");
     assert!(!error.to_string().contains("secret-path"), "{error}");
 }
@@ -156,7 +156,7 @@ async fn a_silent_server_is_given_up_after_the_time_to_the_first_token() {
         cx.timeouts.first_token = Duration::from_millis(50);
         let (result, events) = chat(&openai(&server), &first_turn(), &cx).await;
         let after = cx.timeouts.first_token;
-        assert_eq!(result, Err(ModelError::Timeout { phase: Phase::FirstToken, after }));
+        assert_eq!(result, Err(ModelError::Timeout { phase: TimeoutPhase::FirstToken, after }));
         assert_eq!((events.len(), server.seen().len()), (0, 1));
         server.client_left().await;
     }
@@ -170,7 +170,7 @@ async fn a_server_that_stalls_is_given_up_after_the_time_between_tokens() {
     cx.timeouts.between_tokens = Duration::from_millis(50);
     let (result, _) = chat(&openai(&server), &first_turn(), &cx).await;
     let after = cx.timeouts.between_tokens;
-    assert_eq!(result, Err(ModelError::Timeout { phase: Phase::BetweenTokens, after }));
+    assert_eq!(result, Err(ModelError::Timeout { phase: TimeoutPhase::BetweenTokens, after }));
     server.client_left().await;
 }
 
@@ -180,7 +180,10 @@ async fn the_total_time_bounds_all_attempts_together() {
     let mut cx = CallContext::new("a");
     cx.timeouts.total = Some(Duration::from_millis(200));
     let (result, _) = chat(&openai(&server), &first_turn(), &cx).await;
-    assert!(matches!(result, Err(ModelError::Timeout { phase: Phase::Total, .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(ModelError::Timeout { phase: TimeoutPhase::Total, .. })),
+        "{result:?}"
+    );
 }
 
 #[tokio::test]
@@ -232,7 +235,7 @@ trait ChatAndCancel {
         &self,
         cx: &CallContext<'_>,
         when: impl FnMut(&StreamEvent) -> bool + Send,
-    ) -> Result<belljar_model::Reply, ModelError>;
+    ) -> Result<belljar_model::ModelReply, ModelError>;
 }
 
 impl<M: belljar_model::ChatModel> ChatAndCancel for M {
@@ -240,7 +243,7 @@ impl<M: belljar_model::ChatModel> ChatAndCancel for M {
         &self,
         cx: &CallContext<'_>,
         mut when: impl FnMut(&StreamEvent) -> bool + Send,
-    ) -> Result<belljar_model::Reply, ModelError> {
+    ) -> Result<belljar_model::ModelReply, ModelError> {
         let cancel = cx.cancel.clone();
         let mut events = |event: StreamEvent| {
             if when(&event) {

@@ -1,8 +1,8 @@
 //! The chat-completions wire.
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, Provider, Sampling,
-    StopReason, StreamEvent, TokenUsage, ToolChoice,
+    CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, ModelProvider,
+    Sampling, StopReason, StreamEvent, TokenUsage, ToolChoice,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn finish(reason: &str) -> String {
 }
 
 /// The reply that a response of these events makes.
-async fn answer(events: &[&str]) -> belljar_model::Reply {
+async fn answer(events: &[&str]) -> belljar_model::ModelReply {
     let server = Server::new(vec![stream(events)]).await;
     reply(&openai(&server), &first_turn()).await
 }
@@ -223,7 +223,7 @@ async fn an_error_inside_the_stream_is_retried_only_before_the_first_token() {
 #[tokio::test]
 async fn a_request_has_the_shape_that_servers_expect() {
     let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.max_output_tokens = Some(500);
     settings.temperature = Some(0.5);
     settings.key = belljar_model::KeySource::Env("KEY".into());
@@ -271,7 +271,7 @@ fn sampled() -> Sampling {
 #[tokio::test]
 async fn how_an_answer_is_sampled_goes_to_the_model_before_the_settings_own_word() {
     let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     for (field, value) in [("top_p", json!(0.9)), ("stop", json!("x")), ("top_k", json!(1))] {
         settings.extra_body.insert(field.into(), value);
     }
@@ -303,7 +303,7 @@ async fn a_server_that_refuses_stop_is_asked_without_it() {
 #[tokio::test]
 async fn without_tools_or_system_nothing_is_said_about_them() {
     let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.max_output_tokens = Some(5);
     settings.max_tokens_field = Some(MaxTokensField::MaxCompletionTokens);
     let request = ChatRequest { messages: vec![user("hi")], ..ChatRequest::default() };
@@ -334,7 +334,7 @@ async fn the_body_of_a_turn_begins_with_the_bytes_of_the_turn_before() {
 async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
     let end = || stream(&[&finish("stop")]);
     let server = Server::new(vec![end(), end()]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.extra_body.insert("tool_choice".into(), json!("required"));
     settings.extra_body.insert("top_k".into(), json!(1));
     let model = build(&settings);
@@ -348,7 +348,7 @@ async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
     assert_eq!(seen[1].json().get("tool_choice"), None, "nothing to choose from");
 
     for field in ["messages", "model", "max_tokens"] {
-        let mut settings = config(Provider::OpenAi, &server.base);
+        let mut settings = config(ModelProvider::OpenAi, &server.base);
         settings.extra_body.insert(field.into(), json!([]));
         let error = settings.build_wire(&|_| None, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains(&format!("`{field}`")), "{error}");
@@ -358,7 +358,7 @@ async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
 #[tokio::test]
 async fn extra_fields_are_not_sent_with_the_words_of_a_stranger() {
     let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.extra_body.insert("top_k".into(), json!(1));
     settings.extra_body.insert("web_search_options".into(), json!({}));
     let mut request = first_turn();
@@ -373,7 +373,7 @@ async fn extra_fields_are_not_sent_with_the_words_of_a_stranger() {
 async fn images_are_parts_of_a_message_and_a_choice_stands_before_that_of_the_settings() {
     let end = || stream(&[&finish("stop")]);
     let server = Server::new(vec![end(), end(), end()]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.extra_body.insert("tool_choice".into(), json!("auto"));
     assert!(!build(&settings).takes_images(), "a server that nobody knows");
     settings.images = Some(true);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Recorder, Recording, Reply,
-    ScriptedModel, StopReason, StreamEvent, ToolResult,
+    CallContext, ChatMessage, ChatModel, ChatRequest, ModelError, ModelRegistry, ModelReply,
+    Recording, RecordingModel, ScriptedModel, StopReason, StreamEvent, ToolResult,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::support::{Server, chat, first_turn, openai, result, status, stream, y
 use crate::wild::{DONE, delta, finish};
 
 /// Plays a conversation of agent `a` to its end: every call gets a result, good or bad in turn.
-async fn converse(model: &dyn ChatModel, turns: usize) -> Vec<Result<Reply, ModelError>> {
+async fn converse(model: &dyn ChatModel, turns: usize) -> Vec<Result<ModelReply, ModelError>> {
     let mut request = first_turn();
     let mut results = Vec::new();
     for _ in 0..turns {
@@ -27,16 +27,16 @@ async fn converse(model: &dyn ChatModel, turns: usize) -> Vec<Result<Reply, Mode
     results
 }
 
-fn answer(request: &mut ChatRequest, reply: &Reply) {
-    let Reply { text, calls, reasoning, .. } = reply.clone();
+fn answer(request: &mut ChatRequest, reply: &ModelReply) {
+    let ModelReply { text, calls, reasoning, .. } = reply.clone();
     let answered = calls
         .iter()
         .enumerate()
         .map(|(index, call)| result(&call.id, &call.name, "content", index % 2 == 1));
     let results: Vec<ToolResult> = answered.collect();
-    request.messages.push(Message::Assistant { text, calls, reasoning });
+    request.messages.push(ChatMessage::Assistant { text, calls, reasoning });
     if !results.is_empty() {
-        request.messages.push(Message::Tool { results });
+        request.messages.push(ChatMessage::Tool { results });
     }
 }
 
@@ -66,7 +66,7 @@ async fn a_run_over_the_wire_is_recorded_and_plays_back() {
         stream(&[&delta(json!({"content": "Done.\n"})), &end("length")]),
     ])
     .await;
-    let recorder = Recorder::new(Arc::new(openai(&server)));
+    let recorder = RecordingModel::new(Arc::new(openai(&server)));
     let mut live = converse(&recorder, 4).await;
     let yaml = recorder.to_yaml().unwrap();
     let model = play(&yaml);
@@ -75,7 +75,7 @@ async fn a_run_over_the_wire_is_recorded_and_plays_back() {
         reply.calls.iter_mut().for_each(|call| call.id.clear());
     }
     assert_eq!(played, live, "{yaml}");
-    assert_eq!(model.unplayed(), []);
+    assert_eq!(model.unplayed_turns(), []);
     assert!(yaml.contains("file_list"), "the tools are expected: {yaml}");
 }
 
@@ -83,7 +83,7 @@ async fn a_run_over_the_wire_is_recorded_and_plays_back() {
 async fn a_recording_fails_when_other_tools_are_offered_or_other_results_come() {
     let script = r#"{"transcript": 1, "agents": [{"agent": "a", "turns": [
         {"say": "look", "calls": [{"name": "file_read", "arguments": {"path": "a"}}]}, {"say": "done"}]}]}"#;
-    let recorder = Recorder::new(play(script));
+    let recorder = RecordingModel::new(play(script));
     converse(&recorder, 2).await;
     let yaml = recorder.to_yaml().unwrap();
 
@@ -96,7 +96,7 @@ async fn a_recording_fails_when_other_tools_are_offered_or_other_results_come() 
     let mut request = first_turn();
     let reply = chat(&*model, &request, &CallContext::new("a")).await.0.unwrap();
     answer(&mut request, &reply);
-    if let Some(Message::Tool { results }) = request.messages.last_mut() {
+    if let Some(ChatMessage::Tool { results }) = request.messages.last_mut() {
         results[0].is_error = true;
     }
     let (result, _) = chat(&*model, &request, &CallContext::new("a")).await;
@@ -108,11 +108,11 @@ async fn all_models_of_a_run_record_into_one_transcript_by_agent_and_spawn() {
     let script = r#"{"transcript": 1, "agents": [
         {"agent": "b", "spawn": "any", "turns": [{"say": "b"}]}, {"agent": "a", "turns": [{"say": "a"}]}]}"#;
     let recording = Recording::new();
-    let models = Models::single(play(script)).recorded(recording.clone());
+    let models = ModelRegistry::from_single(play(script)).with_recording(recording.clone());
     for (agent, spawn) in [("b", 1), ("a", 0), ("b", 0)] {
         let mut cx = CallContext::new(agent);
         cx.spawn_index = spawn;
-        let model = models.resolve("main", None).unwrap().model;
+        let model = models.resolve_model("main", None).unwrap().model;
         chat(&*model, &first_turn(), &cx).await.0.unwrap();
     }
     let yaml = recording.to_yaml().unwrap();
@@ -134,7 +134,7 @@ async fn what_a_model_thought_is_recorded_and_plays_back() {
     ];
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let server = Server::new(vec![stream(&events)]).await;
-    let recorder = Recorder::new(Arc::new(openai(&server)));
+    let recorder = RecordingModel::new(Arc::new(openai(&server)));
     let (live, told) = chat(&recorder, &first_turn(), &CallContext::new("a")).await;
     let yaml = recorder.to_yaml().unwrap();
     let (played, told_again) = chat(&*play(&yaml), &first_turn(), &CallContext::new("a")).await;
@@ -154,7 +154,7 @@ async fn what_a_model_thought_is_recorded_and_plays_back() {
 #[tokio::test]
 async fn a_request_that_was_too_long_is_recorded_as_that() {
     let server = Server::new(vec![status(400, "", "maximum context length is 8 tokens")]).await;
-    let recorder = Recorder::new(Arc::new(openai(&server)));
+    let recorder = RecordingModel::new(Arc::new(openai(&server)));
     let (live, _) = chat(&recorder, &first_turn(), &CallContext::new("a")).await;
     assert!(matches!(live, Err(ModelError::ContextLength { .. })), "{live:?}");
     let yaml = recorder.to_yaml().unwrap();
@@ -215,10 +215,10 @@ proptest! {
         }).collect();
         let count = turns.len();
         let yaml = yaml(&json!({"transcript": 1, "agents": [{"agent": "a", "turns": turns}]}));
-        let first = Recorder::new(play(&yaml));
+        let first = RecordingModel::new(play(&yaml));
         let said = runtime.block_on(converse(&first, count));
         let recorded = first.to_yaml().unwrap();
-        let second = Recorder::new(play(&recorded));
+        let second = RecordingModel::new(play(&recorded));
         let played = runtime.block_on(converse(&second, count));
         prop_assert_eq!(played.len(), said.len());
         for (played, said) in played.iter().zip(&said) {
@@ -244,7 +244,7 @@ fn stop_reasons_play_back() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for word in ["end-turn", "tool-use", "max-tokens", "refusal", "pause_turn"] {
         let yaml = json!({"transcript": 1, "agents": [{"agent": "a", "turns": [{"say": "x", "stop": word}]}]});
-        let recorder = Recorder::new(play(&yaml.to_string()));
+        let recorder = RecordingModel::new(play(&yaml.to_string()));
         let first = runtime.block_on(converse(&recorder, 1)).remove(0).unwrap();
         let again =
             runtime.block_on(converse(&*play(&recorder.to_yaml().unwrap()), 1)).remove(0).unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelError, Phase, ScriptError, ScriptedModel,
-    StopReason, StreamEvent, TokenUsage, Transcript,
+    CallContext, ChatMessage, ChatModel, ChatRequest, ModelError, ScriptError, ScriptedModel,
+    StopReason, StreamEvent, TimeoutPhase, TokenUsage, Transcript,
 };
 use proptest::prelude::*;
 
@@ -63,11 +63,11 @@ async fn a_transcript_is_played_in_order() {
     assert_eq!(first.usage, TokenUsage { input_tokens: 100, cached_tokens: 40, output_tokens: 5 });
     assert_eq!(first.stop, StopReason::ToolUse);
     assert_eq!(events[..2], [StreamEvent::Started, StreamEvent::TextDelta("Let me look.".into())]);
-    assert_eq!(model.unplayed().len(), 1);
+    assert_eq!(model.unplayed_turns().len(), 1);
     let second = reply(&model, &second_turn()).await;
     assert_eq!((second.text.as_str(), second.stop), ("Done.", StopReason::EndTurn));
     assert!(second.usage.input_tokens > 0, "estimated");
-    assert_eq!(model.unplayed(), []);
+    assert_eq!(model.unplayed_turns(), []);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn every_expectation_that_is_not_met_fails_with_what_was_expected_and_what
         assert!(error.to_string().starts_with(
             "transcript `t.yaml` does not match: agent `a`, spawn 0, turn 1: expected "
         ));
-        assert_eq!(model.unplayed().len(), 1, "a failed match uses up no turn");
+        assert_eq!(model.unplayed_turns().len(), 1, "a failed match uses up no turn");
     }
 }
 
@@ -166,7 +166,7 @@ async fn spawn_indices_have_scripts_of_their_own_and_any_serves_the_rest() {
     assert_eq!(say(7).await, "any 1");
     assert_eq!(say(1).await, "second");
     assert_eq!(say(0).await, "any 2");
-    let left = model.unplayed();
+    let left = model.unplayed_turns();
     assert_eq!((left.len(), left[0].spawn, left[0].played, left[0].turns), (1, Some(7), 1, 2));
 }
 
@@ -196,9 +196,10 @@ async fn failures_are_returned_as_the_wire_clients_would() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_turn_ends_by_timeout_or_cancellation() {
-    for (turn, phase, after) in
-        [("hang: true", Phase::FirstToken, 120), ("say: hm\nhang: true", Phase::BetweenTokens, 60)]
-    {
+    for (turn, phase, after) in [
+        ("hang: true", TimeoutPhase::FirstToken, 120),
+        ("say: hm\nhang: true", TimeoutPhase::BetweenTokens, 60),
+    ] {
         let (result, _) =
             chat(&script(&one_turn(turn)), &first_turn(), &CallContext::new("a")).await;
         assert_eq!(result, Err(ModelError::Timeout { phase, after: Duration::from_secs(after) }));
@@ -313,7 +314,7 @@ proptest! {
             let mut replies = Vec::new();
             for _ in &texts {
                 let reply = runtime.block_on(reply(&model, &request));
-                request.messages.push(Message::Assistant { text: reply.text.clone(), calls: reply.calls.clone(), reasoning: None });
+                request.messages.push(ChatMessage::Assistant { text: reply.text.clone(), calls: reply.calls.clone(), reasoning: None });
                 replies.push(reply);
             }
             replies

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use belljar_model::{CallContext, KeySource, ModelError, Provider, Reply, StreamEvent};
+use belljar_model::{CallContext, KeySource, ModelError, ModelProvider, ModelReply, StreamEvent};
 
 use crate::support::{Server, Step, build, build_with, chat, config, first_turn, status, stream};
 
@@ -35,7 +35,7 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
     let _guard = tracing::subscriber::set_default(subscriber);
 
     let long = format!("{}{KEY}", "x".repeat(395));
-    for provider in [Provider::OpenAi, Provider::Anthropic] {
+    for provider in [ModelProvider::OpenAi, ModelProvider::Anthropic] {
         let responses: Vec<Vec<Step>> = vec![
             status(500, "", &format!("cannot use {KEY}")),
             status(401, "", &format!(r#"{{"error": {{"message": "wrong key {KEY}"}}}}"#)),
@@ -64,7 +64,7 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
 }
 
 /// The answer of a server in which `word` is text, argument and name of a field, with this key.
-async fn answered(key: &str, word: &str) -> (Reply, Vec<StreamEvent>) {
+async fn answered(key: &str, word: &str) -> (ModelReply, Vec<StreamEvent>) {
     let arguments = format!(r#"{{\"path\":\"a.css\",\"{word}\":\"display: {word}; none\"}}"#);
     let (begin, end) = word.split_at(word.len() / 2);
     let text = |text: &str| format!(r#"{{"choices": [{{"delta": {{"content": "{text}"}}}}]}}"#);
@@ -73,7 +73,7 @@ async fn answered(key: &str, word: &str) -> (Reply, Vec<StreamEvent>) {
     );
     let events = [text(&format!("it is {begin}")), text(&format!("{end}!")), call, "[DONE]".into()];
     let server = Server::new(vec![stream(&events.each_ref().map(String::as_str))]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.key = KeySource::Env("KEY".into());
     let model = build_with(&settings, key);
     let (result, told) = chat(&model, &first_turn(), &CallContext::new("a")).await;
@@ -127,7 +127,7 @@ async fn a_redirect_is_not_followed_and_its_target_gets_nothing() {
     let location = format!("location: {}/chat/completions\r\n", target.base);
     for code in [301, 302, 307, 308] {
         let server = Server::new(vec![status(code, &location, "")]).await;
-        let mut settings = config(Provider::OpenAi, &server.base);
+        let mut settings = config(ModelProvider::OpenAi, &server.base);
         settings.key = KeySource::Env("KEY".into());
         let (result, _) = chat(&build(&settings), &first_turn(), &CallContext::new("a")).await;
         let error = result.unwrap_err();

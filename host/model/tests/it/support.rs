@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Image, Message, ModelConfig, ModelError, Provider, Reply,
-    RetryPolicy, StreamEvent, ToolCall, ToolChoice, ToolResult, ToolSpec, WireModel,
+    CallContext, ChatMessage, ChatModel, ChatRequest, Image, ModelConfig, ModelError,
+    ModelProvider, ModelReply, RetryPolicy, StreamEvent, ToolCall, ToolChoice, ToolResult,
+    ToolSpec, WireModel,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -151,7 +152,7 @@ pub(crate) fn status(status: u16, headers: &str, body: &str) -> Vec<Step> {
     vec![Step::Send(format!("{head}{body}").into_bytes())]
 }
 
-pub(crate) fn config(provider: Provider, base: &str) -> ModelConfig {
+pub(crate) fn config(provider: ModelProvider, base: &str) -> ModelConfig {
     let mut config = ModelConfig::new(provider, "m-1");
     config.base_url = Some(base.parse().unwrap());
     config
@@ -170,11 +171,11 @@ pub(crate) fn build_with(config: &ModelConfig, key: &str) -> WireModel {
 }
 
 pub(crate) fn openai(server: &Server) -> WireModel {
-    build(&config(Provider::OpenAi, &server.base))
+    build(&config(ModelProvider::OpenAi, &server.base))
 }
 
 pub(crate) fn anthropic(server: &Server) -> WireModel {
-    build(&config(Provider::Anthropic, &server.base))
+    build(&config(ModelProvider::Anthropic, &server.base))
 }
 
 /// Calls a model and collects what it streams.
@@ -182,14 +183,14 @@ pub(crate) async fn chat(
     model: &dyn ChatModel,
     request: &ChatRequest,
     cx: &CallContext<'_>,
-) -> (Result<Reply, ModelError>, Vec<StreamEvent>) {
+) -> (Result<ModelReply, ModelError>, Vec<StreamEvent>) {
     let mut events = Vec::new();
     let result = model.chat(request, cx, &mut |event| events.push(event)).await;
     (result, events)
 }
 
 /// Calls a model as agent `a` and expects an answer.
-pub(crate) async fn reply(model: &dyn ChatModel, request: &ChatRequest) -> Reply {
+pub(crate) async fn reply(model: &dyn ChatModel, request: &ChatRequest) -> ModelReply {
     chat(model, request, &CallContext::new("a")).await.0.unwrap()
 }
 
@@ -198,8 +199,8 @@ pub(crate) async fn error(model: &dyn ChatModel, request: &ChatRequest) -> Model
     chat(model, request, &CallContext::new("a")).await.0.unwrap_err()
 }
 
-pub(crate) fn user(text: &str) -> Message {
-    Message::user(text)
+pub(crate) fn user(text: &str) -> ChatMessage {
+    ChatMessage::from_user(text)
 }
 
 pub(crate) fn tool(name: &str) -> ToolSpec {
@@ -240,7 +241,7 @@ pub(crate) fn first_turn() -> ChatRequest {
 /// The turn after it, with one good and one bad call answered.
 pub(crate) fn second_turn() -> ChatRequest {
     let mut request = first_turn();
-    request.messages.push(Message::Assistant {
+    request.messages.push(ChatMessage::Assistant {
         text: String::new(),
         calls: vec![
             call("call-1", "file_read", r#"{"path": "a"}"#),
@@ -248,7 +249,7 @@ pub(crate) fn second_turn() -> ChatRequest {
         ],
         reasoning: None,
     });
-    request.messages.push(Message::Tool {
+    request.messages.push(ChatMessage::Tool {
         results: vec![
             result("call-1", "file_read", "A", false),
             result("call.2", "file read", "no such tool", true),
@@ -260,7 +261,7 @@ pub(crate) fn second_turn() -> ChatRequest {
 /// And the turn after that.
 pub(crate) fn third_turn() -> ChatRequest {
     let mut request = second_turn();
-    request.messages.push(Message::said("One more."));
+    request.messages.push(ChatMessage::from_assistant("One more."));
     request.messages.push(user("go on"));
     request
 }
@@ -272,7 +273,7 @@ pub(crate) const GIF: &str = "R0lGODlhAQABAAAAACw=";
 pub(crate) fn seeing(choice: ToolChoice) -> ChatRequest {
     let images = vec![Image::from_base64(GIF, Some("image/gif")).unwrap()];
     let mut request = first_turn();
-    request.messages = vec![Message::User { text: "what is it?".to_owned(), images }];
+    request.messages = vec![ChatMessage::User { text: "what is it?".to_owned(), images }];
     request.choice = Some(choice);
     request
 }

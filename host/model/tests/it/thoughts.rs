@@ -1,6 +1,6 @@
 //! Reasoning that goes back to the model that gave it.
 
-use belljar_model::{ChatModel, ChatRequest, Message, Provider};
+use belljar_model::{ChatMessage, ChatModel, ChatRequest, ModelProvider};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -14,8 +14,8 @@ async fn answered(model: &dyn ChatModel) -> ChatRequest {
     let reply = reply(model, &request).await;
     let results = reply.calls.iter().map(|call| result(&call.id, &call.name, "A", false)).collect();
     let (text, calls, reasoning) = (reply.text, reply.calls, reply.reasoning);
-    request.messages.push(Message::Assistant { text, calls, reasoning });
-    request.messages.push(Message::Tool { results });
+    request.messages.push(ChatMessage::Assistant { text, calls, reasoning });
+    request.messages.push(ChatMessage::Tool { results });
     // Stored and read back.
     serde_json::from_str(&serde_json::to_string(&request).unwrap()).unwrap()
 }
@@ -56,9 +56,9 @@ async fn reasoning_goes_back_unchanged_to_the_model_that_gave_it_and_to_no_other
         let request = answered(&openai(&server)).await;
         reply(&openai(&server), &request).await;
         let mut next = request.clone();
-        next.messages.extend([Message::said("again"), user("more")]);
+        next.messages.extend([ChatMessage::from_assistant("again"), user("more")]);
         reply(&openai(&server), &next).await;
-        let mut other = config(Provider::OpenAi, &server.base);
+        let mut other = config(ModelProvider::OpenAi, &server.base);
         other.model = "m-2".into();
         reply(&build(&other), &request).await;
         let seen = server.seen();
@@ -113,7 +113,7 @@ async fn thinking_blocks_go_back_with_their_signatures_where_they_stood() {
         Server::new(vec![stream(&events.each_ref().map(String::as_str)), end(), end()]).await;
     let request = answered(&anthropic(&server)).await;
     reply(&anthropic(&server), &request).await;
-    let mut other = config(Provider::Anthropic, &server.base);
+    let mut other = config(ModelProvider::Anthropic, &server.base);
     other.model = "m-2".into();
     reply(&build(&other), &request).await;
     let sent = |at: usize| server.seen()[at].json()["messages"][1]["content"].clone();
@@ -148,7 +148,7 @@ async fn a_server_that_takes_no_reasoning_is_asked_without_it() {
     let model = openai(&server);
     let mut request = first_turn();
     let said = reply(&model, &request).await;
-    request.messages.push(Message::Assistant {
+    request.messages.push(ChatMessage::Assistant {
         text: said.text,
         calls: said.calls,
         reasoning: said.reasoning,

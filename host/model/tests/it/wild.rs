@@ -1,6 +1,6 @@
 //! Streams as servers in the wild send them: each quirk a row.
 
-use belljar_model::{CallContext, ModelError, Provider, StopReason, StreamEvent};
+use belljar_model::{CallContext, ModelError, ModelProvider, StopReason, StreamEvent};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -432,7 +432,7 @@ async fn a_server_that_refuses_a_field_by_name_is_asked_without_it_from_then_on(
     assert_eq!(streamed, [json!(true), json!(false), json!(false)]);
 
     let server = Server::new(vec![good()]).await;
-    let mut settings = config(Provider::OpenAi, &server.base);
+    let mut settings = config(ModelProvider::OpenAi, &server.base);
     settings.stream_options = Some(false);
     reply(&build(&settings), &first_turn()).await;
     assert!(server.seen()[0].json()["stream_options"].is_null());

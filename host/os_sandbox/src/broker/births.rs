@@ -24,13 +24,13 @@ const ASKED_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 const ASKED_HERE: &[i64] = &[];
 
 /// The keeper's handle on the counter.
-pub(super) struct Births {
+pub(super) struct BirthLimit {
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
 }
 
 /// Answers the kernel's questions.
-struct Counter {
+struct BirthCounter {
     listener: OwnedFd,
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
@@ -38,18 +38,18 @@ struct Counter {
     most: usize,
     /// An upper bound of the living processes, lowered by counting them anew.
     processes: usize,
-    /// An upper bound of the living threads.
+    /// An upper bound of the living threads; each process has at least one.
     threads: usize,
 }
 
-impl Births {
+impl BirthLimit {
     /// Counts the descendants of this thread from now on: at most `most` processes, and [`MAX_THREADS`]
     /// threads. Call it before the program is started.
     ///
     /// # Errors
     ///
     /// The kernel refuses the filter.
-    pub(super) fn count(most: usize) -> io::Result<Self> {
+    pub(super) fn count_births(most: usize) -> io::Result<Self> {
         let (closed, too_many) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (give, take) = channel();
         let (own_closed, own_too_many) = (Arc::clone(&closed), Arc::clone(&too_many));
@@ -62,9 +62,10 @@ impl Births {
             let listener: Receiver<OwnedFd> = take;
             let Ok(listener) = listener.recv() else { return };
             let (closed, too_many) = (own_closed, own_too_many);
-            Counter { listener, closed, too_many, most, processes: 0, threads: 0 }.answer();
+            BirthCounter { listener, closed, too_many, most, processes: 0, threads: 0 }
+                .answer_kernel();
         })?;
-        let listener = listen()?;
+        let listener = install_filter()?;
         give.send(listener).map_err(|_| io::Error::other("nobody counts"))?;
         Ok(Self { closed, too_many })
     }
@@ -75,30 +76,31 @@ impl Births {
     }
 
     /// Refuses every process from now on, so that ending the existing ones comes to an end.
-    pub(super) fn close(&self) {
+    pub(super) fn close_births(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 }
 
-impl Counter {
-    /// Answers questions as long as the keeper lives.
-    fn answer(mut self) {
-        while let Ok(asked) = self.next() {
+impl BirthCounter {
+    /// Answers, one after another, whether a descendant of the program may make a process or thread, for as
+    /// long as the keeper lives.
+    fn answer_kernel(mut self) {
+        while let Ok(asked) = self.next_question() {
             let Some((id, thread)) = asked else { continue };
-            let may = !self.closed.load(Ordering::SeqCst) && self.take(thread);
+            let may = !self.closed.load(Ordering::SeqCst) && self.reserve_birth(thread);
             if !may && !self.closed.swap(true, Ordering::SeqCst) {
                 let bounds = format!("{} processes and {MAX_THREADS} threads", self.most);
                 let _ = writeln!(io::stderr(), "belljar: ended: it has more than {bounds}");
                 self.too_many.notify_one();
             }
-            self.tell(id, may);
+            self.send_answer(id, may);
         }
     }
 
     /// Reserves one more process or thread; `false` = the limit is reached.
-    fn take(&mut self, thread: bool) -> bool {
+    fn reserve_birth(&mut self, thread: bool) -> bool {
         if !self.has_room(thread) {
-            (self.processes, self.threads) = descendants::count();
+            (self.processes, self.threads) = descendants::count_descendants();
         }
         let may = self.has_room(thread);
         if may {
@@ -112,10 +114,10 @@ impl Counter {
         self.threads < MAX_THREADS && (thread || self.processes < self.most)
     }
 
-    /// The next question: its number, and whether a thread is to be made. `None` = the asking process is
-    /// gone.
+    /// Waits for the kernel's next question; returns the question's id, and whether a thread is to be made
+    /// and not a process. `None` = the asking process has ended, or a signal interrupted the wait.
     #[expect(unsafe_code, reason = "no safe interface reads what a filter asks")]
-    fn next(&self) -> io::Result<Option<(u64, bool)>> {
+    fn next_question(&self) -> io::Result<Option<(u64, bool)>> {
         // SAFETY: all zeros is a valid value of this struct, and the kernel requires it.
         let mut asked: seccomp_notif = unsafe { std::mem::zeroed() };
         let listener = self.listener.as_raw_fd();
@@ -123,8 +125,8 @@ impl Counter {
         let read = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) };
         match read {
             0 => {
-                // The arguments of `clone3` are in memory, where the program could change them
-                // after the check.
+                // The arguments of `clone3` are in memory, where the program could change them after the
+                // check, so each `clone3` counts as a process.
                 let flags =
                     (i64::from(asked.data.nr) == libc::SYS_clone).then_some(asked.data.args[0]);
                 let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
@@ -139,7 +141,7 @@ impl Counter {
     }
 
     #[expect(unsafe_code, reason = "no safe interface answers what a filter asks")]
-    fn tell(&self, id: u64, may: bool) {
+    fn send_answer(&self, id: u64, may: bool) {
         let (error, flags) = match may {
             true => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE),
             false => (-libc::EAGAIN, 0),
@@ -156,8 +158,8 @@ impl Counter {
 /// Installs the filter in this thread; returns the descriptor for its questions. Other filters check the
 /// architecture and all other calls.
 #[expect(unsafe_code, reason = "the crate for filters has none that asks")]
-fn listen() -> io::Result<OwnedFd> {
-    let mut filter = filter()?;
+fn install_filter() -> io::Result<OwnedFd> {
+    let mut filter = filter_program()?;
     let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
     let program = sock_fprog { len: length, filter: filter.as_mut_ptr() };
     // SAFETY: the arguments are only numbers. The kernel accepts filters of a process that cannot
@@ -183,7 +185,7 @@ fn listen() -> io::Result<OwnedFd> {
 }
 
 /// Builds a filter that asks about the listed calls and lets all others pass.
-fn filter() -> io::Result<Vec<sock_filter>> {
+fn filter_program() -> io::Result<Vec<sock_filter>> {
     let asked: Vec<i64> = ASKED.iter().chain(ASKED_HERE).copied().collect();
     let instruction = |code: u32, jt: u8, value: u32| {
         let code = u16::try_from(code).map_err(io::Error::other)?;

@@ -22,13 +22,13 @@ const MAX_DEPTH: usize = 1_024;
 
 /// Kills descendants in rounds until none is left: a process that was started meanwhile is found in the next
 /// round.
-pub(super) fn end() {
+pub(super) fn kill_all() {
     let begun = Instant::now();
     loop {
         // Waits for children of every group, because a process in another session is found only by
         // its parent's id.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-        let all = below(getpid().as_raw_pid());
+        let all = find_below(getpid().as_raw_pid());
         if all.is_empty() || begun.elapsed() > WAIT {
             return;
         }
@@ -51,14 +51,14 @@ pub(super) fn end() {
 }
 
 /// Counts the descendants and their threads. An ended process counts until its parent has waited for it.
-pub(super) fn count() -> (usize, usize) {
-    let all = below(getpid().as_raw_pid());
-    let threads = all.iter().filter_map(|number| field(*number, THREADS));
+pub(super) fn count_descendants() -> (usize, usize) {
+    let all = find_below(getpid().as_raw_pid());
+    let threads = all.iter().filter_map(|number| read_stat_field(*number, THREADS));
     (all.len(), threads.filter_map(|threads| usize::try_from(threads).ok()).sum())
 }
 
 /// The descendants of `root`.
-fn below(root: i32) -> BTreeSet<i32> {
+fn find_below(root: i32) -> BTreeSet<i32> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -97,14 +97,14 @@ fn is_below(root: i32, number: i32) -> bool {
 }
 
 fn parent_of(number: i32) -> Option<i32> {
-    field(number, PARENT)
+    read_stat_field(number, PARENT)
 }
 
 /// Positions in `/proc/N/stat` after the name: the parent's id, and the number of threads.
 const PARENT: usize = 1;
 const THREADS: usize = 17;
 
-fn field(number: i32, place: usize) -> Option<i32> {
+fn read_stat_field(number: i32, place: usize) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name in brackets may contain any character, brackets included.
     let (_, fields) = text.rsplit_once(')')?;

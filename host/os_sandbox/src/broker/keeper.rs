@@ -6,14 +6,14 @@ use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use super::ITSELF;
-use super::scratch::Scratch;
+use super::scratch::ScratchDir;
 use crate::program::Program;
 use crate::running::SHELL;
 
 /// Runs a keeper: runs the command in the shell, with this process's directory, environment and streams, and
 /// returns the exit code. Before a keeper ends, it ends every descendant of the command, in whatever session.
 /// `SIGTERM` and the end of its parent end the command. A program calls this function first in `main`.
-pub fn keep(command: &OsStr) -> ExitCode {
+pub fn keep_hook(command: &OsStr) -> ExitCode {
     let mut shell = Command::new(SHELL);
     shell.arg("-c").arg(command);
     until_its_end(shell, None)
@@ -24,7 +24,7 @@ pub fn keep(command: &OsStr) -> ExitCode {
 pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let Some(mut program) = described else { return ExitCode::FAILURE };
-    let scratch = match Scratch::make() {
+    let scratch = match ScratchDir::create_new() {
         Ok(scratch) => scratch,
         Err(error) => {
             let _ =
@@ -33,7 +33,7 @@ pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
         }
     };
     let mut command = Command::new(ITSELF);
-    scratch.give(&mut program, &mut command);
+    scratch.grant_to(&mut program, &mut command);
     let Ok(text) = serde_json::to_string(&program) else { return ExitCode::FAILURE };
     command.args(confined).arg(text);
     let code = until_its_end(command, Some(program.processes));
@@ -44,16 +44,16 @@ pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
 
 fn until_its_end(command: Command, processes: Option<u32>) -> ExitCode {
     crate::process::inherit_nothing();
-    crate::process::conceal();
+    crate::process::conceal_process();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.and_then(|runtime| runtime.block_on(watch(command, processes))) {
-        Ok(status) => like(status),
+    match runtime.and_then(|runtime| runtime.block_on(watch_command(command, processes))) {
+        Ok(status) => exit_like(status),
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 /// Ends like the command; the number of a fatal signal is not passed on.
-fn like(status: ExitStatus) -> ExitCode {
+fn exit_like(status: ExitStatus) -> ExitCode {
     if status.code().is_none() {
         let own = rustix::process::getpid();
         let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
@@ -63,15 +63,16 @@ fn like(status: ExitStatus) -> ExitCode {
 }
 
 #[cfg(target_os = "linux")]
-async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatus> {
-    use super::births::Births;
+async fn watch_command(command: Command, processes: Option<u32>) -> io::Result<ExitStatus> {
+    use super::births::BirthLimit;
     use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
     use tokio::signal::unix::{SignalKind, signal};
     let mut stop = signal(SignalKind::terminate())?;
     set_child_subreaper(Some(getpid()))?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
     let most = processes.map(|besides| usize::try_from(besides).unwrap_or(usize::MAX));
-    let births = most.map(|besides| Births::count(besides.saturating_add(1))).transpose();
+    let births =
+        most.map(|besides| BirthLimit::count_births(besides.saturating_add(1))).transpose();
     let births = births.inspect_err(|error| {
         let _ = writeln!(io::stderr(), "belljar: not started: counting its processes: {error}");
     })?;
@@ -94,9 +95,9 @@ async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatu
         () = too_many => None,
     };
     if let Some(births) = &births {
-        births.close();
+        births.close_births();
     }
-    super::descendants::end();
+    super::descendants::kill_all();
     match status {
         Some(status) => Ok(status),
         None => child.wait().await,
@@ -104,6 +105,6 @@ async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatu
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn watch(_command: Command, _processes: Option<u32>) -> io::Result<ExitStatus> {
+async fn watch_command(_command: Command, _processes: Option<u32>) -> io::Result<ExitStatus> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -11,7 +11,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::program::Known;
+use crate::program::KnownProgram;
 
 /// Descriptors of a request for a hook or a program: the child's stdin, stdout and stderr, and the socket for
 /// the answers. Other requests have fewer.
@@ -33,49 +33,49 @@ pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 /// The programs that the broker may start, and the paths of its files; sent once.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Duties {
+pub(crate) struct BrokerDuties {
     pub(crate) hooks: Vec<String>,
-    pub(crate) programs: Vec<Known>,
+    pub(crate) programs: Vec<KnownProgram>,
     /// `None` = no cache.
     pub(crate) cache: Option<PathBuf>,
-    /// The file for [`Request::Settings`]; `None` = no settings to read.
+    /// The file for [`BrokerRequest::Settings`]; `None` = no settings to read.
     pub(crate) settings: Option<PathBuf>,
 }
 
 /// A request to the broker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Request {
+pub(crate) enum BrokerRequest {
     /// Starts a hook command, by its index in the broker's list. Four descriptors.
     Hook(usize),
     /// Finds the stored file for the component with this digest, in hexadecimal digits. Two descriptors: a
     /// file to write to, and the socket for the answers.
-    Find(Made, String),
+    Find(DerivedFile, String),
     /// Makes the file from a component, and stores it. Three descriptors: a file with the component, and the
-    /// two of [`Request::Find`].
-    Make(Made),
-    /// Reads the settings file. Two descriptors, as for [`Request::Find`].
+    /// two of [`BrokerRequest::Find`].
+    Make(DerivedFile),
+    /// Reads the settings file. Two descriptors, as for [`BrokerRequest::Find`].
     Settings,
     /// Starts a program, by its index in the broker's list, if the digest equals this one. Four descriptors,
-    /// as for [`Request::Hook`].
+    /// as for [`BrokerRequest::Hook`].
     Program(usize, String),
-    /// Computes the present digest of a program. Two descriptors, as for [`Request::Find`].
+    /// Computes the present digest of a program. Two descriptors, as for [`BrokerRequest::Find`].
     Identify(usize),
 }
 
 /// A file made from a component, outside of the process that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Made {
+pub enum DerivedFile {
     /// The machine code.
     Code,
     /// The checked descriptions of the component's tools.
     Tools,
 }
 
-impl Request {
+impl BrokerRequest {
     /// The number of descriptors of the request.
-    pub(crate) fn files(&self) -> usize {
+    pub(crate) fn descriptor_count(&self) -> usize {
         match self {
             Self::Hook(_) | Self::Program(..) => FILES,
             Self::Find(..) | Self::Settings | Self::Identify(_) => 2,
@@ -87,7 +87,7 @@ impl Request {
 /// An answer to a request, one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Answer {
+pub(crate) enum BrokerAnswer {
     /// The child is running.
     Started,
     /// Refused, with the reason, for example an unknown command. The last answer.
@@ -101,7 +101,7 @@ pub(crate) enum Answer {
 }
 
 /// A message, unchecked.
-pub(crate) struct Received {
+pub(crate) struct ReceivedMessage {
     pub(crate) text: Vec<u8>,
     pub(crate) files: Vec<OwnedFd>,
     /// Whether the message was truncated.
@@ -109,7 +109,7 @@ pub(crate) struct Received {
 }
 
 /// Makes a pair of connected sockets that preserve message boundaries.
-pub(crate) fn socket() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let ends = rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -120,7 +120,7 @@ pub(crate) fn socket() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Receives the next message; `None` = the connection is closed.
-pub(crate) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
+pub(crate) fn receive_message(socket: BorrowedFd<'_>) -> io::Result<Option<ReceivedMessage>> {
     let mut text = vec![0; MAX_REQUEST];
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -142,5 +142,5 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     }
     text.truncate(got.bytes);
     let cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-    Ok(Some(Received { text, files, cut }))
+    Ok(Some(ReceivedMessage { text, files, cut }))
 }

@@ -44,12 +44,12 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-pub use self::keeper::{keep, keep_program};
-pub use self::message::Made;
-use self::message::{Duties, Request};
-pub use self::serve::{BrokerVault, Keepers, Making, serve};
-use crate::program::{Known, Program};
-use crate::running::{BrokerChild, KEPT, PROJECT_DIR, Running, START_WAIT};
+pub use self::keeper::{keep_hook, keep_program};
+pub use self::message::DerivedFile;
+use self::message::{BrokerDuties, BrokerRequest};
+pub use self::serve::{BrokerVault, KeeperArguments, Making, serve_broker};
+use crate::program::{KnownProgram, Program};
+use crate::running::{BrokerChild, KEPT, PROJECT_DIR, RunningChild, START_WAIT};
 
 /// The longest wait for a stored file, because the broker reads and digests some megabytes.
 const FIND_WAIT: Duration = Duration::from_secs(30);
@@ -71,13 +71,13 @@ pub struct BrokerSetup {
     /// The operator's hook commands, the only commands that a shell runs.
     pub hooks: Vec<String>,
     /// Programs that run confined, each behind a separate wall.
-    pub programs: Vec<Known>,
+    pub programs: Vec<KnownProgram>,
     /// The working directory of hook commands.
     pub workspace: PathBuf,
     /// The cache directory of files compiled from components; `None` = no cache. No process behind the wall
     /// may write there.
     pub cache: Option<PathBuf>,
-    /// The file that [`Broker::settings`] reads. The broker reads it, because a replaced file is a new file,
+    /// The file that [`Broker::read_settings`] reads. The broker reads it, because a replaced file is a new file,
     /// which the wall does not let through. `None` = no settings file.
     pub settings: Option<PathBuf>,
 }
@@ -85,10 +85,10 @@ pub struct BrokerSetup {
 /// A handle for requesting work outside the wall. Clones share the broker, which ends with the last clone or
 /// with this process.
 #[derive(Debug, Clone)]
-pub struct Broker(Arc<Inner>);
+pub struct Broker(Arc<BrokerInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct BrokerInner {
     socket: OwnedFd,
     hooks: Vec<String>,
     programs: Vec<Program>,
@@ -104,13 +104,13 @@ impl Broker {
     /// # Errors
     ///
     /// The limit of processes or descriptors is reached, or the system is not Linux.
-    pub fn start(setup: BrokerSetup) -> io::Result<Self> {
+    pub fn start_broker(setup: BrokerSetup) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let BrokerSetup { broker, hooks, programs, workspace, cache, settings } = setup;
-        let (own, theirs) = message::socket()?;
-        let duties = Duties { hooks, programs, cache, settings };
+        let (own, theirs) = message::socket_pair()?;
+        let duties = BrokerDuties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         // The child is not waited for: the broker ends when its socket closes, which is after this
         // process has ended.
@@ -130,7 +130,7 @@ impl Broker {
             .process_group(0)
             .spawn()?;
         let programs = duties.programs.into_iter().map(|known| known.program).collect();
-        Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, programs, workspace })))
+        Ok(Self(Arc::new(BrokerInner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
     /// The bytes that the broker stores for the component with this digest, in hexadecimal digits; `None` =
@@ -139,9 +139,13 @@ impl Broker {
     /// # Errors
     ///
     /// The broker is gone, or does not answer within half a minute.
-    pub async fn find(&self, made: Made, digest: &str) -> io::Result<Option<Vec<u8>>> {
-        let request = Request::Find(made, digest.to_owned());
-        let given = tokio::time::timeout(FIND_WAIT, self.given(&request, None)).await;
+    pub async fn find_derived(
+        &self,
+        made: DerivedFile,
+        digest: &str,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let request = BrokerRequest::Find(made, digest.to_owned());
+        let given = tokio::time::timeout(FIND_WAIT, self.request_file(&request, None)).await;
         given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
@@ -151,9 +155,9 @@ impl Broker {
     /// # Errors
     ///
     /// The file cannot be made, with the reason as text, or the broker is gone.
-    pub async fn make(&self, made: Made, component: &[u8]) -> io::Result<Vec<u8>> {
+    pub async fn make_derived(&self, made: DerivedFile, component: &[u8]) -> io::Result<Vec<u8>> {
         let component = in_memory(component)?;
-        let given = self.given(&Request::Make(made), Some(component)).await?;
+        let given = self.request_file(&BrokerRequest::Make(made), Some(component)).await?;
         given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
@@ -163,20 +167,24 @@ impl Broker {
     ///
     /// The file cannot be read or must be ignored, with the reason as text. Also if the broker has no
     /// settings file in its list, is gone, or does not answer within half a minute.
-    pub async fn settings(&self) -> io::Result<Option<Vec<u8>>> {
-        let given = self.given(&Request::Settings, None);
+    pub async fn read_settings(&self) -> io::Result<Option<Vec<u8>>> {
+        let given = self.request_file(&BrokerRequest::Settings, None);
         let given = tokio::time::timeout(FIND_WAIT, given).await;
         given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
-    async fn given(&self, request: &Request, from: Option<OwnedFd>) -> io::Result<Option<Vec<u8>>> {
+    async fn request_file(
+        &self,
+        request: &BrokerRequest,
+        from: Option<OwnedFd>,
+    ) -> io::Result<Option<Vec<u8>>> {
         let into = in_memory(&[])?;
-        let mut asked = BrokerChild::by(|control| {
+        let mut asked = BrokerChild::request_with(|control| {
             let files = from.iter().chain([&into]).map(OwnedFd::as_fd);
-            self.send(request, &files.chain([control]).collect::<Vec<_>>())
+            self.send_request(request, &files.chain([control]).collect::<Vec<_>>())
         })?;
         drop(from);
-        if !asked.given().await? {
+        if !asked.is_granted().await? {
             return Ok(None);
         }
         let mut file = File::from(into);
@@ -195,13 +203,16 @@ impl Broker {
     ///
     /// The command is not in the broker's list, the workspace differs, the broker is gone, or the command
     /// cannot be started.
-    pub async fn hook(&self, command: &str, workspace: &Path) -> io::Result<Running> {
-        let Inner { hooks, workspace: own, .. } = &*self.0;
+    pub async fn start_hook(&self, command: &str, workspace: &Path) -> io::Result<RunningChild> {
+        let BrokerInner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
         match number.filter(|_| workspace == own) {
             Some(number) => {
-                let request = Request::Hook(number);
-                Running::asked(START_WAIT, |files| self.send(&request, &files)).await
+                let request = BrokerRequest::Hook(number);
+                RunningChild::start_by_broker(START_WAIT, |files| {
+                    self.send_request(&request, &files)
+                })
+                .await
             }
             None => Err(io::Error::other("the broker was not told of this command")),
         }
@@ -213,31 +224,32 @@ impl Broker {
     /// # Errors
     ///
     /// The program is not in the broker's list, the broker is gone, or a file cannot be read.
-    pub async fn identify(&self, program: &Program) -> io::Result<String> {
-        let request = Request::Identify(self.place(program)?);
-        let given = tokio::time::timeout(IDENTIFY_WAIT, self.given(&request, None)).await;
+    pub async fn identify_program(&self, program: &Program) -> io::Result<String> {
+        let request = BrokerRequest::Identify(self.program_number(program)?);
+        let given = tokio::time::timeout(IDENTIFY_WAIT, self.request_file(&request, None)).await;
         let given = given.map_err(|_| io::Error::other("the broker does not answer"))??;
         let text = given.and_then(|bytes| String::from_utf8(bytes).ok());
         text.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    /// Starts a program behind a separate wall. Dropping `Running` ends the program and its descendants.
+    /// Starts a program behind a separate wall. Dropping `RunningChild` ends the program and its descendants.
     ///
     /// # Errors
     ///
     /// [`io::ErrorKind::PermissionDenied`] = the program's digest differs, so it was not started. Other
     /// errors: the program is not in the broker's list, or the broker is gone or cannot start the program.
-    pub async fn program(&self, program: &Program, digest: &str) -> io::Result<Running> {
-        let request = Request::Program(self.place(program)?, digest.to_owned());
-        Running::asked(IDENTIFY_WAIT, |files| self.send(&request, &files)).await
+    pub async fn start_program(&self, program: &Program, digest: &str) -> io::Result<RunningChild> {
+        let request = BrokerRequest::Program(self.program_number(program)?, digest.to_owned());
+        RunningChild::start_by_broker(IDENTIFY_WAIT, |files| self.send_request(&request, &files))
+            .await
     }
 
-    fn place(&self, program: &Program) -> io::Result<usize> {
+    fn program_number(&self, program: &Program) -> io::Result<usize> {
         let place = self.0.programs.iter().position(|known| known == program);
         place.ok_or_else(|| io::Error::other("the broker was not told of this program"))
     }
 
-    fn send(&self, request: &Request, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn send_request(&self, request: &BrokerRequest, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let text = serde_json::to_vec(request)?;
         let mut space = [std::mem::MaybeUninit::uninit(); message::SPACE];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);

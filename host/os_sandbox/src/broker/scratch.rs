@@ -34,20 +34,20 @@ const MAX_TRIES: u32 = 8;
 
 /// A directory that only this user may enter. Dropping it removes the directory.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchDir {
     path: PathBuf,
     /// The lock, held until the directory is removed.
     _lock: File,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// Makes a directory. INV-494: each keeper makes one, for one program. Leftovers of killed keepers are
     /// removed first.
     ///
     /// # Errors
     ///
     /// The directory cannot be made.
-    pub(super) fn make() -> io::Result<Self> {
+    pub(super) fn create_new() -> io::Result<Self> {
         remove_left(Path::new(PLACE));
         Self::make_in(Path::new(PLACE))
     }
@@ -85,7 +85,7 @@ impl Scratch {
 
     /// Grants the directory to a program, and sets the command's variables to it, for example `HOME`. The
     /// operator's settings in `env` stay.
-    pub(super) fn give(&self, program: &mut Program, command: &mut Command) {
+    pub(super) fn grant_to(&self, program: &mut Program, command: &mut Command) {
         program.write.insert(self.path.clone());
         let mut path = OsString::new();
         if let Some(directory) = program.path.parent() {
@@ -106,7 +106,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         // The removal is recursive, so the limit of descriptors bounds the depth of its recursion.
@@ -214,7 +214,7 @@ mod tests {
         let living = at(&format!("{PREFIX}{}-1", std::process::id()));
         let others = ["belljar-program-", "belljar-program-4194305-x", "belljar-program-x-1"];
         let others = others.map(at);
-        let own = Scratch::make_in(place.path()).unwrap();
+        let own = ScratchDir::make_in(place.path()).unwrap();
         remove_left(place.path());
         for path in [&link, &elsewhere, &open, &locked, &used, &living, &own.path] {
             assert!(path.join("home").exists(), "{}", path.display());

@@ -17,8 +17,11 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 
 use super::ITSELF;
-use super::message::{Answer, Duties, MAX_DUTIES, Made, Received, Request, receive};
-use crate::program::{Known, Program};
+use super::message::{
+    BrokerAnswer, BrokerDuties, BrokerRequest, DerivedFile, MAX_DUTIES, ReceivedMessage,
+    receive_message,
+};
+use crate::program::{KnownProgram, Program};
 use crate::running::PROJECT_DIR;
 
 /// The most concurrent requests, each with a thread. Each of the concurrent agents runs at most one hook at a
@@ -28,7 +31,7 @@ const MAX_REQUESTS: usize = 256;
 /// The most concurrent programs of all agents, because each program needs several processes of the machine.
 const MAX_PROGRAMS: usize = 64;
 
-/// Most bytes of a component for [`Request::Make`]. The vault's own limit is lower.
+/// Most bytes of a component for [`BrokerRequest::Make`]. The vault's own limit is lower.
 const MAX_COMPONENT: u64 = 256 << 20;
 
 /// The longest time for writing an answer. Its socket buffers many answers, so a longer wait means a stuck
@@ -46,33 +49,33 @@ pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>
 /// neither reads nor writes.
 pub trait BrokerVault: Sync {
     /// Opens the store; called once, before every other method. `None` = no file outlives the process.
-    fn open(&self, directory: Option<&Path>);
+    fn open_cache(&self, directory: Option<&Path>);
 
     /// The stored bytes for the component with this digest, if genuine. The digest is unchecked text of the
     /// requesting process.
-    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>>;
+    fn find_derived(&self, made: DerivedFile, digest: &str) -> Option<Vec<u8>>;
 
     /// Makes a file from a component, in a child process that ends when the future is dropped, and stores the
     /// file under the component's digest.
-    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a>;
+    fn make_derived<'a>(&'a self, made: DerivedFile, component: Vec<u8>) -> Making<'a>;
 
     /// The content of the settings file at this path, which the process named before raising its wall; `None`
     /// = missing. The error is the reason to ignore the file. Default: ignored.
-    fn settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
+    fn read_settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
     }
 
     /// The present digest of a program, or the reason for its absence. Default: no digest, so no program is
     /// started.
-    fn identify(&self, _program: &Program) -> Result<String, String> {
+    fn identify_program(&self, _program: &Program) -> Result<String, String> {
         Err("no programs are started here".to_owned())
     }
 }
 
-/// The arguments with which this program becomes a keeper: [`super::keep`] for a hook, followed by the
+/// The arguments with which this program becomes a keeper: [`super::keep_hook`] for a hook, followed by the
 /// command, and [`super::keep_program`] for a program, followed by the description.
 #[derive(Debug, Clone, Copy)]
-pub struct Keepers<'a> {
+pub struct KeeperArguments<'a> {
     /// The arguments for a hook's keeper.
     pub hook: &'a [OsString],
     /// The arguments for a program's keeper.
@@ -81,24 +84,24 @@ pub struct Keepers<'a> {
 
 /// Runs a broker: reads the list of programs from stdin, then serves requests on stdout until its parent
 /// process is gone. A program calls this function first in `main`.
-pub fn serve(keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ExitCode {
+pub fn serve_broker(keepers: KeeperArguments<'_>, vault: &dyn BrokerVault) -> ExitCode {
     crate::process::inherit_nothing();
-    crate::process::conceal();
+    crate::process::conceal_process();
     #[cfg(target_os = "linux")]
     {
         // The broker adopts the descendants of a killed keeper.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
-    match duties() {
+    match read_duties() {
         Ok(duties) => {
-            vault.open(duties.cache.as_deref());
+            vault.open_cache(duties.cache.as_deref());
             take_requests(&duties, keepers, vault)
         }
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn duties() -> io::Result<Duties> {
+fn read_duties() -> io::Result<BrokerDuties> {
     let mut text = Vec::new();
     io::stdin().lock().take(MAX_DUTIES).read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text)?)
@@ -107,28 +110,36 @@ fn duties() -> io::Result<Duties> {
 /// Serves requests until no more can come, then ends this process. At that point no peer waits for an answer,
 /// so all running children are ended first; a request's descriptors may block a thread for ever, so no thread
 /// is joined.
-fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ! {
+fn take_requests(
+    duties: &BrokerDuties,
+    keepers: KeeperArguments<'_>,
+    vault: &dyn BrokerVault,
+) -> ! {
     let socket = io::stdout();
     let running = AtomicUsize::new(0);
     let programs = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let served = loop {
-            let received = match receive(socket.as_fd()) {
+            let received = match receive_message(socket.as_fd()) {
                 Ok(Some(received)) => received,
                 ended => break ended.map(drop),
             };
-            let Some(mut order) = Order::of(received) else { continue };
-            let Some(place) = RunningSlot::take(&running, MAX_REQUESTS) else {
-                tell(&mut order.control, &Answer::Refused("too much runs already".to_owned()));
+            let Some(mut order) = BrokerOrder::from_received(received) else { continue };
+            let Some(place) = RunningSlot::acquire_slot(&running, MAX_REQUESTS) else {
+                send_answer(
+                    &mut order.control,
+                    &BrokerAnswer::Refused("too much runs already".to_owned()),
+                );
                 continue;
             };
-            let outside = Outside { duties, keepers, vault, programs: &programs };
+            let outside = BrokerServer { duties, keepers, vault, programs: &programs };
             let work = move || {
                 let _place = place;
-                let Order { request, files, mut control } = order;
-                let answer = outside.execute(&request, files, &mut control);
-                let answer = answer.unwrap_or_else(|error| Answer::Refused(error.to_string()));
-                tell(&mut control, &answer);
+                let BrokerOrder { request, files, mut control } = order;
+                let answer = outside.execute_request(&request, files, &mut control);
+                let answer =
+                    answer.unwrap_or_else(|error| BrokerAnswer::Refused(error.to_string()));
+                send_answer(&mut control, &answer);
             };
             // If no thread can be made, the socket is closed without an answer.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
@@ -136,7 +147,7 @@ fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault)
         // From here on, no hook can start.
         *STARTING.lock().unwrap_or_else(PoisonError::into_inner) = false;
         #[cfg(target_os = "linux")]
-        super::descendants::end();
+        super::descendants::kill_all();
         std::process::exit(i32::from(served.is_err()))
     })
 }
@@ -145,7 +156,7 @@ fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault)
 static STARTING: Mutex<bool> = Mutex::new(true);
 
 /// Starts a hook, unless this process is ending.
-fn start(command: &mut Command) -> io::Result<Child> {
+fn start_command(command: &mut Command) -> io::Result<Child> {
     let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     match *starting {
         true => command.spawn(),
@@ -155,99 +166,109 @@ fn start(command: &mut Command) -> io::Result<Child> {
 
 /// The resources that a request may use.
 #[derive(Clone, Copy)]
-struct Outside<'a> {
-    duties: &'a Duties,
-    keepers: Keepers<'a>,
+struct BrokerServer<'a> {
+    duties: &'a BrokerDuties,
+    keepers: KeeperArguments<'a>,
     vault: &'a dyn BrokerVault,
     /// The count of running programs.
     programs: &'a AtomicUsize,
 }
 
-impl Outside<'_> {
+impl BrokerServer<'_> {
     /// Executes a request and returns the last answer.
-    fn execute(
+    fn execute_request(
         &self,
-        request: &Request,
+        request: &BrokerRequest,
         files: Vec<OwnedFd>,
         control: &mut UnixStream,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<BrokerAnswer> {
         let too_few = || io::Error::other("a descriptor is missing");
         let vault = self.vault;
         match request {
-            Request::Hook(number) => {
-                let hook = hook(*number, self.duties, self.keepers.hook);
-                run(hook.map_err(io::Error::other)?, files, control)
+            BrokerRequest::Hook(number) => {
+                let hook = hook_command(*number, self.duties, self.keepers.hook);
+                run_keeper(hook.map_err(io::Error::other)?, files, control)
             }
-            Request::Program(number, digest) => self.program(*number, digest, files, control),
-            Request::Identify(number) => {
-                let into = regular(files.into_iter().next().ok_or_else(too_few)?)?;
-                let known = known(*number, self.duties).map_err(io::Error::other)?;
-                let digest = vault.identify(&known.program).map_err(io::Error::other)?;
-                give(into, digest.as_bytes())
+            BrokerRequest::Program(number, digest) => {
+                self.start_program(*number, digest, files, control)
             }
-            Request::Find(made, digest) => {
-                let into = regular(files.into_iter().next().ok_or_else(too_few)?)?;
-                match vault.find(*made, digest) {
-                    Some(bytes) => give(into, &bytes),
-                    None => Ok(Answer::Given(false)),
+            BrokerRequest::Identify(number) => {
+                let into = regular_file(files.into_iter().next().ok_or_else(too_few)?)?;
+                let known = find_program(*number, self.duties).map_err(io::Error::other)?;
+                let digest = vault.identify_program(&known.program).map_err(io::Error::other)?;
+                write_file(into, digest.as_bytes())
+            }
+            BrokerRequest::Find(made, digest) => {
+                let into = regular_file(files.into_iter().next().ok_or_else(too_few)?)?;
+                match vault.find_derived(*made, digest) {
+                    Some(bytes) => write_file(into, &bytes),
+                    None => Ok(BrokerAnswer::Given(false)),
                 }
             }
-            Request::Settings => {
-                let into = regular(files.into_iter().next().ok_or_else(too_few)?)?;
+            BrokerRequest::Settings => {
+                let into = regular_file(files.into_iter().next().ok_or_else(too_few)?)?;
                 let path = self.duties.settings.as_deref();
                 let path = path.ok_or_else(|| io::Error::other("there is no file of settings"))?;
-                match vault.settings(path).map_err(io::Error::other)? {
-                    Some(bytes) => give(into, &bytes),
-                    None => Ok(Answer::Given(false)),
+                match vault.read_settings(path).map_err(io::Error::other)? {
+                    Some(bytes) => write_file(into, &bytes),
+                    None => Ok(BrokerAnswer::Given(false)),
                 }
             }
-            Request::Make(made) => {
+            BrokerRequest::Make(made) => {
                 let mut files = files.into_iter();
                 let mut next = || files.next().ok_or_else(too_few);
-                let (from, into) = (regular(next()?)?, regular(next()?)?);
+                let (from, into) = (regular_file(next()?)?, regular_file(next()?)?);
                 let mut component = Vec::new();
                 from.take(MAX_COMPONENT).read_to_end(&mut component)?;
-                give(into, &made_for(control, vault.make(*made, component))?)
+                write_file(into, &made_for(control, vault.make_derived(*made, component))?)
             }
         }
     }
 
     /// INV-320: a program runs exactly as a person reviewed it, or not at all.
-    fn program(
+    fn start_program(
         &self,
         number: usize,
         digest: &str,
         files: Vec<OwnedFd>,
         control: &mut UnixStream,
-    ) -> io::Result<Answer> {
-        let known = known(number, self.duties).map_err(io::Error::other)?;
-        let _place = RunningSlot::take(self.programs, MAX_PROGRAMS)
+    ) -> io::Result<BrokerAnswer> {
+        let known = find_program(number, self.duties).map_err(io::Error::other)?;
+        let _place = RunningSlot::acquire_slot(self.programs, MAX_PROGRAMS)
             .ok_or_else(|| io::Error::other("too many programs run already"))?;
-        let command = program(known, self.keepers.program)?;
-        if self.vault.identify(&known.program).map_err(io::Error::other)? != digest {
-            return Ok(Answer::Changed);
+        let command = program_command(known, self.keepers.program)?;
+        if self.vault.identify_program(&known.program).map_err(io::Error::other)? != digest {
+            return Ok(BrokerAnswer::Changed);
         }
-        run(command, files, control)
+        run_keeper(command, files, control)
     }
 }
 
 /// Runs a keeper with these streams, and waits for the exit.
-fn run(mut command: Command, files: Vec<OwnedFd>, control: &mut UnixStream) -> io::Result<Answer> {
+fn run_keeper(
+    mut command: Command,
+    files: Vec<OwnedFd>,
+    control: &mut UnixStream,
+) -> io::Result<BrokerAnswer> {
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
     // A separate process group, so that Ctrl-C on a terminal does not reach the keeper.
     command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
-    let child = start(&mut command);
+    let child = start_command(&mut command);
     // The command holds the streams open, and the peer waits for their closing.
     drop(command);
     let child = child?;
-    tell(control, &Answer::Started);
-    Ok(Answer::Ended(wait(child, control)?.into_raw()))
+    send_answer(control, &BrokerAnswer::Started);
+    Ok(BrokerAnswer::Ended(wait_keeper(child, control)?.into_raw()))
 }
 
 /// The keeper's command for a hook. The command line comes from the broker's own list, never from the
 /// request.
-fn hook(number: usize, duties: &Duties, keeper: &[OsString]) -> Result<Command, &'static str> {
+fn hook_command(
+    number: usize,
+    duties: &BrokerDuties,
+    keeper: &[OsString],
+) -> Result<Command, &'static str> {
     let hook = duties.hooks.get(number).ok_or("there is no such hook")?;
     let workspace = std::env::var_os(PROJECT_DIR).ok_or("there is no workspace")?;
     let mut command = Command::new(ITSELF);
@@ -256,12 +277,12 @@ fn hook(number: usize, duties: &Duties, keeper: &[OsString]) -> Result<Command, 
     Ok(command)
 }
 
-fn known(number: usize, duties: &Duties) -> Result<&Known, &'static str> {
+fn find_program(number: usize, duties: &BrokerDuties) -> Result<&KnownProgram, &'static str> {
     duties.programs.get(number).ok_or("there is no such program")
 }
 
 /// The keeper's command for a program. Its environment is only the program's, without the broker's variables.
-fn program(known: &Known, keeper: &[OsString]) -> io::Result<Command> {
+fn program_command(known: &KnownProgram, keeper: &[OsString]) -> io::Result<Command> {
     let environment = known.environment.as_ref().map_err(|why| io::Error::other(why.clone()))?;
     let text = serde_json::to_string(&known.program)?;
     let mut command = Command::new(ITSELF);
@@ -271,7 +292,7 @@ fn program(known: &Known, keeper: &[OsString]) -> io::Result<Command> {
 }
 
 /// Checks that the descriptor is a regular file, so that reading and writing cannot block on another process.
-fn regular(file: OwnedFd) -> io::Result<File> {
+fn regular_file(file: OwnedFd) -> io::Result<File> {
     let file = File::from(file);
     match file.metadata()?.is_file() {
         true => Ok(file),
@@ -279,9 +300,9 @@ fn regular(file: OwnedFd) -> io::Result<File> {
     }
 }
 
-fn give(mut into: File, bytes: &[u8]) -> io::Result<Answer> {
+fn write_file(mut into: File, bytes: &[u8]) -> io::Result<BrokerAnswer> {
     into.write_all(bytes)?;
-    Ok(Answer::Given(true))
+    Ok(BrokerAnswer::Given(true))
 }
 
 /// Waits for the work. Drops the work if the requester disconnects.
@@ -301,30 +322,30 @@ fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
 }
 
 /// A request with its descriptors.
-struct Order {
-    request: Request,
+struct BrokerOrder {
+    request: BrokerRequest,
     files: Vec<OwnedFd>,
     /// The socket for answers; the other end is closed when no peer waits.
     control: UnixStream,
 }
 
-impl Order {
+impl BrokerOrder {
     /// Parses a message; `None` = the message is not a request, or has no socket for answers, so its
     /// descriptors are closed.
-    fn of(received: Received) -> Option<Self> {
-        let Received { text, mut files, cut } = received;
-        let request: Request = serde_json::from_slice(&text).ok()?;
-        if cut || files.len() != request.files() {
+    fn from_received(received: ReceivedMessage) -> Option<Self> {
+        let ReceivedMessage { text, mut files, cut } = received;
+        let request: BrokerRequest = serde_json::from_slice(&text).ok()?;
+        if cut || files.len() != request.descriptor_count() {
             return None;
         }
-        let control = answering(files.pop()?)?;
+        let control = answer_socket(files.pop()?)?;
         Some(Self { request, files, control })
     }
 }
 
 /// Checks that the descriptor can be the socket for answers: a connected local stream, on which a write never
 /// blocks long, and whose closed end shows that no peer waits.
-fn answering(file: OwnedFd) -> Option<UnixStream> {
+fn answer_socket(file: OwnedFd) -> Option<UnixStream> {
     use rustix::net::{AddressFamily, SocketType, sockopt};
     #[cfg(target_os = "linux")]
     if sockopt::socket_domain(&file).ok()? != AddressFamily::UNIX {
@@ -344,7 +365,7 @@ fn answering(file: OwnedFd) -> Option<UnixStream> {
 struct RunningSlot<'a>(&'a AtomicUsize);
 
 impl<'a> RunningSlot<'a> {
-    fn take(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+    fn acquire_slot(count: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = Self(count);
         (count.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
@@ -357,7 +378,7 @@ impl Drop for RunningSlot<'_> {
 }
 
 /// Waits for a keeper to end. When no peer waits any more, the keeper is signalled to end its command.
-fn wait(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
+fn wait_keeper(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
     let id = Pid::from_child(&child);
     if !matches!(ends_by_itself(id, control), Ok(true)) {
         let _ = kill_process(id, Signal::TERM);
@@ -410,7 +431,7 @@ fn ends_soon(_id: Pid) -> io::Result<bool> {
 }
 
 /// Sends an answer. A failed write is ignored, because it means that no peer waits.
-fn tell(control: &mut UnixStream, answer: &Answer) {
+fn send_answer(control: &mut UnixStream, answer: &BrokerAnswer) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');
         let _ = control.write_all(&line);
@@ -421,18 +442,18 @@ fn tell(control: &mut UnixStream, answer: &Answer) {
 mod tests {
     use super::*;
 
-    fn duties() -> Duties {
+    fn duties() -> BrokerDuties {
         let hooks = vec!["exit 0".to_owned()];
-        Duties { hooks, programs: Vec::new(), cache: None, settings: None }
+        BrokerDuties { hooks, programs: Vec::new(), cache: None, settings: None }
     }
 
-    fn order(text: &str, count: usize, cut: bool) -> Option<Order> {
+    fn order(text: &str, count: usize, cut: bool) -> Option<BrokerOrder> {
         let null = || OwnedFd::from(File::open("/dev/null").unwrap());
         let mut files: Vec<_> = (1..count).map(|_| null()).collect();
         if count > 0 {
             files.push(UnixStream::pair().unwrap().0.into());
         }
-        Order::of(Received { text: text.as_bytes().to_vec(), files, cut })
+        BrokerOrder::from_received(ReceivedMessage { text: text.as_bytes().to_vec(), files, cut })
     }
 
     #[test]
@@ -467,8 +488,8 @@ mod tests {
                 assert!(order(text, count, false).is_none(), "{text}");
             }
         }
-        assert!(hook(1, &duties(), &[]).is_err());
-        assert!(known(0, &duties()).is_err());
+        assert!(hook_command(1, &duties(), &[]).is_err());
+        assert!(find_program(0, &duties()).is_err());
     }
 
     #[test]
@@ -491,15 +512,15 @@ mod tests {
     #[test]
     fn a_descriptor_that_could_keep_the_broker_waiting_is_refused() {
         let (pipe, _other) = io::pipe().unwrap();
-        assert!(regular(pipe.into()).is_err());
-        assert!(regular(File::open("/dev/zero").unwrap().into()).is_err());
-        assert!(regular(tempfile::tempfile().unwrap().into()).is_ok());
+        assert!(regular_file(pipe.into()).is_err());
+        assert!(regular_file(File::open("/dev/zero").unwrap().into()).is_err());
+        assert!(regular_file(tempfile::tempfile().unwrap().into()).is_ok());
     }
 
     #[test]
     fn an_answer_goes_to_a_connected_stream_of_this_machine_and_to_nothing_else() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        assert!(answering(ours.into()).is_some());
+        assert!(answer_socket(ours.into()).is_some());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let remote = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (datagrams, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
@@ -521,27 +542,27 @@ mod tests {
             File::open("/dev/null").unwrap().into(),
         ];
         for other in others {
-            assert!(answering(other).is_none());
+            assert!(answer_socket(other).is_none());
         }
     }
 
     #[test]
     fn an_answer_that_nobody_takes_is_given_up() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut ours = answering(ours.into()).unwrap();
+        let mut ours = answer_socket(ours.into()).unwrap();
         // What no reader makes room for: more than any socket holds.
         for _ in 0..64 {
-            tell(&mut ours, &Answer::Refused("x".repeat(1 << 20)));
+            send_answer(&mut ours, &BrokerAnswer::Refused("x".repeat(1 << 20)));
         }
     }
 
     #[test]
     fn children_are_counted_and_given_back() {
         let count = AtomicUsize::new(0);
-        let places: Vec<_> = (0..8).filter_map(|_| RunningSlot::take(&count, 8)).collect();
+        let places: Vec<_> = (0..8).filter_map(|_| RunningSlot::acquire_slot(&count, 8)).collect();
         assert_eq!(places.len(), 8);
-        assert!(RunningSlot::take(&count, 8).is_none());
+        assert!(RunningSlot::acquire_slot(&count, 8).is_none());
         drop(places);
-        assert!(RunningSlot::take(&count, 8).is_some());
+        assert!(RunningSlot::acquire_slot(&count, 8).is_some());
     }
 }

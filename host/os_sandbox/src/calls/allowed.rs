@@ -2,7 +2,7 @@
 //! the whole program, and variants that another kernel or C library uses. Other calls fail with `ENOSYS`, as
 //! on a kernel without them.
 
-use super::{Rules, number, rule, when, when_all};
+use super::{Rules, new_condition, new_rule, to_argument, when_all};
 use seccompiler::SeccompCmpOp as Op;
 
 /// Calls allowed whatever the arguments. None has a key or another process's id as an argument; paths are
@@ -237,7 +237,7 @@ const DESCRIPTORS: &[i32] = &[
 ];
 
 /// Settings of a process for itself: names of threads and mappings, ending with its parent, fewer privileges.
-/// Dumpability is excluded: see [`rules`].
+/// Dumpability is excluded: see [`allowed_rules`].
 const SELF: &[i32] = &[
     libc::PR_SET_PDEATHSIG,
     libc::PR_GET_DUMPABLE,
@@ -294,7 +294,7 @@ const NO_THREAD: i32 =
     NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::CLONE_PTRACE | libc::CLONE_VFORK;
 
 /// The allowed calls, with their allowed arguments.
-pub(super) fn rules(network: bool) -> Result<Rules, String> {
+pub(super) fn allowed_rules(network: bool) -> Result<Rules, String> {
     let plain = PLAIN.iter().chain(PLAIN_HERE).chain(NEWER);
     let mut rules: Rules = plain.map(|call| (*call, Vec::new())).collect();
     for call in OWN {
@@ -307,29 +307,29 @@ pub(super) fn rules(network: bool) -> Result<Rules, String> {
     for call in CLOCKS {
         rules.insert(*call, vec![when_all(&[(0, Op::Le, LAST_CLOCK)])?]);
     }
-    signals(&mut rules)?;
+    allow_signals(&mut rules)?;
     let among = |argument: u8, values: &mut dyn Iterator<Item = u64>| -> Result<Vec<_>, String> {
         values.map(|value| when_all(&[(argument, Op::Eq, value)])).collect()
     };
     rules.insert(libc::SYS_ioctl, among(1, &mut REQUESTS.iter().copied())?);
-    rules.insert(libc::SYS_fcntl, among(1, &mut DESCRIPTORS.iter().map(|one| number(*one)))?);
-    let mut own = among(0, &mut SELF.iter().map(|one| number(*one)))?;
+    rules.insert(libc::SYS_fcntl, among(1, &mut DESCRIPTORS.iter().map(|one| to_argument(*one)))?);
+    let mut own = among(0, &mut SELF.iter().map(|one| to_argument(*one)))?;
     // A process that is not dumpable must stay so.
-    own.push(when_all(&[(0, Op::Eq, number(libc::PR_SET_DUMPABLE)), (1, Op::Eq, 0)])?);
+    own.push(when_all(&[(0, Op::Eq, to_argument(libc::PR_SET_DUMPABLE)), (1, Op::Eq, 0)])?);
     rules.insert(libc::SYS_prctl, own);
-    let (thread, no_thread) = (number(THREAD), number(NO_THREAD));
+    let (thread, no_thread) = (to_argument(THREAD), to_argument(NO_THREAD));
     rules.insert(
         libc::SYS_clone,
-        vec![rule(vec![when(0, Op::MaskedEq(thread | no_thread), thread)?])?],
+        vec![new_rule(vec![new_condition(0, Op::MaskedEq(thread | no_thread), thread)?])?],
     );
     // Only more restrictions: a filter without flags.
     rules.insert(libc::SYS_seccomp, vec![when_all(&[(0, Op::Eq, 1), (1, Op::Eq, 0)])?]);
-    sockets(&mut rules, network)?;
+    allow_sockets(&mut rules, network)?;
     Ok(rules)
 }
 
 /// Allows signals to this process itself.
-fn signals(rules: &mut Rules) -> Result<(), String> {
+fn allow_signals(rules: &mut Rules) -> Result<(), String> {
     let own = u64::from(std::process::id());
     for call in [libc::SYS_kill, libc::SYS_tgkill] {
         rules.insert(call, vec![when_all(&[(0, Op::Eq, own)])?]);
@@ -337,15 +337,18 @@ fn signals(rules: &mut Rules) -> Result<(), String> {
     Ok(())
 }
 
-fn sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
+fn allow_sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
     // Connected from the start, so neither end can be connected elsewhere.
-    let stream = number(libc::SOCK_STREAM);
-    let local = (0, Op::Eq, number(libc::AF_UNIX));
+    let stream = to_argument(libc::SOCK_STREAM);
+    let local = (0, Op::Eq, to_argument(libc::AF_UNIX));
     rules.insert(libc::SYS_socketpair, vec![when_all(&[local, (1, Op::MaskedEq(TYPE), stream)])?]);
     let mut options = Vec::new();
     for (level, names) in OPTIONS {
         for name in *names {
-            options.push(when_all(&[(1, Op::Eq, number(*level)), (2, Op::Eq, number(*name))])?);
+            options.push(when_all(&[
+                (1, Op::Eq, to_argument(*level)),
+                (2, Op::Eq, to_argument(*name)),
+            ])?);
         }
     }
     rules.insert(libc::SYS_setsockopt, options);
@@ -357,22 +360,22 @@ fn sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
         for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
             for protocol in PROTOCOLS {
                 made.push(when_all(&[
-                    (0, Op::Eq, number(*family)),
-                    (1, Op::MaskedEq(TYPE), number(kind)),
-                    (2, Op::Eq, number(*protocol)),
+                    (0, Op::Eq, to_argument(*family)),
+                    (1, Op::MaskedEq(TYPE), to_argument(kind)),
+                    (2, Op::Eq, to_argument(*protocol)),
                 ])?);
             }
         }
     }
     made.push(when_all(&[
-        (0, Op::Eq, number(libc::AF_NETLINK)),
-        (2, Op::Eq, number(libc::NETLINK_ROUTE)),
+        (0, Op::Eq, to_argument(libc::AF_NETLINK)),
+        (2, Op::Eq, to_argument(libc::NETLINK_ROUTE)),
     ])?);
     rules.insert(libc::SYS_socket, made);
     Ok(())
 }
 
 #[cfg(test)]
-pub(super) fn plain() -> impl Iterator<Item = i64> {
+pub(super) fn plain_calls() -> impl Iterator<Item = i64> {
     PLAIN.iter().chain(PLAIN_HERE).chain(NEWER).copied()
 }

@@ -11,8 +11,8 @@ use seccompiler::{
 };
 
 use super::{
-    FATAL, FATAL_HERE, REFUSED, REFUSED_HERE, Rules, allowed, always, number, numbers, program,
-    rule, text, when, when_all,
+    FATAL, FATAL_HERE, REFUSED, REFUSED_HERE, Rules, allowed, call_numbers, error_text,
+    filter_program, match_always, new_condition, new_rule, to_argument, when_all,
 };
 
 /// Calls that are also allowed, whatever the arguments.
@@ -100,53 +100,57 @@ const ATTRIBUTES: &[i64] = &[
 ];
 
 /// One filter for each kind of answer, as for a host; a call that would kill a host is only refused here.
-pub(super) fn filters(
+pub(super) fn program_filters(
     network: bool,
     processes: bool,
     signals: bool,
 ) -> Result<Vec<BpfProgram>, String> {
-    let rules = rules(network, processes, signals)?;
-    let lists = [FATAL, FATAL_HERE, REFUSED, REFUSED_HERE].map(numbers).concat();
+    let rules = program_rules(network, processes, signals)?;
+    let lists = [FATAL, FATAL_HERE, REFUSED, REFUSED_HERE].map(call_numbers).concat();
     let refused: Vec<i64> = lists.into_iter().filter(|call| !rules.contains_key(call)).collect();
     let errno = |code: i32| SeccompAction::Errno(code.unsigned_abs());
     let allow = SeccompAction::Allow;
     Ok(vec![
-        program(rules, allow.clone(), errno(libc::ENOSYS))?,
-        program(always(refused), errno(libc::EPERM), allow.clone())?,
-        program(always(ATTRIBUTES.iter().copied()), errno(libc::EOPNOTSUPP), allow.clone())?,
-        program(done()?, errno(0), allow)?,
+        filter_program(rules, allow.clone(), errno(libc::ENOSYS))?,
+        filter_program(match_always(refused), errno(libc::EPERM), allow.clone())?,
+        filter_program(
+            match_always(ATTRIBUTES.iter().copied()),
+            errno(libc::EOPNOTSUPP),
+            allow.clone(),
+        )?,
+        filter_program(done_rules()?, errno(0), allow)?,
     ])
 }
 
 /// The calls that do nothing and are answered with success.
-fn done() -> Result<Rules, String> {
-    let mut rules = always(DONE.iter().chain(DONE_HERE).copied());
-    let by_path = SeccompCondition::new(1, Len::Qword, Op::Ne, 0).map_err(text)?;
-    rules.insert(libc::SYS_utimensat, vec![rule(vec![by_path])?]);
+fn done_rules() -> Result<Rules, String> {
+    let mut rules = match_always(DONE.iter().chain(DONE_HERE).copied());
+    let by_path = SeccompCondition::new(1, Len::Qword, Op::Ne, 0).map_err(error_text)?;
+    rules.insert(libc::SYS_utimensat, vec![new_rule(vec![by_path])?]);
     Ok(rules)
 }
 
-fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
-    let mut rules = allowed::rules(network)?;
-    rules.extend(always(BESIDES.iter().chain(BESIDES_HERE).copied()));
+fn program_rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
+    let mut rules = allowed::allowed_rules(network)?;
+    rules.extend(match_always(BESIDES.iter().chain(BESIDES_HERE).copied()));
     // A file without a name is uncounted memory, and could hold an unlisted program.
     rules.remove(&libc::SYS_memfd_create);
-    let shared = number(libc::MAP_SHARED);
-    let nameless = number(libc::MAP_ANONYMOUS);
+    let shared = to_argument(libc::MAP_SHARED);
+    let nameless = to_argument(libc::MAP_ANONYMOUS);
     // Memory that grows like a stack is not counted as data.
-    let fixed = when(3, Op::MaskedEq(number(libc::MAP_GROWSDOWN)), 0)?;
-    let private = rule(vec![when(3, Op::MaskedEq(shared), 0)?, fixed.clone()])?;
-    let of_a_file = rule(vec![when(3, Op::MaskedEq(nameless), 0)?, fixed])?;
+    let fixed = new_condition(3, Op::MaskedEq(to_argument(libc::MAP_GROWSDOWN)), 0)?;
+    let private = new_rule(vec![new_condition(3, Op::MaskedEq(shared), 0)?, fixed.clone()])?;
+    let of_a_file = new_rule(vec![new_condition(3, Op::MaskedEq(nameless), 0)?, fixed])?;
     rules.insert(libc::SYS_mmap, vec![private, of_a_file]);
     // The times of an open file may change; those of a path may not.
-    let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(text)?;
-    rules.insert(libc::SYS_utimensat, vec![rule(vec![open])?]);
+    let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(error_text)?;
+    rules.insert(libc::SYS_utimensat, vec![new_rule(vec![open])?]);
     if processes {
-        rules.extend(always(OF_PROCESSES.iter().chain(OF_PROCESSES_HERE).copied()));
-        let clone = when_all(&[(0, Op::MaskedEq(number(NO_PROCESS)), 0)])?;
+        rules.extend(match_always(OF_PROCESSES.iter().chain(OF_PROCESSES_HERE).copied()));
+        let clone = when_all(&[(0, Op::MaskedEq(to_argument(NO_PROCESS)), 0)])?;
         rules.insert(libc::SYS_clone, vec![clone]);
         if signals {
-            rules.extend(always([libc::SYS_kill, libc::SYS_tgkill]));
+            rules.extend(match_always([libc::SYS_kill, libc::SYS_tgkill]));
         }
     }
     Ok(rules)

@@ -12,7 +12,7 @@ fn refused_with(errno: i32) -> u32 {
 
 /// The kernel's answer to this call: the hardest of all programs' answers.
 fn answer(network: bool, call: i64, arguments: [u64; 6]) -> u32 {
-    hardest(programs(network).unwrap(), call, arguments)
+    hardest(filter_programs(network).unwrap(), call, arguments)
 }
 
 fn hardest(programs: Vec<BpfProgram>, call: i64, arguments: [u64; 6]) -> u32 {
@@ -67,7 +67,7 @@ fn what_only_an_intruder_calls_ends_the_process_and_the_rest_is_refused() {
 
 #[test]
 fn what_is_not_on_the_list_is_refused_whatever_its_number() {
-    let plain: Vec<i64> = allowed::plain().collect();
+    let plain: Vec<i64> = allowed::plain_calls().collect();
     for call in 0..=1_023 {
         // No rule lets these arguments through.
         let odd = answer(true, call, [u64::MAX; 6]);
@@ -116,7 +116,7 @@ fn a_call_that_names_a_process_is_left_for_this_one_alone() {
     assert_eq!(answer(true, libc::SYS_clock_gettime, [1, 0, 0, 0, 0, 0]), ALLOWED);
     // Whom a descriptor signals.
     for command in [libc::F_SETOWN, 15, 10, 1_026, 1_024] {
-        let asked = answer(true, libc::SYS_fcntl, [0, number(command), other, 0, 0, 0]);
+        let asked = answer(true, libc::SYS_fcntl, [0, to_argument(command), other, 0, 0, 0]);
         assert_ne!(asked, ALLOWED, "{command}");
     }
 }
@@ -127,8 +127,8 @@ fn a_process_makes_threads_and_no_process_or_namespace() {
     let thread = 0x003d_0f00;
     let clone = |flags: u64| answer(true, libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
     assert_eq!(clone(thread), ALLOWED);
-    assert_ne!(clone(number(libc::SIGCHLD)), ALLOWED, "fork");
-    assert_ne!(clone(number(libc::CLONE_VM | libc::CLONE_VFORK)), ALLOWED, "posix_spawn");
+    assert_ne!(clone(to_argument(libc::SIGCHLD)), ALLOWED, "fork");
+    assert_ne!(clone(to_argument(libc::CLONE_VM | libc::CLONE_VFORK)), ALLOWED, "posix_spawn");
     for flag in [
         libc::CLONE_NEWCGROUP,
         libc::CLONE_NEWIPC,
@@ -138,7 +138,7 @@ fn a_process_makes_threads_and_no_process_or_namespace() {
         libc::CLONE_NEWUSER,
         libc::CLONE_NEWUTS,
     ] {
-        for flags in [number(flag) | number(libc::SIGCHLD), number(flag) | thread] {
+        for flags in [to_argument(flag) | to_argument(libc::SIGCHLD), to_argument(flag) | thread] {
             assert_ne!(clone(flags), ALLOWED, "{flags:#x}");
         }
     }
@@ -158,8 +158,9 @@ fn nothing_is_typed_for_the_person_and_nothing_makes_it_dumpable() {
         }
     }
     assert_eq!(answer(true, libc::SYS_ioctl, [0, 0x5401, 0, 0, 0, 0]), ALLOWED);
-    let prctl =
-        |option: i32, value| answer(true, libc::SYS_prctl, [number(option), value, 0, 0, 0, 0]);
+    let prctl = |option: i32, value| {
+        answer(true, libc::SYS_prctl, [to_argument(option), value, 0, 0, 0, 0])
+    };
     assert_eq!(prctl(libc::PR_SET_NAME, 0), ALLOWED);
     assert_eq!(prctl(libc::PR_SET_DUMPABLE, 0), ALLOWED);
     assert_ne!(prctl(libc::PR_SET_DUMPABLE, 1), ALLOWED);
@@ -171,7 +172,7 @@ fn nothing_is_typed_for_the_person_and_nothing_makes_it_dumpable() {
 #[test]
 fn sockets_are_of_ip_or_list_addresses() {
     let socket = |family: i32, kind: i32, protocol: i32| {
-        let arguments = [number(family), number(kind), number(protocol), 0, 0, 0];
+        let arguments = [to_argument(family), to_argument(kind), to_argument(protocol), 0, 0, 0];
         answer(true, libc::SYS_socket, arguments)
     };
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -182,7 +183,7 @@ fn sockets_are_of_ip_or_list_addresses() {
         (libc::AF_NETLINK, libc::SOCK_RAW | flags, libc::NETLINK_ROUTE),
     ] {
         assert_eq!(socket(family, kind, protocol), ALLOWED, "{family} {kind} {protocol}");
-        let arguments = [number(family), number(kind), number(protocol), 0, 0, 0];
+        let arguments = [to_argument(family), to_argument(kind), to_argument(protocol), 0, 0, 0];
         assert_ne!(answer(false, libc::SYS_socket, arguments), ALLOWED, "without network");
     }
     let left = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
@@ -206,7 +207,7 @@ fn sockets_are_of_ip_or_list_addresses() {
         assert_ne!(socket(family, kind, protocol), ALLOWED, "{family} {kind} {protocol}");
     }
     let pair = |kind: i32| {
-        let arguments = [number(libc::AF_UNIX), number(kind), 0, 0, 0, 0];
+        let arguments = [to_argument(libc::AF_UNIX), to_argument(kind), 0, 0, 0, 0];
         answer(true, libc::SYS_socketpair, arguments)
     };
     assert_eq!(pair(libc::SOCK_STREAM | flags), ALLOWED);
@@ -227,7 +228,7 @@ fn the_other_numbers_of_a_call_are_no_way_around() {
 #[test]
 fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
     let ask = |processes, call, arguments| {
-        hardest(program::filters(false, processes, true).unwrap(), call, arguments)
+        hardest(program::program_filters(false, processes, true).unwrap(), call, arguments)
     };
     let refused = refused_with(libc::EPERM);
     for processes in [false, true] {
@@ -246,14 +247,15 @@ fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
             assert_eq!(ask(processes, call, NO_ARGUMENTS), refused, "{call}");
         }
         for call in [libc::SYS_memfd_create, libc::SYS_clone3, libc::SYS_socket] {
-            let local = [number(libc::AF_UNIX), number(libc::SOCK_STREAM), 0, 0, 0, 0];
+            let local = [to_argument(libc::AF_UNIX), to_argument(libc::SOCK_STREAM), 0, 0, 0, 0];
             assert_eq!(ask(processes, call, local), refused_with(libc::ENOSYS), "{call}");
         }
         for call in [libc::SYS_execve, libc::SYS_wait4, libc::SYS_chdir, libc::SYS_openat] {
             assert_eq!(ask(processes, call, NO_ARGUMENTS), ALLOWED, "{call}");
         }
-        let mapped =
-            |flags: i32| ask(processes, libc::SYS_mmap, [0, 0, 0, number(flags), 0, 0]) == ALLOWED;
+        let mapped = |flags: i32| {
+            ask(processes, libc::SYS_mmap, [0, 0, 0, to_argument(flags), 0, 0]) == ALLOWED
+        };
         assert!(mapped(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) && mapped(libc::MAP_SHARED));
         assert!(!mapped(libc::MAP_SHARED | libc::MAP_ANONYMOUS), "memory that nobody counts");
         let grows = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN;
@@ -279,8 +281,9 @@ fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
                 "{call}"
             );
         }
-        let cloned =
-            |flags: i32| ask(processes, libc::SYS_clone, [number(flags), 0, 0, 0, 0, 0]) == ALLOWED;
+        let cloned = |flags: i32| {
+            ask(processes, libc::SYS_clone, [to_argument(flags), 0, 0, 0, 0, 0]) == ALLOWED
+        };
         assert_eq!(cloned(libc::SIGCHLD), processes);
         assert!(!cloned(libc::SIGCHLD | libc::CLONE_NEWUSER));
         assert!(!cloned(libc::SIGCHLD | libc::CLONE_PARENT));
@@ -288,12 +291,12 @@ fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
         let other = ask(processes, libc::SYS_kill, [1, 0, 0, 0, 0, 0]);
         assert_eq!(other == ALLOWED, processes, "then it is landlock that keeps it from others");
     }
-    let tcp = [number(libc::AF_INET), number(libc::SOCK_STREAM), 0, 0, 0, 0];
+    let tcp = [to_argument(libc::AF_INET), to_argument(libc::SOCK_STREAM), 0, 0, 0, 0];
     let socket = |network: bool| {
-        hardest(program::filters(network, false, true).unwrap(), libc::SYS_socket, tcp)
+        hardest(program::program_filters(network, false, true).unwrap(), libc::SYS_socket, tcp)
     };
     assert!(socket(true) == ALLOWED && socket(false) != ALLOWED);
     // An old kernel does not keep signals within the wall.
-    let filters = program::filters(false, true, false).unwrap();
+    let filters = program::program_filters(false, true, false).unwrap();
     assert_ne!(hardest(filters, libc::SYS_kill, [1, 0, 0, 0, 0, 0]), ALLOWED);
 }

@@ -22,7 +22,7 @@ pub(crate) const MAX_THREADS: usize = 512;
 
 /// Lowers the limits of this process, which the program inherits, and makes this process end together with
 /// its keeper.
-pub(super) fn lower(program: &Program) -> Result<(), String> {
+pub(super) fn lower_limits(program: &Program) -> Result<(), String> {
     let limits = [
         // Private writable memory; unwritten address space does not count.
         (Resource::Data, program.memory),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Program;
-use crate::wall::{Allowed, SYSTEM, Wall, other_threads};
+use crate::wall::{AllowedAccess, SYSTEM, Wall, other_threads};
 
 /// The oldest version of landlock that prevents truncating an outside file by its path.
 const LEAST_LANDLOCK: u32 = 3;
@@ -53,15 +53,15 @@ const MACHINE: &[&str] = &[
 /// # Errors
 ///
 /// A part of the confinement is missing. The program must not be started then.
-pub(super) fn confine(program: &Program) -> Result<(), String> {
+pub(super) fn confine_to_grants(program: &Program) -> Result<(), String> {
     match other_threads()? {
         0 => {}
         count => return Err(format!("{count} threads would stay outside")),
     }
-    let paths = wall(program)?.let_through();
+    let paths = program_wall(program)?.let_through();
     let no_sandbox =
         |part: &str, why: String| format!("the OS sandbox does not stand: {part}: {why}");
-    let (version, _) = crate::files::confine(&paths, program.network)
+    let (version, _) = crate::files::confine_files(&paths, program.network)
         .map_err(|why| no_sandbox("landlock", why))?;
     if version < LEAST_LANDLOCK {
         let why =
@@ -75,38 +75,40 @@ pub(super) fn confine(program: &Program) -> Result<(), String> {
 }
 
 /// The wall around the system's files, the same for every program.
-fn system() -> Wall {
+fn system_wall() -> Wall {
     let mut wall = Wall::default();
     for path in SYSTEM.iter().chain(MACHINE) {
-        wall.allow(Path::new(path), Allowed::Read);
+        wall.allow_path(Path::new(path), AllowedAccess::Read);
     }
     for path in PROGRAMS {
-        wall.allow(Path::new(path), Allowed::Run);
+        wall.allow_path(Path::new(path), AllowedAccess::Run);
     }
     for path in KEPT_OUT {
-        wall.keep_out(Path::new(path));
+        wall.exclude_directory(Path::new(path));
     }
-    wall.certificates();
+    wall.allow_certificates();
     wall.keep_keys_out();
     wall
 }
 
 /// The wall of a program: the system's files and the operator's grants. Grants come last, so that a granted
 /// directory is let through even if the system's part excludes it.
-fn wall(program: &Program) -> Result<Wall, String> {
+fn program_wall(program: &Program) -> Result<Wall, String> {
     let mut wall = Wall::default();
-    for (path, allowed) in system().let_through() {
-        wall.allow(&path, allowed);
+    for (path, allowed) in system_wall().let_through() {
+        wall.allow_path(&path, allowed);
     }
     // No terminal, because a program must not prompt the person.
-    wall.allow(Path::new("/dev/null"), Allowed::Device);
-    wall.allow(&program.path, Allowed::Run);
-    let given = program.read.iter().map(|path| (path, Allowed::Run));
-    for (path, allowed) in given.chain(program.write.iter().map(|path| (path, Allowed::Write))) {
+    wall.allow_path(Path::new("/dev/null"), AllowedAccess::Device);
+    wall.allow_path(&program.path, AllowedAccess::Run);
+    let given = program.read.iter().map(|path| (path, AllowedAccess::Run));
+    for (path, allowed) in
+        given.chain(program.write.iter().map(|path| (path, AllowedAccess::Write)))
+    {
         if !path.exists() {
             return Err(format!("`{}` of its directories is not there", path.to_string_lossy()));
         }
-        wall.allow(path, allowed);
+        wall.allow_path(path, allowed);
     }
     Ok(wall)
 }

@@ -53,19 +53,19 @@ pub struct Program {
 
 /// The variables of a program's environment. `Debug` hides their values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Environment(pub BTreeMap<String, String>);
+pub struct ProgramEnvironment(pub BTreeMap<String, String>);
 
 /// A program in the broker's list, with its environment, or the reason why the program cannot start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct KnownProgram {
     /// The program.
     pub program: Program,
     /// Its environment.
-    pub environment: Result<Environment, String>,
+    pub environment: Result<ProgramEnvironment, String>,
 }
 
-impl std::fmt::Debug for Environment {
+impl std::fmt::Debug for ProgramEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
@@ -79,7 +79,7 @@ const NOT_STARTED: u8 = 126;
 pub fn become_program(text: &OsStr) -> ExitCode {
     let program = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let why = match program {
-        Some(program) => becomes(&program),
+        Some(program) => exec_program(&program),
         None => "it is not described as belljar does it".to_owned(),
     };
     let _ = writeln!(io::stderr(), "belljar: not started: {why}");
@@ -88,10 +88,12 @@ pub fn become_program(text: &OsStr) -> ExitCode {
 
 /// Executes the program; returns only on failure, with the reason.
 #[cfg(target_os = "linux")]
-fn becomes(program: &Program) -> String {
+fn exec_program(program: &Program) -> String {
     use std::os::unix::process::CommandExt as _;
     crate::process::inherit_nothing();
-    if let Err(why) = bounds::lower(program).and_then(|()| confine::confine(program)) {
+    if let Err(why) =
+        bounds::lower_limits(program).and_then(|()| confine::confine_to_grants(program))
+    {
         return why;
     }
     let error = std::process::Command::new(&program.path).args(&program.args).exec();
@@ -99,6 +101,6 @@ fn becomes(program: &Program) -> String {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn becomes(_program: &Program) -> String {
+fn exec_program(_program: &Program) -> String {
     "it needs the OS sandbox of Linux".to_owned()
 }

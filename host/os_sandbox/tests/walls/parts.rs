@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::Command;
 
 use belljar_os_sandbox::{
-    Broker, BrokerSetup, BrokerVault, Known, Made, Making, Program, Running, Wall, conceal,
+    Broker, BrokerSetup, BrokerVault, DerivedFile, KnownProgram, Making, Program, RunningChild,
+    Wall, conceal_process,
 };
 use rustix::net::{AddressFamily as Family, Protocol, SocketType, socket};
 use rustix::process::{Signal, getppid, kill_process, test_kill_process};
@@ -22,17 +23,17 @@ use tokio::io::AsyncReadExt as _;
 pub(crate) struct Shelf;
 
 impl BrokerVault for Shelf {
-    fn open(&self, directory: Option<&Path>) {
+    fn open_cache(&self, directory: Option<&Path>) {
         if let Some(directory) = directory {
             fs::write(directory.join("opened"), "by the broker").unwrap();
         }
     }
 
-    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>> {
-        (made == Made::Code && digest == "known").then(|| b"kept".to_vec())
+    fn find_derived(&self, made: DerivedFile, digest: &str) -> Option<Vec<u8>> {
+        (made == DerivedFile::Code && digest == "known").then(|| b"kept".to_vec())
     }
 
-    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a> {
+    fn make_derived<'a>(&'a self, made: DerivedFile, component: Vec<u8>) -> Making<'a> {
         Box::pin(async move {
             match component.is_empty() {
                 true => Err("there is nothing in it".to_owned()),
@@ -41,14 +42,14 @@ impl BrokerVault for Shelf {
         })
     }
 
-    fn settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+    fn read_settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         match fs::read(path) {
             Ok(text) if text == b"not ours" => Err("somebody else wrote it".to_owned()),
             read => Ok(read.ok()),
         }
     }
 
-    fn identify(&self, program: &Program) -> Result<String, String> {
+    fn identify_program(&self, program: &Program) -> Result<String, String> {
         Ok(format!("seen {}", program.name))
     }
 }
@@ -78,14 +79,14 @@ pub(crate) fn play(name: &str, dir: &Path) {
 
 pub(crate) fn wall(dir: &Path) -> Wall {
     let mut wall = Wall::default().with_system();
-    wall.read(&dir.join("read"));
-    wall.write(&dir.join("write"));
-    wall.remove_empty(&dir.join("removed"));
+    wall.allow_read(&dir.join("read"));
+    wall.allow_write(&dir.join("write"));
+    wall.allow_remove_empty(&dir.join("removed"));
     wall
 }
 
 pub(crate) fn raise(wall: &Wall) {
-    let raised = wall.raise();
+    let raised = wall.raise_wall();
     assert!(raised.landlock.is_some() && raised.seccomp, "{raised:?}");
 }
 
@@ -192,7 +193,7 @@ fn threads(dir: &Path) {
 fn too_late(dir: &Path) {
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || ended.recv());
-    let raised = wall(dir).raise();
+    let raised = wall(dir).raise_wall();
     println!("says why: {}", raised.missing.join(" "));
     tell("neighbour: nothing was done by halves", fs::read(dir.join("secret.txt")));
     drop(end);
@@ -213,11 +214,12 @@ fn start(dir: &Path, hooks: &[&str]) -> Broker {
     start_with(dir, hooks, Vec::new())
 }
 
-pub(crate) fn start_with(dir: &Path, hooks: &[&str], programs: Vec<Known>) -> Broker {
+pub(crate) fn start_with(dir: &Path, hooks: &[&str], programs: Vec<KnownProgram>) -> Broker {
     let hooks = hooks.iter().map(|hook| (*hook).to_owned()).collect();
     let (broker, workspace) = (vec!["broker".into()], dir.to_owned());
     let (cache, settings) = (Some(dir.join("removed")), Some(dir.join("settings")));
-    Broker::start(BrokerSetup { broker, hooks, programs, workspace, cache, settings }).unwrap()
+    Broker::start_broker(BrokerSetup { broker, hooks, programs, workspace, cache, settings })
+        .unwrap()
 }
 
 /// Puts a file of settings in place, and another in its place.
@@ -225,7 +227,7 @@ const WRITE: &str = "printf written > settings";
 const REPLACE: &str = "printf 'not ours' > next && mv next settings";
 
 /// All that a child wrote, and how it ended.
-pub(crate) async fn outcome(mut child: Running) -> String {
+pub(crate) async fn outcome(mut child: RunningChild) -> String {
     drop(child.stdin.take());
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
@@ -242,36 +244,39 @@ async fn broker(dir: &Path) {
     raise(&wall(dir));
     for hook in hooks {
         let name = hook.split(' ').next().unwrap();
-        println!("{name}: {}", outcome(broker.hook(hook, dir).await.unwrap()).await);
+        println!("{name}: {}", outcome(broker.start_hook(hook, dir).await.unwrap()).await);
     }
     let shown = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     for (name, made, digest) in [
-        ("known", Made::Code, "known"),
-        ("not of this kind", Made::Tools, "known"),
-        ("unknown", Made::Code, "../key"),
+        ("known", DerivedFile::Code, "known"),
+        ("not of this kind", DerivedFile::Tools, "known"),
+        ("unknown", DerivedFile::Code, "../key"),
     ] {
-        let found = broker.find(made, digest).await.unwrap();
+        let found = broker.find_derived(made, digest).await.unwrap();
         println!("{name}: {}", found.map_or("nothing".to_owned(), shown));
     }
-    println!("made: {}", shown(broker.make(Made::Code, &[0; 70_000]).await.unwrap()));
-    println!("not made: {}", broker.make(Made::Tools, b"").await.unwrap_err());
-    let settings = async || match broker.settings().await {
+    println!(
+        "made: {}",
+        shown(broker.make_derived(DerivedFile::Code, &[0; 70_000]).await.unwrap())
+    );
+    println!("not made: {}", broker.make_derived(DerivedFile::Tools, b"").await.unwrap_err());
+    let settings = async || match broker.read_settings().await {
         Ok(text) => text.map_or("nothing".to_owned(), shown),
         Err(error) => error.to_string(),
     };
     // From outside, as the operator does it: each is another file than the one before.
-    let hook = async |hook: &str| outcome(broker.hook(hook, dir).await.unwrap()).await;
+    let hook = async |hook: &str| outcome(broker.start_hook(hook, dir).await.unwrap()).await;
     println!("no settings: {}", settings().await);
     hook(WRITE).await;
     println!("settings: {}", settings().await);
     hook(REPLACE).await;
     println!("replaced settings: {}", settings().await);
     tell("its own read of settings", fs::read(dir.join("settings")));
-    tell("another command", broker.hook("cat /etc/passwd", dir).await);
-    tell("another workspace", broker.hook("pwd", Path::new("/")).await);
+    tell("another command", broker.start_hook("cat /etc/passwd", dir).await);
+    tell("another workspace", broker.start_hook("pwd", Path::new("/")).await);
     tell("its own read", fs::read(dir.join("secret.txt")));
     tell("its own program", Command::new("/bin/true").status());
-    tell("neighbour: once more", broker.hook("pwd", dir).await);
+    tell("neighbour: once more", broker.start_hook("pwd", dir).await);
 }
 
 /// Starts a hook that waits for ever, and waits too.
@@ -280,7 +285,7 @@ async fn orphans(dir: &Path) {
     let hook = "(exec 3<>never; exec 4<>alive; echo up; read x <&3) & wait";
     let broker = start(dir, &[hook]);
     raise(&wall(dir));
-    let mut child = broker.hook(hook, dir).await.unwrap();
+    let mut child = broker.start_hook(hook, dir).await.unwrap();
     let mut up = [0; 3];
     child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
     println!("up: worked");
@@ -296,7 +301,7 @@ async fn sessions(dir: &Path) {
     let broker = start(dir, &[&ending, &waiting]);
     raise(&wall(dir));
     for (name, hook) in [("ends", &ending), ("given up", &waiting)] {
-        let mut child = broker.hook(hook, dir).await.unwrap();
+        let mut child = broker.start_hook(hook, dir).await.unwrap();
         let mut up = [0; 3];
         child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
         match name {
@@ -317,7 +322,7 @@ async fn sessions(dir: &Path) {
 /// Waits to be looked at.
 fn concealed() {
     println!("before: {}", std::env::var("BELLJAR_SECRET_OF_THE_TEST").unwrap());
-    conceal();
+    conceal_process();
     let dumpable = rustix::process::dumpable_behavior().unwrap();
     println!("dumpable: {dumpable:?}");
     let core = rustix::process::getrlimit(rustix::process::Resource::Core);
@@ -331,8 +336,8 @@ fn concealed() {
 /// A directory that is kept out of one that is read, and one that is read beside it.
 fn kept_out(dir: &Path) {
     let mut wall = Wall::default().with_system();
-    wall.read(dir);
-    wall.keep_out(&dir.join("write"));
+    wall.allow_read(dir);
+    wall.exclude_directory(&dir.join("write"));
     println!("written around: {}", wall.writes_around(&dir.join("write")));
     raise(&wall);
     tell("read it", fs::read(dir.join("write/note.txt")));

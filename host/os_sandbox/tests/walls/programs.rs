@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-use belljar_os_sandbox::{Environment, Known, Program};
+use belljar_os_sandbox::{KnownProgram, Program, ProgramEnvironment};
 use tokio::io::AsyncReadExt as _;
 
 use crate::parts::{outcome, raise, start_with, wall};
@@ -62,9 +62,9 @@ fn shell(name: &str, script: &str, processes: u32, dir: &Path, more: &[String]) 
     }
 }
 
-fn known(program: &Program) -> Known {
+fn known(program: &Program) -> KnownProgram {
     let given = BTreeMap::from([("GIVEN".to_owned(), "value".to_owned())]);
-    Known { program: program.clone(), environment: Ok(Environment(given)) }
+    KnownProgram { program: program.clone(), environment: Ok(ProgramEnvironment(given)) }
 }
 
 /// A program without processes of its own.
@@ -80,7 +80,7 @@ pub(crate) async fn confined(dir: &Path) {
     let broker = start_with(dir, &[], [&attempts, &forks, &bounds].map(known).into());
     raise(&wall(dir));
     for program in [&attempts, &forks, &bounds] {
-        let child = broker.program(program, &format!("seen {}", program.name)).await.unwrap();
+        let child = broker.start_program(program, &format!("seen {}", program.name)).await.unwrap();
         let told = outcome(child).await;
         let (lines, status) = told.rsplit_once(" [").unwrap();
         lines.split(',').for_each(|line| println!("{line}"));
@@ -98,23 +98,24 @@ pub(crate) async fn refused(dir: &Path) {
         ..told.clone()
     };
     let lacking = Program { name: "lacking".to_owned(), ..told.clone() };
-    let without = Known { program: lacking.clone(), environment: Err("no such secret".to_owned()) };
+    let without =
+        KnownProgram { program: lacking.clone(), environment: Err("no such secret".to_owned()) };
     let broker = start_with(dir, &[], vec![known(&told), known(&absent), without]);
     raise(&wall(dir));
     let why = |result: io::Result<_>| match result {
         Ok(_) => "worked".to_owned(),
         Err(error) => format!("{:?} {error}", error.kind()),
     };
-    println!("identified: {}", broker.identify(&told).await.unwrap());
-    println!("another digest: {}", why(broker.program(&told, "seen before").await.map(drop)));
-    println!("not told of: {}", why(broker.program(&changed, "seen told").await.map(drop)));
-    println!("without: {}", why(broker.program(&lacking, "seen lacking").await.map(drop)));
-    let mut child = broker.program(&absent, "seen absent").await.unwrap();
+    println!("identified: {}", broker.identify_program(&told).await.unwrap());
+    println!("another digest: {}", why(broker.start_program(&told, "seen before").await.map(drop)));
+    println!("not told of: {}", why(broker.start_program(&changed, "seen told").await.map(drop)));
+    println!("without: {}", why(broker.start_program(&lacking, "seen lacking").await.map(drop)));
+    let mut child = broker.start_program(&absent, "seen absent").await.unwrap();
     let mut complaint = String::new();
     child.stderr.take().unwrap().read_to_string(&mut complaint).await.unwrap();
     println!("absent: {}", complaint.trim());
     println!("absent ended: {}", outcome(child).await);
-    let child = broker.program(&told, "seen told").await.unwrap();
+    let child = broker.start_program(&told, "seen told").await.unwrap();
     println!("afterwards: {}", outcome(child).await);
 }
 
@@ -130,16 +131,19 @@ pub(crate) async fn processes(dir: &Path) {
     let comet = shell("comet", comet, 2, dir, &[]);
     let broker = start_with(dir, &[], [&some, &many, &comet].map(known).into());
     raise(&wall(dir));
-    println!("some: {}", outcome(broker.program(&some, "seen some").await.unwrap()).await);
+    println!("some: {}", outcome(broker.start_program(&some, "seen some").await.unwrap()).await);
     for program in [&many, &comet] {
         let name = &program.name;
-        let mut child = broker.program(program, &format!("seen {name}")).await.unwrap();
+        let mut child = broker.start_program(program, &format!("seen {name}")).await.unwrap();
         let mut complaint = String::new();
         child.stderr.take().unwrap().read_to_string(&mut complaint).await.unwrap();
         println!("complaint of {name}: {}", complaint.trim().replace('\n', "; "));
         println!("{name}: {}", outcome(child).await);
     }
-    println!("afterwards: {}", outcome(broker.program(&some, "seen some").await.unwrap()).await);
+    println!(
+        "afterwards: {}",
+        outcome(broker.start_program(&some, "seen some").await.unwrap()).await
+    );
 }
 
 /// Processes in sessions of their own, that hold `alive` open for as long as they live.
@@ -154,7 +158,7 @@ pub(crate) async fn sessions(dir: &Path) {
     raise(&wall(dir));
     for program in [&ends, &waits] {
         let digest = format!("seen {}", program.name);
-        let mut child = broker.program(program, &digest).await.unwrap();
+        let mut child = broker.start_program(program, &digest).await.unwrap();
         let mut up = [0; 3];
         child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
         match program.name.as_str() {
@@ -174,7 +178,7 @@ pub(crate) async fn orphans(dir: &Path) {
     let waits = shell("waits", &format!("{LEAVE}; exec 3<>never; read x <&3"), 8, dir, &[]);
     let broker = start_with(dir, &[], vec![known(&waits)]);
     raise(&wall(dir));
-    let mut child = broker.program(&waits, "seen waits").await.unwrap();
+    let mut child = broker.start_program(&waits, "seen waits").await.unwrap();
     let mut up = [0; 3];
     child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
     println!("up: worked");

@@ -5,7 +5,7 @@ use super::{HostPattern, HostRule, Port, is_below};
 impl HostRule {
     /// Whether this rule matches every target that `other` matches. May return false for a complicated case
     /// in which it does; never returns true if it does not.
-    pub fn covers(&self, other: &Self) -> bool {
+    pub fn covers_rule(&self, other: &Self) -> bool {
         let schemes = self.scheme.is_none() || self.scheme == other.scheme;
         let ports = match (self.port, other.port) {
             (Port::Any, Port::Default | Port::Any | Port::Exact(_))
@@ -16,12 +16,12 @@ impl HostRule {
             }
             (Port::Default | Port::Exact(_), Port::Any) => false,
         };
-        schemes && ports && self.pattern.covers(&other.pattern)
+        schemes && ports && self.pattern.covers_pattern(&other.pattern)
     }
 }
 
 impl HostPattern {
-    fn covers(&self, other: &Self) -> bool {
+    fn covers_pattern(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Any, Self::Any | Self::Name(_) | Self::Below(_) | Self::Net(_)) => true,
             (Self::Name(a), Self::Name(b)) => a == b,

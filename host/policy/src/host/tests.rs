@@ -3,11 +3,14 @@
 use super::*;
 
 fn scope(rules: &[&str]) -> HostScope {
-    HostScope::of(Source::Grants, rules.iter().map(|rule| rule.parse().unwrap()).collect())
+    HostScope::from_rules(
+        DecisionSource::Grants,
+        rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+    )
 }
 
 fn passes(rules: &[&str], url: &str) -> bool {
-    Target::parse(url).is_ok_and(|target| scope(rules).check(&target).is_ok())
+    RequestTarget::parse(url).is_ok_and(|target| scope(rules).check_target(&target).is_ok())
 }
 
 #[test]
@@ -84,8 +87,8 @@ fn a_text_that_is_not_a_rule_is_refused_with_a_reason() {
 #[test]
 fn private_addresses_need_a_rule_of_the_operator() {
     let check = |rules: &[&str], url: &str, ip: &str| {
-        let permit = scope(rules).check(&Target::parse(url).unwrap()).unwrap();
-        permit.address(ip.parse().unwrap()).is_ok()
+        let permit = scope(rules).check_target(&RequestTarget::parse(url).unwrap()).unwrap();
+        permit.check_address(ip.parse().unwrap()).is_ok()
     };
     assert!(check(&["https://*"], "https://x.test/", "1.1.1.1"));
     assert!(!check(&["https://*"], "https://x.test/", "10.0.0.1"));
@@ -104,17 +107,22 @@ fn private_addresses_need_a_rule_of_the_operator() {
 
 #[test]
 fn only_the_operators_list_opens_private_addresses_and_every_such_list_must() {
-    let target = Target::parse("https://x.test/").unwrap();
+    let target = RequestTarget::parse("https://x.test/").unwrap();
     let net = || vec!["10.0.0.0/8".parse().unwrap(), "https://x.test".parse().unwrap()];
     let name = || vec!["https://x.test".parse().unwrap()];
     let ip = "10.0.0.1".parse().unwrap();
-    let asked = HostScope::of(Source::Grants, name()).and(Source::Definition, net());
-    assert!(asked.check(&target).unwrap().address(ip).is_err(), "a definition opens nothing");
-    let granted = HostScope::of(Source::Grants, net()).and(Source::Definition, name());
-    assert!(granted.check(&target).unwrap().address(ip).is_ok());
-    let child = granted.and_scope(&HostScope::of(Source::Grants, name()));
+    let asked = HostScope::from_rules(DecisionSource::Grants, name())
+        .with_rules(DecisionSource::Definition, net());
     assert!(
-        child.check(&target).unwrap().address(ip).is_err(),
+        asked.check_target(&target).unwrap().check_address(ip).is_err(),
+        "a definition opens nothing"
+    );
+    let granted = HostScope::from_rules(DecisionSource::Grants, net())
+        .with_rules(DecisionSource::Definition, name());
+    assert!(granted.check_target(&target).unwrap().check_address(ip).is_ok());
+    let child = granted.and_scope(&HostScope::from_rules(DecisionSource::Grants, name()));
+    assert!(
+        child.check_target(&target).unwrap().check_address(ip).is_err(),
         "both operators' lists must cover it"
     );
 }
@@ -122,7 +130,9 @@ fn only_the_operators_list_opens_private_addresses_and_every_such_list_must() {
 #[test]
 fn a_scope_within_another_never_passes_more() {
     let wide = scope(&["https://*"]);
-    let narrow = wide.clone().and(Source::Definition, vec!["https://a.test".parse().unwrap()]);
-    assert!(narrow.within(&wide) && !wide.within(&narrow));
-    assert!(HostScope::none().within(&narrow));
+    let narrow = wide
+        .clone()
+        .with_rules(DecisionSource::Definition, vec!["https://a.test".parse().unwrap()]);
+    assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));
+    assert!(HostScope::none().is_within(&narrow));
 }

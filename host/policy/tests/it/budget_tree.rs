@@ -1,6 +1,6 @@
 //! A tree of budgets counts exactly, and no order of operations gets past a limit.
 
-use belljar_policy::{Budget, Caps, Level, METERS, Meter};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, METERS, Meter};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -40,8 +40,8 @@ struct Tree(Vec<Node>);
 
 impl Tree {
     fn new(cap: u64, meter: Meter) -> Self {
-        let caps = Caps::unlimited().with(meter, cap);
-        let budget = Budget::root(Level::Session, caps);
+        let caps = BudgetCaps::unlimited().with_cap(meter, cap);
+        let budget = Budget::new_root(BudgetLevel::Session, caps);
         Self(vec![Node { budget, parent: None, cap, own: 0, held: Vec::new(), billed: false }])
     }
 
@@ -56,7 +56,7 @@ impl Tree {
     }
 
     fn spent(&self, meter: Meter) -> Vec<u64> {
-        self.0.iter().map(|node| node.budget.spent(meter)).collect()
+        self.0.iter().map(|node| node.budget.spent_amount(meter)).collect()
     }
 }
 
@@ -65,8 +65,8 @@ fn apply(tree: &mut Tree, op: &Op, meter: Meter) {
     match op {
         Op::Spawn(at, cap) => {
             let parent = at.index(len);
-            let caps = Caps::unlimited().with(meter, *cap);
-            let budget = tree.0[parent].budget.child(Level::Subagent, caps);
+            let caps = BudgetCaps::unlimited().with_cap(meter, *cap);
+            let budget = tree.0[parent].budget.new_child(BudgetLevel::Subagent, caps);
             let (parent, own, held) = (Some(parent), 0, Vec::new());
             tree.0.push(Node { budget, parent, cap: *cap, own, held, billed: false });
         }
@@ -106,14 +106,17 @@ fn apply(tree: &mut Tree, op: &Op, meter: Meter) {
 fn assert_counts(tree: &Tree, meter: Meter) {
     for (at, node) in tree.0.iter().enumerate() {
         let used = tree.used(at);
-        assert_eq!(node.budget.spent(meter), used);
+        assert_eq!(node.budget.spent_amount(meter), used);
         assert!(node.billed || used <= node.cap, "only what has happened passes a limit");
         let left = tree.up(at).into_iter().map(|n| tree.0[n].cap.saturating_sub(tree.used(n)));
-        assert_eq!(node.budget.remaining(meter), left.min().unwrap());
+        assert_eq!(node.budget.remaining_amount(meter), left.min().unwrap());
         let full = tree.up(at).into_iter().find(|n| tree.used(*n) >= tree.0[*n].cap);
-        assert_eq!(node.budget.exhausted(meter).map(|e| e.limit), full.map(|n| tree.0[n].cap));
+        assert_eq!(
+            node.budget.exhausted_limit(meter).map(|e| e.limit),
+            full.map(|n| tree.0[n].cap)
+        );
         for other in METERS.into_iter().filter(|other| *other != meter) {
-            assert_eq!(node.budget.spent(other), 0, "meters do not mix");
+            assert_eq!(node.budget.spent_amount(other), 0, "meters do not mix");
         }
     }
 }
@@ -137,11 +140,14 @@ proptest! {
 
 #[test]
 fn reservations_from_many_threads_never_pass_the_limit() {
-    let top = Budget::root(Level::Session, Caps::unlimited().with(Meter::Memory, 1_000));
+    let top = Budget::new_root(
+        BudgetLevel::Session,
+        BudgetCaps::unlimited().with_cap(Meter::Memory, 1_000),
+    );
     let taken: u64 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let child = top.child(Level::Subagent, Caps::unlimited());
+                let child = top.new_child(BudgetLevel::Subagent, BudgetCaps::unlimited());
                 scope.spawn(move || {
                     (0..1_000).filter(|_| child.reserve(Meter::Memory, 1).is_ok()).count() as u64
                 })
@@ -149,5 +155,5 @@ fn reservations_from_many_threads_never_pass_the_limit() {
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    assert_eq!((taken, top.spent(Meter::Memory)), (1_000, 1_000));
+    assert_eq!((taken, top.spent_amount(Meter::Memory)), (1_000, 1_000));
 }

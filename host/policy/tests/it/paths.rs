@@ -3,7 +3,8 @@
 use std::path::{Component, Path};
 
 use belljar_policy::{
-    Access, Asked, Grants, GuestPath, Mount, Rights, RightsQuestion, ToolAsk, ToolName, explain,
+    AskedRights, Grants, GuestPath, Mount, MountAccess, Rights, RightsQuestion, ToolAsk, ToolName,
+    explain_tool,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -44,14 +45,14 @@ proptest! {
         prop_assert_eq!(format!("/{}", plain.join("/")), guest.as_str(), "no doubled slash");
         prop_assert!(!guest.as_str().contains(char::is_control));
         prop_assert_eq!(GuestPath::new(guest.as_str()), Ok(guest.clone()));
-        prop_assert!(guest.covers(guest.as_str()));
+        prop_assert!(guest.covers_path(guest.as_str()));
     }
 
     #[test]
     fn a_mount_covers_what_lies_below_it_by_whole_names(mount in path(), other in path()) {
         let Ok(mount) = GuestPath::new(&mount) else { return Ok(()) };
         let above = names(mount.as_str()).expect("a plain path");
-        if mount.covers(&other) {
+        if mount.covers_path(&other) {
             let below = names(&other).expect("only a path that goes down is covered");
             prop_assert!(below.starts_with(&above), "{} covers {:?}", mount, other);
         } else if let Ok(other) = GuestPath::new(&other) {
@@ -64,23 +65,23 @@ proptest! {
     /// path that leads up again is allowed by nobody.
     #[test]
     fn a_path_is_allowed_only_below_a_mount_with_that_access(
-        mounts in prop::collection::vec((path(), select(vec![Access::Read, Access::ReadWrite])), 0..4),
+        mounts in prop::collection::vec((path(), select(vec![MountAccess::Read, MountAccess::ReadWrite])), 0..4),
         path in path(),
-        wanted in select(vec![Access::Read, Access::ReadWrite]),
+        wanted in select(vec![MountAccess::Read, MountAccess::ReadWrite]),
     ) {
         let tool = ToolName::new("file_read").unwrap();
         let mut grants = Grants::none();
-        grants.tools.insert(tool, belljar_policy::Permission::Allow);
+        grants.tools.insert(tool, belljar_policy::CallPermission::Allow);
         for (guest, access) in mounts {
             let Ok(guest) = GuestPath::new(&guest) else { continue };
             if !grants.mounts.iter().any(|mount| mount.guest == guest) {
                 grants.mounts.push(Mount { guest, host: "/srv".into(), access });
             }
         }
-        let ask = ToolAsk { mounts: Some(Access::ReadWrite), ..ToolAsk::default() };
+        let ask = ToolAsk { mounts: Some(MountAccess::ReadWrite), ..ToolAsk::default() };
         let question = RightsQuestion::Path(path.clone(), wanted);
-        let answer = explain("file_read", &question, &Asked::default(), &ask, &grants, None);
-        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+        let answer = explain_tool("file_read", &question, &AskedRights::default(), &ask, &grants, None);
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
         let lies_below = |mount: &Mount| {
             let above = names(mount.guest.as_str()).expect("a plain path");
             names(&path).is_some_and(|below| below.starts_with(&above)) && mount.access >= wanted
@@ -96,8 +97,11 @@ proptest! {
 /// Less stays less, whatever it meets.
 #[test]
 fn an_overlay_is_more_than_reading_and_less_than_writing() {
-    assert!(Access::Read < Access::Overlay && Access::Overlay < Access::ReadWrite);
-    let left = belljar_policy::Writes::Nowhere.left_of(Access::Overlay, &GuestPath::workspace());
-    assert_eq!(left, Access::Read);
-    assert_eq!(Access::ReadWrite.min(Access::Overlay), Access::Overlay);
+    assert!(
+        MountAccess::Read < MountAccess::Overlay && MountAccess::Overlay < MountAccess::ReadWrite
+    );
+    let left =
+        belljar_policy::WriteScope::Nowhere.left_of(MountAccess::Overlay, &GuestPath::workspace());
+    assert_eq!(left, MountAccess::Read);
+    assert_eq!(MountAccess::ReadWrite.min(MountAccess::Overlay), MountAccess::Overlay);
 }

@@ -4,7 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use belljar_policy::{
-    AddressClass, HostRule, HostScope, Source, Target, TargetError, TargetHost, classify,
+    AddressClass, DecisionSource, HostRule, HostScope, RequestTarget, TargetError, TargetHost,
+    classify_address,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -45,7 +46,7 @@ fn spelt(name: &str, how: u8) -> String {
 }
 
 fn scope(rules: &[HostRule]) -> HostScope {
-    HostScope::of(Source::Grants, rules.to_vec())
+    HostScope::from_rules(DecisionSource::Grants, rules.to_vec())
 }
 
 proptest! {
@@ -63,7 +64,7 @@ proptest! {
         let rule = format!("{}://{host}{}", scheme(rule_tls), with_port(rule_port));
         let rule: HostRule = rule.parse().unwrap();
         let url = format!("{}://{}{}/{tail}", scheme(tls), spelt(name, how), with_port(port));
-        let target = Target::parse(&url).unwrap();
+        let target = RequestTarget::parse(&url).unwrap();
         prop_assert_eq!(target.host(), &TargetHost::Name(name.to_owned()), "{}", url);
         let default = |tls| if tls { 443 } else { 80 };
         let host_fits = match host.strip_prefix("*.") {
@@ -73,7 +74,7 @@ proptest! {
         };
         let same_port = port.unwrap_or(default(tls)) == rule_port.unwrap_or(default(rule_tls));
         let expected = rule_tls == tls && host_fits && same_port;
-        prop_assert_eq!(scope(&[rule]).check(&target).is_ok(), expected, "{}", url);
+        prop_assert_eq!(scope(&[rule]).check_target(&target).is_ok(), expected, "{}", url);
     }
 
     #[test]
@@ -84,13 +85,13 @@ proptest! {
     ) {
         let password = password.map(|word| format!(":{word}")).unwrap_or_default();
         let url = format!("https://{user}{password}@{name}/");
-        prop_assert_eq!(Target::parse(&url), Err(TargetError::Userinfo), "{}", url);
+        prop_assert_eq!(RequestTarget::parse(&url), Err(TargetError::Userinfo), "{}", url);
     }
 
     #[test]
     fn a_target_is_read_again_from_what_is_shown(url in "(https?://)?\\PC{0,40}") {
-        let Ok(target) = Target::parse(&url) else { return Ok(()) };
-        prop_assert_eq!(Target::parse(&target.to_string()), Ok(target), "{}", url);
+        let Ok(target) = RequestTarget::parse(&url) else { return Ok(()) };
+        prop_assert_eq!(RequestTarget::parse(&target.to_string()), Ok(target), "{}", url);
     }
 
     /// Every notation of an IPv4 address that a URL knows is that address, and the address is
@@ -105,13 +106,13 @@ proptest! {
         let any_name: HostRule = "http://*.test".parse().unwrap();
         let own: HostRule = format!("{ip}/32").parse().unwrap();
         for text in spellings {
-            let target = Target::parse(&format!("http://{text}/")).unwrap();
+            let target = RequestTarget::parse(&format!("http://{text}/")).unwrap();
             prop_assert_eq!(target.host(), &TargetHost::Ip(ip.into()), "{}", text);
-            prop_assert!(scope(std::slice::from_ref(&any_name)).check(&target).is_err());
-            let permit = scope(std::slice::from_ref(&own)).check(&target).unwrap();
-            prop_assert!(permit.address(ip.into()).is_ok(), "the operator listed it");
+            prop_assert!(scope(std::slice::from_ref(&any_name)).check_target(&target).is_err());
+            let permit = scope(std::slice::from_ref(&own)).check_target(&target).unwrap();
+            prop_assert!(permit.check_address(ip.into()).is_ok(), "the operator listed it");
             let other = IpAddr::from(Ipv4Addr::from_bits(!bits));
-            prop_assert!(permit.address(other).is_err(), "and no other");
+            prop_assert!(permit.check_address(other).is_err(), "and no other");
         }
     }
 
@@ -132,7 +133,7 @@ proptest! {
             Ipv6Addr::new(0x2a00, e, f, g, 0, 0x5efe, high, tail),
         ];
         for ip in wrapped {
-            prop_assert_ne!(classify(ip.into()), AddressClass::Public, "{}", ip);
+            prop_assert_ne!(classify_address(ip.into()), AddressClass::Public, "{}", ip);
         }
     }
 
@@ -151,10 +152,10 @@ proptest! {
             rules.iter().map(text).collect()
         };
         let one = scope(&read(&first));
-        let both = one.clone().and(Source::Definition, read(&second));
-        let target = Target::parse(&format!("{}://{name}/", scheme(tls))).unwrap();
-        prop_assert!(both.within(&one));
-        let passes = |scope: &HostScope| scope.check(&target).is_ok();
+        let both = one.clone().with_rules(DecisionSource::Definition, read(&second));
+        let target = RequestTarget::parse(&format!("{}://{name}/", scheme(tls))).unwrap();
+        prop_assert!(both.is_within(&one));
+        let passes = |scope: &HostScope| scope.check_target(&target).is_ok();
         prop_assert_eq!(passes(&both), passes(&one) && passes(&scope(&read(&second))));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use belljar_policy::{
-    Access, Asked, Grants, GuestPath, HostRule, LIMITS, Limits, LimitsRequest, Mount, MountAsk,
-    PeersAsk, Permission, SecretName, Target, ToolAsk, ToolName, Writes,
+    AskedRights, CallPermission, Grants, GuestPath, HostRule, LIMITS, Limits, LimitsRequest, Mount,
+    MountAccess, MountAsk, PeersAsk, RequestTarget, SecretName, ToolAsk, ToolName, WriteScope,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -46,8 +46,8 @@ pub(crate) fn rules() -> Vec<HostRule> {
     RULES.iter().map(|text| rule(text)).collect()
 }
 
-pub(crate) fn targets() -> Vec<Target> {
-    URLS.iter().map(|url| Target::parse(url).unwrap()).collect()
+pub(crate) fn targets() -> Vec<RequestTarget> {
+    URLS.iter().map(|url| RequestTarget::parse(url).unwrap()).collect()
 }
 
 pub(crate) fn paths() -> &'static [&'static str] {
@@ -62,12 +62,12 @@ fn some_of(all: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static s
     subsequence(all, 0..=all.len())
 }
 
-fn access() -> impl Strategy<Value = Access> {
-    select(vec![Access::Read, Access::ReadWrite])
+fn access() -> impl Strategy<Value = MountAccess> {
+    select(vec![MountAccess::Read, MountAccess::ReadWrite])
 }
 
-fn permission() -> impl Strategy<Value = Permission> {
-    select(vec![Permission::Deny, Permission::Ask, Permission::Allow])
+fn permission() -> impl Strategy<Value = CallPermission> {
+    select(vec![CallPermission::Deny, CallPermission::Ask, CallPermission::Allow])
 }
 
 fn host_rules() -> impl Strategy<Value = Vec<HostRule>> {
@@ -94,15 +94,15 @@ fn limits() -> impl Strategy<Value = LimitsRequest> {
     })
 }
 
-pub(crate) fn asked() -> impl Strategy<Value = Asked> {
+pub(crate) fn asked() -> impl Strategy<Value = AskedRights> {
     let tools = prop::option::of(some_of(TOOLS));
     let at_most = prop::collection::btree_map(select(TOOLS), permission(), 0..2);
     let mounts = (some_of(GUESTS), prop::collection::vec(access(), GUESTS.len()));
     let others = prop::option::of(permission());
-    let writes = select(vec![Writes::Nowhere, Writes::Workspace, Writes::Anywhere]);
+    let writes = select(vec![WriteScope::Nowhere, WriteScope::Workspace, WriteScope::Anywhere]);
     let rest = (others, writes, limits());
     (tools, at_most, prop::option::of(mounts), prop::option::of(host_rules()), rest).prop_map(
-        |(tools, at_most, mounts, hosts, (others, writes, limits))| Asked {
+        |(tools, at_most, mounts, hosts, (others, writes, limits))| AskedRights {
             tools: tools.map(|names| names.into_iter().map(tool).collect()),
             at_most: at_most.into_iter().map(|(name, most)| (tool(name), most)).collect(),
             others,

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, refusal, session};
-use crate::attack::{Attack, Kind, Stopped, Verdict};
+use super::stage::{AcpStage, new_session, refusal_message};
+use crate::attack::{Attack, AttackKind, Stopped, Verdict};
 
 /// A line that is longer than any that is kept.
 const HUGE: usize = 20 << 20;
@@ -14,229 +14,234 @@ const HUGE: usize = 20 << 20;
 const FLOOD: usize = 200;
 
 /// A row of the table.
-pub(super) const fn row(
+pub(super) const fn attack_row(
     id: &'static str,
     tries: &'static str,
     stopped_by: &'static str,
     told: &'static str,
-    run: for<'a> fn(&'a Stage) -> futures::future::BoxFuture<'a, Stopped>,
-) -> Attack<Stage> {
-    Attack { id, kind: Kind::Acp, tries, stopped_by, told, embedded: false, run }
+    run: for<'a> fn(&'a AcpStage) -> futures::future::BoxFuture<'a, Stopped>,
+) -> Attack<AcpStage> {
+    Attack { id, kind: AttackKind::Acp, tries, stopped_by, told, embedded: false, run }
 }
 
-pub(super) const ATTACKS: &[Attack<Stage>] = &[
-    row(
+pub(super) const ATTACKS: &[Attack<AcpStage>] = &[
+    attack_row(
         "acp-session-of-another",
         "names a session that it has not opened, and one that climbs out of the store",
         "only sessions that this editor has opened are found (INV-301)",
         "-32002",
-        |stage| told(another(stage)).boxed(),
+        |stage| to_verdict(name_foreign_session(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-directory-outside",
         "opens a session in a directory that is not the workspace",
         "the workspace is that of the process (INV-300)",
         "`cwd` is not the workspace",
-        |stage| told(outside(stage)).boxed(),
+        |stage| to_verdict(open_outside_directory(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-directory-by-link",
         "opens a session in a link to a directory that is not the workspace",
         "links are resolved before they are compared (INV-300)",
         "`cwd` is not the workspace",
-        |stage| told(by_link(stage)).boxed(),
+        |stage| to_verdict(by_link(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-path-outside",
         "has changes applied at a path outside of the workspace",
         "paths are those below the workspace (INV-302)",
         "below the workspace",
-        |stage| told(path_outside(stage)).boxed(),
+        |stage| to_verdict(path_outside(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-prompt-flood",
         "sends two hundred prompts to one session without waiting",
         "one prompt at a time in a session (INV-304)",
         "answering a prompt",
-        |stage| told(flood(stage)).boxed(),
+        |stage| to_verdict(flood_prompts(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-session-flood",
         "opens sessions until none is left for others",
         "a bounded number is open at a time (INV-304)",
         "close one first",
-        |stage| told(sessions(stage)).boxed(),
+        |stage| to_verdict(flood_sessions(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-answer-to-another-question",
         "answers a question with the yes of another one, and answers twice",
         "options are those of one question (INV-303)",
         "nothing was written",
-        |stage| told(answers(stage)).boxed(),
+        |stage| to_verdict(answer_wrong_question(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-huge-line",
         "sends a line of twenty mebibytes, and a prompt with five of resources",
         "lines and prompts are bounded (INV-304)",
         "name a file of the workspace",
-        |stage| told(huge(stage)).boxed(),
+        |stage| to_verdict(send_huge_line(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-server-to-start",
         "names a program as a server for tools",
         "nothing that an editor names is started (INV-307)",
         "nothing was started",
-        |stage| told(server(stage)).boxed(),
+        |stage| to_verdict(name_server_program(stage)).boxed(),
     ),
-    row(
+    attack_row(
         "acp-agent-of-nobody",
         "switches to an agent that is not there, and to a path",
         "an agent is one that could be run (INV-306)",
         "-32602",
-        |stage| told(mode(stage)).boxed(),
+        |stage| to_verdict(switch_missing_agent(stage)).boxed(),
     ),
 ];
 
-pub(super) async fn told(attack: impl Future<Output = Result<String>>) -> Stopped {
+pub(super) async fn to_verdict(attack: impl Future<Output = Result<String>>) -> Stopped {
     Ok(Verdict { told: attack.await? })
 }
 
-pub(super) fn prompt(session: &str, text: &str) -> Value {
+pub(super) fn prompt_params(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
-async fn another(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
+async fn name_foreign_session(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
     let mut told = String::new();
     for id in ["20260101T000000000Z-0000000000000", "../../belljar", "%", "a/b/c"] {
-        told = refusal(&peer.call("session/prompt", prompt(id, "x")).await?)?;
+        told = refusal_message(&peer.call_method("session/prompt", prompt_params(id, "x")).await?)?;
         let load = json!({"sessionId": id, "cwd": stage.workspace(), "mcpServers": []});
-        let loaded = refusal(&peer.call("session/load", load).await?)?;
+        let loaded = refusal_message(&peer.call_method("session/load", load).await?)?;
         ensure!(loaded.contains("-32002"), "`{id}` was loaded: {loaded}");
-        peer.notify("session/cancel", json!({"sessionId": id})).await?;
+        peer.send_notification("session/cancel", json!({"sessionId": id})).await?;
     }
     Ok(told)
 }
 
-async fn outside(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
+async fn open_outside_directory(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
     let mut told = String::new();
     for cwd in [stage.root().join("outside"), stage.root().to_path_buf(), "/".into()] {
-        told = refusal(&peer.call("session/new", json!({"cwd": cwd, "mcpServers": []})).await?)?;
+        told = refusal_message(
+            &peer.call_method("session/new", json!({"cwd": cwd, "mcpServers": []})).await?,
+        )?;
     }
     let more = json!({
         "cwd": stage.workspace(), "mcpServers": [],
         "additionalDirectories": [stage.root().join("outside")],
     });
-    refusal(&peer.call("session/new", more).await?)?;
+    refusal_message(&peer.call_method("session/new", more).await?)?;
     Ok(told)
 }
 
-async fn by_link(stage: &Stage) -> Result<String> {
+async fn by_link(stage: &AcpStage) -> Result<String> {
     let link = stage.root().join("link");
     #[cfg(unix)]
     std::os::unix::fs::symlink(stage.root().join("outside"), &link)?;
-    let mut peer = stage.peer().await;
-    refusal(&peer.call("session/new", json!({"cwd": link, "mcpServers": []})).await?)
+    let mut peer = stage.lock_peer().await;
+    refusal_message(&peer.call_method("session/new", json!({"cwd": link, "mcpServers": []})).await?)
 }
 
-async fn path_outside(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
-    let own = session(&mut peer, &stage.workspace()).await?;
+async fn path_outside(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
+    let own = new_session(&mut peer, &stage.workspace()).await?;
     let mut told = String::new();
     for path in ["../outside/secret.txt", "/etc/passwd"] {
-        told =
-            refusal(&peer.call("session/prompt", prompt(&own, &format!("/apply {path}"))).await?)?;
+        told = refusal_message(
+            &peer
+                .call_method("session/prompt", prompt_params(&own, &format!("/apply {path}")))
+                .await?,
+        )?;
     }
     Ok(told)
 }
 
-async fn flood(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
-    let own = session(&mut peer, &stage.workspace()).await?;
+async fn flood_prompts(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
+    let own = new_session(&mut peer, &stage.workspace()).await?;
     let mut sent = Vec::with_capacity(FLOOD);
     for _ in 0..FLOOD {
-        sent.push(peer.begin("session/prompt", prompt(&own, "x")).await?);
+        sent.push(peer.send_request("session/prompt", prompt_params(&own, "x")).await?);
     }
     let (mut told, mut refused) = (String::new(), 0);
     for id in sent {
-        let answer = peer.answer(id).await?;
+        let answer = peer.read_answer(id).await?;
         if answer.get("error").is_some() {
             refused += 1;
-            told = refusal(&answer)?;
+            told = refusal_message(&answer)?;
         }
     }
     ensure!(refused >= FLOOD / 2, "only {refused} of {FLOOD} were refused");
     Ok(told)
 }
 
-async fn sessions(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
+async fn flood_sessions(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
     let place = json!({"cwd": stage.workspace(), "mcpServers": []});
     for _ in 0..FLOOD {
-        let answer = peer.call("session/new", place.clone()).await?;
+        let answer = peer.call_method("session/new", place.clone()).await?;
         if answer.get("error").is_some() {
-            return refusal(&answer);
+            return refusal_message(&answer);
         }
     }
     anyhow::bail!("{FLOOD} sessions are open")
 }
 
-async fn answers(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
-    let own = session(&mut peer, &stage.workspace()).await?;
+async fn answer_wrong_question(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
+    let own = new_session(&mut peer, &stage.workspace()).await?;
     let mode = json!({"sessionId": own, "modeId": "home/asker"});
-    peer.call("session/set_mode", mode).await?;
-    let id = peer.begin("session/prompt", prompt(&own, "write")).await?;
+    peer.call_method("session/set_mode", mode).await?;
+    let id = peer.send_request("session/prompt", prompt_params(&own, "write")).await?;
     let option = |asked: &Value, ending: &str| {
         let options = asked["params"]["options"].as_array().cloned().unwrap_or_default();
         let ids = options.iter().filter_map(|option| option["optionId"].as_str());
         ids.into_iter().find(|id| id.ends_with(ending)).unwrap_or_default().to_owned()
     };
-    let first = peer.question().await?;
+    let first = peer.next_question().await?;
     let (yes, no) = (option(&first, ".yes"), option(&first, ".no"));
-    peer.respond(&first["id"], &no).await?;
-    peer.respond(&first["id"], &yes).await?;
-    let second = peer.question().await?;
-    peer.respond(&second["id"], &yes).await?;
-    let answer = peer.answer(id).await?;
+    peer.answer_question(&first["id"], &no).await?;
+    peer.answer_question(&first["id"], &yes).await?;
+    let second = peer.next_question().await?;
+    peer.answer_question(&second["id"], &yes).await?;
+    let answer = peer.read_answer(id).await?;
     ensure!(answer["result"]["stopReason"] == "end_turn", "{answer}");
-    let shown = peer.call("session/prompt", prompt(&own, "/changes")).await?;
+    let shown = peer.call_method("session/prompt", prompt_params(&own, "/changes")).await?;
     ensure!(shown.get("error").is_none(), "{shown}");
-    let words = peer.words(&own);
+    let words = peer.session_text(&own);
     ensure!(words.ends_with("Nothing is changed."), "something was written: {words}");
     Ok("nothing was written".to_owned())
 }
 
-async fn huge(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
-    peer.line(&vec![b'{'; HUGE]).await?;
-    let own = session(&mut peer, &stage.workspace()).await?;
+async fn send_huge_line(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
+    peer.send_line(&vec![b'{'; HUGE]).await?;
+    let own = new_session(&mut peer, &stage.workspace()).await?;
     let resource = json!({"uri": "file:///x", "text": "x".repeat(5 << 20)});
     let blocks = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": resource}]);
     let prompt = json!({"sessionId": own, "prompt": blocks});
-    refusal(&peer.call("session/prompt", prompt).await?)
+    refusal_message(&peer.call_method("session/prompt", prompt).await?)
 }
 
-async fn server(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
+async fn name_server_program(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
     let touched = stage.root().join("outside/started");
     let touch = json!({"name": "x", "command": "/usr/bin/touch", "args": [touched], "env": []});
     let place = json!({"cwd": stage.workspace(), "mcpServers": [touch]});
-    let answer = peer.call("session/new", place).await?;
+    let answer = peer.call_method("session/new", place).await?;
     let own = answer["result"]["sessionId"].as_str().unwrap_or_default().to_owned();
-    peer.call("session/prompt", prompt(&own, "x")).await?;
+    peer.call_method("session/prompt", prompt_params(&own, "x")).await?;
     ensure!(!touched.exists(), "it was started");
     Ok("nothing was started".to_owned())
 }
 
-async fn mode(stage: &Stage) -> Result<String> {
-    let mut peer = stage.peer().await;
-    let own = session(&mut peer, &stage.workspace()).await?;
+async fn switch_missing_agent(stage: &AcpStage) -> Result<String> {
+    let mut peer = stage.lock_peer().await;
+    let own = new_session(&mut peer, &stage.workspace()).await?;
     let mut told = String::new();
     for mode in ["home/nobody", "../../etc/passwd", "", "workspace:/x/y"] {
         let set = json!({"sessionId": own, "modeId": mode});
-        told = refusal(&peer.call("session/set_mode", set).await?)?;
+        told = refusal_message(&peer.call_method("session/set_mode", set).await?)?;
     }
     Ok(told)
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use self::stage::Stage;
-use crate::attack::{Attack, Escape, Kind, Report};
+use self::stage::AcpStage;
+use crate::attack::{Attack, AttackKind, AttackReport, Escape};
 use crate::part::ProvePart;
 
 /// How long an attack may go on before it counts as not stopped.
@@ -28,7 +28,7 @@ pub struct AcpPart {
 }
 
 /// Every attack, in the order in which they are made.
-fn attacks() -> impl Iterator<Item = &'static Attack<Stage>> {
+fn list_attacks() -> impl Iterator<Item = &'static Attack<AcpStage>> {
     attacks::ATTACKS.iter().chain(more::ATTACKS)
 }
 
@@ -39,11 +39,11 @@ impl AcpPart {
         Self { program, cache }
     }
 
-    async fn run(&self, attack: &Attack<Stage>) -> anyhow::Result<Report> {
-        let stage = Stage::start(&self.program, self.cache.as_deref()).await?;
-        let mut report = Report::unmade(attack.id, attack.kind, "");
+    async fn run_attack(&self, attack: &Attack<AcpStage>) -> anyhow::Result<AttackReport> {
+        let stage = AcpStage::start(&self.program, self.cache.as_deref()).await?;
+        let mut report = AttackReport::for_unmade(attack.id, attack.kind, "");
         report.stopped_by = attack.stopped_by;
-        let before = stage.files()?;
+        let before = stage.list_files()?;
         let began = Instant::now();
         let stopped = tokio::time::timeout(PATIENCE, (attack.run)(&stage)).await;
         let stopped = stopped.unwrap_or_else(|_| {
@@ -51,36 +51,36 @@ impl AcpPart {
         });
         report.elapsed = began.elapsed();
         let mut faults = Vec::new();
-        if stage.files()? != before {
+        if stage.list_files()? != before {
             faults.push("files have changed".to_owned());
         }
-        match tokio::time::timeout(PATIENCE, stage.neighbour()).await {
+        match tokio::time::timeout(PATIENCE, stage.ask_neighbour()).await {
             Ok(Ok(())) => report.neighbour_calls = 1,
             Ok(Err(error)) => faults.push(format!("the neighbour suffered: {error:#}")),
             Err(_) => faults.push("the neighbour is not answered any more".to_owned()),
         }
-        report.result = attack.judge(stopped, faults);
+        report.result = attack.judge_outcome(stopped, faults);
         Ok(report)
     }
 }
 
 #[async_trait]
 impl ProvePart for AcpPart {
-    fn ids(&self) -> Vec<&'static str> {
-        attacks().map(|attack| attack.id).collect()
+    fn attack_ids(&self) -> Vec<&'static str> {
+        list_attacks().map(|attack| attack.id).collect()
     }
 
     async fn prepare(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    async fn make(&self, id: &'static str) -> Report {
-        let Some(attack) = attacks().find(|attack| attack.id == id) else {
-            return Report::unmade(id, Kind::Acp, "there is no such attack");
+    async fn make_attack(&self, id: &'static str) -> AttackReport {
+        let Some(attack) = list_attacks().find(|attack| attack.id == id) else {
+            return AttackReport::for_unmade(id, AttackKind::Acp, "there is no such attack");
         };
-        match self.run(attack).await {
+        match self.run_attack(attack).await {
             Ok(report) => report,
-            Err(error) => Report::unmade(id, Kind::Acp, format!("{error:#}")),
+            Err(error) => AttackReport::for_unmade(id, AttackKind::Acp, format!("{error:#}")),
         }
     }
 }
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn every_attack_of_an_editor_says_what_stops_it() {
-        let ids: BTreeSet<_> = attacks().map(|attack| attack.id).collect();
-        assert_eq!(ids.len(), attacks().count(), "each name once");
-        for attack in attacks() {
+        let ids: BTreeSet<_> = list_attacks().map(|attack| attack.id).collect();
+        assert_eq!(ids.len(), list_attacks().count(), "each name once");
+        for attack in list_attacks() {
             assert!(attack.id.starts_with("acp-"), "{}", attack.id);
             assert!(attack.stopped_by.contains("(INV-"), "{}", attack.id);
             assert!(!attack.told.is_empty() && !attack.tries.is_empty(), "{}", attack.id);

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// An editor and the process that it talks with, which ends with it.
-pub(super) struct Peer {
+pub(super) struct EditorPeer {
     child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
@@ -22,7 +22,7 @@ pub(super) struct Peer {
     words: Vec<(String, String)>,
 }
 
-impl Peer {
+impl EditorPeer {
     pub(super) async fn start(
         program: &Path,
         home: &Path,
@@ -46,77 +46,77 @@ impl Peer {
         let (asked, answers, words) = (VecDeque::new(), Vec::new(), Vec::new());
         let mut peer = Self { child, stdin, lines, next: 1, asked, answers, words };
         let hello = json!({"protocolVersion": 1, "clientCapabilities": {"subagents": {}}});
-        peer.call("initialize", hello).await?;
+        peer.call_method("initialize", hello).await?;
         Ok(peer)
     }
 
     /// Bytes of memory that the agent has; `None` = it is gone, or the system does not tell.
-    pub(super) fn resident(&self) -> Option<u64> {
-        crate::memory::of_process(self.child.id()?)
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        crate::memory::process_resident_bytes(self.child.id()?)
     }
 
     /// Sends a line as it is.
-    pub(super) async fn line(&mut self, line: &[u8]) -> Result<()> {
+    pub(super) async fn send_line(&mut self, line: &[u8]) -> Result<()> {
         self.stdin.write_all(line).await?;
         self.stdin.write_all(b"\n").await?;
         Ok(self.stdin.flush().await?)
     }
 
-    /// Sends a request, and gives its id.
-    pub(super) async fn begin(&mut self, method: &str, params: Value) -> Result<u64> {
+    /// Sends a request, and returns the request's id.
+    pub(super) async fn send_request(&mut self, method: &str, params: Value) -> Result<u64> {
         let id = self.next;
         self.next += 1;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.line(request.to_string().as_bytes()).await?;
+        self.send_line(request.to_string().as_bytes()).await?;
         Ok(id)
     }
 
     /// Sends a notification.
-    pub(super) async fn notify(&mut self, method: &str, params: Value) -> Result<()> {
+    pub(super) async fn send_notification(&mut self, method: &str, params: Value) -> Result<()> {
         let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        self.line(line.to_string().as_bytes()).await
+        self.send_line(line.to_string().as_bytes()).await
     }
 
     /// Answers a request of the agent's.
-    pub(super) async fn respond(&mut self, id: &Value, option: &str) -> Result<()> {
+    pub(super) async fn answer_question(&mut self, id: &Value, option: &str) -> Result<()> {
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
         let line = json!({"jsonrpc": "2.0", "id": id, "result": outcome});
-        self.line(line.to_string().as_bytes()).await
+        self.send_line(line.to_string().as_bytes()).await
     }
 
-    /// The whole answer to a request.
-    pub(super) async fn answer(&mut self, id: u64) -> Result<Value> {
+    /// Reads lines until the answer to a request arrives, and returns the answer.
+    pub(super) async fn read_answer(&mut self, id: u64) -> Result<Value> {
         loop {
             if let Some(at) = self.answers.iter().position(|answer| answer["id"] == id) {
                 return Ok(self.answers.remove(at));
             }
-            self.take().await?;
+            self.read_line().await?;
         }
     }
 
-    /// The whole answer to a request that is sent now.
-    pub(super) async fn call(&mut self, method: &str, params: Value) -> Result<Value> {
-        let id = self.begin(method, params).await?;
-        self.answer(id).await
+    /// Sends a request, and returns its answer.
+    pub(super) async fn call_method(&mut self, method: &str, params: Value) -> Result<Value> {
+        let id = self.send_request(method, params).await?;
+        self.read_answer(id).await
     }
 
     /// The next question of the agent's.
-    pub(super) async fn question(&mut self) -> Result<Value> {
+    pub(super) async fn next_question(&mut self) -> Result<Value> {
         loop {
             if let Some(asked) = self.asked.pop_front() {
                 return Ok(asked);
             }
-            self.take().await?;
+            self.read_line().await?;
         }
     }
 
     /// The agent's words in a session.
-    pub(super) fn words(&self, session: &str) -> String {
+    pub(super) fn session_text(&self, session: &str) -> String {
         let of = self.words.iter().filter(|(of, _)| of == session);
         of.map(|(_, text)| text.as_str()).collect()
     }
 
-    async fn take(&mut self) -> Result<()> {
+    async fn read_line(&mut self) -> Result<()> {
         let Some(line) = self.lines.next_line().await? else { bail!("the agent has ended") };
         let line: Value = serde_json::from_str(&line).context("the agent sent no JSON")?;
         match (line["method"].as_str(), line.get("id")) {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 use walkdir::WalkDir;
 
-use super::peer::Peer;
+use super::peer::EditorPeer;
 
 /// The agent's answer to the neighbour.
 const ANSWER: &str = "One note.";
@@ -18,16 +18,16 @@ const SETTINGS: &str = "[models.local]\nkind = \"scripted\"\nmodel = \"script.ya
     [roles]\nmain = \"local\"\n[grants.asker]\ntools = { file_write = 'ask' }\n";
 
 /// One attack's own.
-pub(super) struct Stage {
+pub(super) struct AcpStage {
     _dir: TempDir,
     root: PathBuf,
-    peer: Mutex<Peer>,
+    peer: Mutex<EditorPeer>,
     neighbour: String,
     program: PathBuf,
     cache: PathBuf,
 }
 
-impl Stage {
+impl AcpStage {
     pub(super) async fn start(program: &Path, cache: Option<&Path>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("belljar-acp").tempdir()?;
         let root = dir.path().canonicalize()?;
@@ -44,18 +44,18 @@ impl Stage {
                 format!("---\nname: {name}\ndescription: x\ntools: [{tools}]\n---\nDo it.\n");
             fs::write(home.join(format!("agents/{name}.md")), text)?;
         }
-        fs::write(home.join("script.yaml"), script())?;
+        fs::write(home.join("script.yaml"), model_script())?;
         let cache = cache.map_or_else(|| home.join("cache"), Path::to_path_buf);
-        let mut peer = Peer::start(program, &home, &cache, &workspace).await?;
-        let neighbour = session(&mut peer, &workspace).await?;
+        let mut peer = EditorPeer::start(program, &home, &cache, &workspace).await?;
+        let neighbour = new_session(&mut peer, &workspace).await?;
         let program = program.to_path_buf();
         Ok(Self { _dir: dir, root, peer: Mutex::new(peer), neighbour, program, cache })
     }
 
     /// Another editor with a process of its own, for an attack after which nobody could talk with it.
-    pub(super) async fn another(&self) -> Result<Peer> {
+    pub(super) async fn start_another(&self) -> Result<EditorPeer> {
         let home = self.root.join("home");
-        Peer::start(&self.program, &home, &self.cache, &self.workspace()).await
+        EditorPeer::start(&self.program, &home, &self.cache, &self.workspace()).await
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -66,12 +66,12 @@ impl Stage {
         self.root.join("workspace")
     }
 
-    pub(super) async fn peer(&self) -> MutexGuard<'_, Peer> {
+    pub(super) async fn lock_peer(&self) -> MutexGuard<'_, EditorPeer> {
         self.peer.lock().await
     }
 
     /// All files but the home's own, with their contents.
-    pub(super) fn files(&self) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    pub(super) fn list_files(&self) -> Result<Vec<(PathBuf, Vec<u8>)>> {
         let mut files = Vec::new();
         for place in ["workspace", "outside"] {
             for entry in WalkDir::new(self.root.join(place)).sort_by_file_name() {
@@ -84,34 +84,34 @@ impl Stage {
     }
 
     /// Asks the neighbour's question.
-    pub(super) async fn neighbour(&self) -> Result<()> {
-        let mut peer = self.peer().await;
+    pub(super) async fn ask_neighbour(&self) -> Result<()> {
+        let mut peer = self.lock_peer().await;
         let prompt = json!([{"type": "text", "text": "what is here?"}]);
         let prompt = json!({"sessionId": self.neighbour, "prompt": prompt});
-        let answer = peer.call("session/prompt", prompt).await?;
+        let answer = peer.call_method("session/prompt", prompt).await?;
         ensure!(answer["result"]["stopReason"] == "end_turn", "it was answered {answer}");
-        let words = peer.words(&self.neighbour);
+        let words = peer.session_text(&self.neighbour);
         ensure!(words == ANSWER, "it was told `{words}`");
         Ok(())
     }
 }
 
 /// A new session in this directory.
-pub(super) async fn session(peer: &mut Peer, workspace: &Path) -> Result<String> {
+pub(super) async fn new_session(peer: &mut EditorPeer, workspace: &Path) -> Result<String> {
     let place = json!({"cwd": workspace, "mcpServers": []});
-    let new = peer.call("session/new", place).await?;
+    let new = peer.call_method("session/new", place).await?;
     let id = new["result"]["sessionId"].as_str().map(str::to_owned);
     id.with_context(|| format!("there is no session: {new}"))
 }
 
 /// The words of an answer that refuses.
-pub(super) fn refusal(answer: &Value) -> Result<String> {
+pub(super) fn refusal_message(answer: &Value) -> Result<String> {
     let message = answer["error"]["message"].as_str();
     let message = message.with_context(|| format!("it was not refused: {answer}"))?;
     Ok(format!("{} {message}", answer["error"]["code"]))
 }
 
-fn script() -> String {
+fn model_script() -> String {
     let write = "      - calls: [{name: file_write, arguments: {path: taken.txt, content: x}}]\n";
     format!(
         "transcript: 1\nagents:\n  - agent: clerk\n    turns:\n{}  - agent: asker\n    turns:\n{}      - say: Done.\n",

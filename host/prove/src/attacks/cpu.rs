@@ -1,11 +1,11 @@
 //! Attacks on the processor.
 
-use belljar_policy::{Level, Meter};
+use belljar_policy::{BudgetLevel, Meter};
 use belljar_sandbox::CallError;
 use serde_json::json;
 
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped};
+use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::guests::{self, Guest};
 
 /// Fuel of one call in these attacks: a fraction of a second.
@@ -14,7 +14,7 @@ const FUEL: u64 = 300_000_000;
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "cpu-endless-loop",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "never returns from `invoke`",
         stopped_by: "fuel of the call (INV-17)",
         told: "the fuel budget of the call is used up",
@@ -23,7 +23,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-endless-loop-without-a-fuel-limit",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "never returns, where the operator has not limited fuel",
         stopped_by: "wall-clock time of the call (INV-18)",
         told: "the call took over 1 seconds",
@@ -32,7 +32,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-waits-for-ever",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "waits for a timer that goes off in some centuries",
         stopped_by: "wall-clock time of the call (INV-18)",
         told: "the call took over 1 seconds",
@@ -41,7 +41,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-loop-in-describe",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "never returns from `describe`, which runs before anything is granted",
         stopped_by: "limits of their own for describing (INV-21)",
         told: "`describe` failed",
@@ -50,7 +50,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-loop-in-start-function",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "never gets past the start function of its module",
         stopped_by: "instantiating runs on the same fuel (INV-17, INV-21)",
         told: "`describe` failed",
@@ -59,25 +59,25 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-deep-recursion",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "calls itself without an end",
         stopped_by: "the guest's own stack, apart from the host's (INV-19)",
         told: "call stack exhausted",
         embedded: true,
-        run: |arena| Box::pin(trapped(arena, guests::DEEP_RECURSION, "call stack exhausted")),
+        run: |arena| Box::pin(expect_trap(arena, guests::DEEP_RECURSION, "call stack exhausted")),
     },
     Attack {
         id: "cpu-mutual-recursion",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "has two functions call each other through a table",
         stopped_by: "the guest's own stack, apart from the host's (INV-19)",
         told: "call stack exhausted",
         embedded: true,
-        run: |arena| Box::pin(trapped(arena, guests::MUTUAL_RECURSION, "call stack exhausted")),
+        run: |arena| Box::pin(expect_trap(arena, guests::MUTUAL_RECURSION, "call stack exhausted")),
     },
     Attack {
         id: "cpu-fill-memory",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "fills 192 MiB with one instruction, again and again",
         stopped_by: "bulk operations cost fuel by the byte (INV-17)",
         told: "the fuel budget of the call is used up",
@@ -86,7 +86,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-copy-memory",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "copies 96 MiB with one instruction, again and again",
         stopped_by: "bulk operations cost fuel by the byte (INV-17)",
         told: "the fuel budget of the call is used up",
@@ -95,7 +95,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-fill-table",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "fills a large table, again and again",
         stopped_by: "bulk operations cost fuel by the element (INV-17)",
         told: "the fuel budget of the call is used up",
@@ -104,7 +104,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-backtracking-pattern",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "matches a pattern that takes exponential time",
         stopped_by: "fuel of the call (INV-17)",
         told: "the fuel budget of the call is used up",
@@ -113,7 +113,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-storm-of-host-calls",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "asks for the time without an end, to keep the host busy instead of itself",
         stopped_by: "fuel of the call, and yields between host calls (INV-17)",
         told: "the fuel budget of the call is used up",
@@ -125,7 +125,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "cpu-just-below-the-limit-of-each-call",
-        kind: Kind::Cpu,
+        kind: AttackKind::Cpu,
         tries: "uses up nearly all the fuel of a call, call after call",
         stopped_by: "the subagent's budget above its calls (INV-12)",
         told: "the fuel budget of the agent is used up",
@@ -135,20 +135,27 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 ];
 
 async fn out_of_fuel(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).limits(|limits| limits.fuel_per_call = FUEL).open().await?;
-    let call = jar.strike(guest).await;
+    let jar = arena
+        .jar_builder(&[guest])
+        .with_limits(|limits| limits.fuel_per_call = FUEL)
+        .open()
+        .await?;
+    let call = jar.call_guest(guest).await;
     // A yield slice, and the one instruction that ran on past the end of it.
     let most = FUEL + 210_000_000;
-    if call.result.receipt.fuel > most || jar.budget.spent(Meter::Fuel) < FUEL {
+    if call.result.receipt.fuel > most || jar.budget.spent_amount(Meter::Fuel) < FUEL {
         return Err(Escape::new(format!("it was billed {} of {FUEL}", call.result.receipt.fuel)));
     }
-    call.exhausted(Meter::Fuel)
+    call.check_exhausted(Meter::Fuel)
 }
 
 async fn probe_out_of_fuel(arena: &Arena, steps: serde_json::Value) -> Stopped {
-    let jar =
-        arena.jar(&[guests::PROBE]).limits(|limits| limits.fuel_per_call = FUEL).open().await?;
-    jar.try_steps(steps).await.exhausted(Meter::Fuel)
+    let jar = arena
+        .jar_builder(&[guests::PROBE])
+        .with_limits(|limits| limits.fuel_per_call = FUEL)
+        .open()
+        .await?;
+    jar.try_steps(steps).await.check_exhausted(Meter::Fuel)
 }
 
 async fn out_of_time(arena: &Arena, guest: Guest) -> Stopped {
@@ -156,13 +163,13 @@ async fn out_of_time(arena: &Arena, guest: Guest) -> Stopped {
         (limits.fuel, limits.fuel_per_call) = (u64::MAX, u64::MAX);
         limits.call_timeout_seconds = 1;
     };
-    let jar = arena.jar(&[guest]).limits(limits).open().await?;
-    jar.strike(guest).await.timed_out()
+    let jar = arena.jar_builder(&[guest]).with_limits(limits).open().await?;
+    jar.call_guest(guest).await.check_timed_out()
 }
 
-async fn trapped(arena: &Arena, guest: Guest, name: &str) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
-    jar.strike(guest).await.trapped(name)
+async fn expect_trap(arena: &Arena, guest: Guest, name: &str) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
+    jar.call_guest(guest).await.check_trapped(name)
 }
 
 async fn just_below(arena: &Arena) -> Stopped {
@@ -170,14 +177,16 @@ async fn just_below(arena: &Arena) -> Stopped {
     let limits = |limits: &mut belljar_policy::Limits| {
         (limits.fuel_per_call, limits.fuel) = (FUEL / 10, CALLS * FUEL / 10);
     };
-    let jar = arena.jar(&[guests::PROBE]).limits(limits).open().await?;
+    let jar = arena.jar_builder(&[guests::PROBE]).with_limits(limits).open().await?;
     let steps = json!([{ "do": "spin", "turns": 1_000_000 }]);
     for done in 0..=2 * CALLS {
         let call = jar.try_steps(steps.clone()).await;
         match &call.result.outcome {
             Ok(_) => {}
-            Err(CallError::Exhausted(which)) if which.level == Level::Subagent && done > 1 => {
-                return call.exhausted(Meter::Fuel);
+            Err(CallError::Exhausted(which))
+                if which.level == BudgetLevel::Subagent && done > 1 =>
+            {
+                return call.check_exhausted(Meter::Fuel);
             }
             Err(error) => return Err(Escape::new(format!("call {done}: {error}"))),
         }

@@ -3,40 +3,40 @@
 use serde_json::json;
 
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped};
+use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::guests::{self, Guest};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "memory-grow-to-the-limit",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "takes page after page",
         stopped_by: "the jar's memory budget (INV-20)",
         told: "no more memory",
         embedded: true,
-        run: |arena| Box::pin(grows(arena, guests::GROW_MEMORY)),
+        run: |arena| Box::pin(grow_memory(arena, guests::GROW_MEMORY)),
     },
     Attack {
         id: "memory-grow-a-table",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "grows a table in place of its memory",
         stopped_by: "tables count against the same budget (INV-20)",
         told: "no larger table",
         embedded: true,
-        run: |arena| Box::pin(grows(arena, guests::GROW_TABLE)),
+        run: |arena| Box::pin(grow_memory(arena, guests::GROW_TABLE)),
     },
     Attack {
         id: "memory-allocate-past-the-limit",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "allocates more than its jar may have, and touches it",
         stopped_by: "the jar's memory budget (INV-20)",
         told: "the memory budget of the agent is used up",
         embedded: true,
-        run: |arena| Box::pin(allocates(arena)),
+        run: |arena| Box::pin(allocate_too_much(arena)),
     },
     Attack {
         id: "memory-many-memories",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "has more memories than a store may hold",
         stopped_by: "a bound on memories per store (INV-20)",
         told: "`describe` failed",
@@ -45,7 +45,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-many-tables",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "has more tables than a store may hold",
         stopped_by: "a bound on tables per store (INV-20)",
         told: "`describe` failed",
@@ -54,7 +54,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-flood-of-timers",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "makes timers and keeps them all",
         stopped_by: "a bound on what the host holds for one store (INV-19)",
         told: "the tool crashed",
@@ -66,7 +66,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-flood-of-streams",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "asks for stdout again and again and keeps every handle",
         stopped_by: "a bound on what the host holds for one store (INV-19)",
         told: "the tool crashed",
@@ -75,7 +75,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-flood-of-networks",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "asks for the inert network handle again and again",
         stopped_by: "a bound on what the host holds for one store (INV-19)",
         told: "the tool crashed",
@@ -84,34 +84,34 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-string-of-4-gib",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "claims that a log line is 4 GiB long",
         stopped_by: "lengths are checked against the guest's memory before anything is copied",
         told: "the tool crashed",
         embedded: true,
-        run: |arena| Box::pin(crashes(arena, guests::LONG_STRING)),
+        run: |arena| Box::pin(crash_guest(arena, guests::LONG_STRING)),
     },
     Attack {
         id: "memory-list-of-4-gib",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "claims to wait for a list of a billion timers",
         stopped_by: "lengths are checked against the guest's memory before anything is copied",
         told: "the tool crashed",
         embedded: true,
-        run: |arena| Box::pin(crashes(arena, guests::LONG_LIST)),
+        run: |arena| Box::pin(crash_guest(arena, guests::LONG_LIST)),
     },
     Attack {
         id: "memory-answer-past-the-end",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "has the host write its answer past the end of the guest's memory",
         stopped_by: "pointers are checked against the guest's memory",
         told: "the tool crashed",
         embedded: true,
-        run: |arena| Box::pin(crashes(arena, guests::ANSWER_PAST_THE_END)),
+        run: |arena| Box::pin(crash_guest(arena, guests::ANSWER_PAST_THE_END)),
     },
     Attack {
         id: "memory-one-large-host-call",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "hands the host a log line of 20 MB",
         stopped_by: "a bound on the bytes of one host call",
         told: "the tool crashed",
@@ -120,7 +120,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-a-gigabyte-of-random-bytes",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "asks for a gigabyte of random bytes",
         stopped_by: "a bound on the random bytes of one request",
         told: "the tool crashed",
@@ -131,21 +131,21 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "memory-stack-under-a-host-call",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "calls the host from ever deeper in its own stack, so that the host runs out of its",
         stopped_by: "the host's stack lies beyond the guest's (INV-19)",
         told: "call stack exhausted",
         embedded: true,
-        run: |arena| Box::pin(crashes(arena, guests::DEEP_HOST_CALL)),
+        run: |arena| Box::pin(crash_guest(arena, guests::DEEP_HOST_CALL)),
     },
     Attack {
         id: "memory-wait-for-a-hundred-thousand-at-once",
-        kind: Kind::Memory,
+        kind: AttackKind::Memory,
         tries: "waits for one timer named a hundred thousand times",
         stopped_by: "a bound on what the host holds for one store (INV-19)",
         told: "the tool crashed",
         embedded: true,
-        run: |arena| Box::pin(polls(arena)),
+        run: |arena| Box::pin(wait_repeatedly(arena)),
     },
 ];
 
@@ -153,34 +153,41 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 const MEMORY: u64 = 64 << 20;
 
 /// Ends with a word of its own when it is refused more.
-async fn grows(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).limits(|limits| limits.memory_bytes = MEMORY).open().await?;
-    let call = jar.strike(guest).await;
+async fn grow_memory(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena
+        .jar_builder(&[guest])
+        .with_limits(|limits| limits.memory_bytes = MEMORY)
+        .open()
+        .await?;
+    let call = jar.call_guest(guest).await;
     let peak = call.result.receipt.peak_memory;
     if peak > MEMORY {
         return Err(Escape::new(format!("it held {peak} bytes of {MEMORY}")));
     }
-    call.completed()
+    call.check_completed()
 }
 
-async fn allocates(arena: &Arena) -> Stopped {
-    let jar =
-        arena.jar(&[guests::PROBE]).limits(|limits| limits.memory_bytes = MEMORY).open().await?;
+async fn allocate_too_much(arena: &Arena) -> Stopped {
+    let jar = arena
+        .jar_builder(&[guests::PROBE])
+        .with_limits(|limits| limits.memory_bytes = MEMORY)
+        .open()
+        .await?;
     let call = jar.try_steps(json!([{ "do": "allocate", "bytes": 2 * MEMORY }])).await;
     if call.result.receipt.peak_memory > MEMORY {
         return Err(Escape::new(format!("it held {} bytes", call.result.receipt.peak_memory)));
     }
-    call.exhausted(belljar_policy::Meter::Memory)
+    call.check_exhausted(belljar_policy::Meter::Memory)
 }
 
-async fn crashes(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
-    jar.strike(guest).await.trapped("")
+async fn crash_guest(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
+    jar.call_guest(guest).await.check_trapped("")
 }
 
 async fn probe_crashes(arena: &Arena, steps: serde_json::Value) -> Stopped {
-    let jar = arena.jar(&[guests::PROBE]).open().await?;
-    jar.try_steps(steps).await.trapped("")
+    let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
+    jar.try_steps(steps).await.check_trapped("")
 }
 
 /// Does one thing a hundred thousand times, and keeps what it gets.
@@ -189,7 +196,7 @@ async fn held_without_end(arena: &Arena, step: serde_json::Value) -> Stopped {
     probe_crashes(arena, repeat).await
 }
 
-async fn polls(arena: &Arena) -> Stopped {
+async fn wait_repeatedly(arena: &Arena) -> Stopped {
     let steps = json!([
         { "do": "timer", "ns": 3_600_000_000_000_u64 },
         { "do": "poll-many", "held": 0, "times": 100_000 },

@@ -15,7 +15,7 @@ use crate::attack::{Attack, Escape, Stopped, Verdict};
 use crate::guests::Guest;
 
 /// All of them, by kind.
-pub fn attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
+pub fn list_attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
     let before = [cpu::ATTACKS, memory::ATTACKS, output::ATTACKS];
     let inward = before.into_iter().chain(files::ATTACKS);
     let outward = network::ATTACKS.into_iter().chain(secrets::ATTACKS);
@@ -26,10 +26,10 @@ pub fn attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
 /// Asking the guest what it offers fails, and so would everything after.
 async fn not_described(arena: &Arena, guest: Guest) -> Stopped {
     // The picture is taken with the first jar, and none comes of this.
-    arena.jar(&[]).open().await?;
-    match arena.sandbox().describe(&arena.wasm(guest)).await {
+    arena.jar_builder(&[]).open().await?;
+    match arena.sandbox().describe_tools(&arena.guest_wasm(guest)).await {
         Ok(tools) => Err(Escape::new(format!("it was accepted, with {} tools", tools.len()))),
-        Err(error) => Ok(Verdict::told(error.to_string())),
+        Err(error) => Ok(Verdict::with_words(error.to_string())),
     }
 }
 
@@ -37,12 +37,12 @@ async fn not_described(arena: &Arena, guest: Guest) -> Stopped {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::attacks;
+    use super::list_attacks;
 
     #[test]
     fn every_attack_says_what_it_is() {
         let mut ids = BTreeSet::new();
-        for attack in attacks() {
+        for attack in list_attacks() {
             assert!(ids.insert(attack.id), "two attacks are named {}", attack.id);
             assert!(attack.id.starts_with(&format!("{}-", attack.kind)), "{}", attack.id);
             for text in [attack.tries, attack.stopped_by, attack.told] {

@@ -2,11 +2,11 @@
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::row;
-use super::stage::{CANARY, Stage};
+use super::attack_row;
+use super::stage::{CANARY, LibraryStage};
 use super::tarball::{
     DEVICE, FIFO, FILE, GLOBAL_PAX, HARD_LINK, LONG_LINK, LONG_NAME, PAX, SPARSE, SYMBOLIC_LINK,
-    agent, header, member, part, record, whole,
+    agent_member, build_header, build_member, gzip_archive, gzip_part, pax_record,
 };
 use crate::attack::{Attack, Stopped};
 
@@ -14,40 +14,40 @@ const HEADERS: &str = "a bound on every header about another one (INV-142)";
 const BYTES: &str = "a bound on the bytes that come out (INV-142)";
 const PATHS: &str = "only regular files at plain paths are read (INV-72)";
 
-pub(super) const ATTACKS: &[Attack<Stage>] = &[
-    row(
+pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
+    attack_row(
         "libraries-archive-long-name",
         "has a file whose name has 250 MiB, in GNU's form",
         HEADERS,
         "a name of 262144000 bytes",
         false,
-        |stage| Box::pin(async move { announces(stage, LONG_NAME).await }),
+        |stage| Box::pin(async move { announce_long_header(stage, LONG_NAME).await }),
     ),
-    row(
+    attack_row(
         "libraries-archive-long-link",
         "has a link whose target has 250 MiB, in GNU's form",
         HEADERS,
         "a name of 262144000 bytes",
         false,
-        |stage| Box::pin(async move { announces(stage, LONG_LINK).await }),
+        |stage| Box::pin(async move { announce_long_header(stage, LONG_LINK).await }),
     ),
-    row(
+    attack_row(
         "libraries-archive-pax",
         "has an extended header of 250 MiB",
         HEADERS,
         "an extended header of 262144000 bytes",
         false,
-        |stage| Box::pin(async move { announces(stage, PAX).await }),
+        |stage| Box::pin(async move { announce_long_header(stage, PAX).await }),
     ),
-    row(
+    attack_row(
         "libraries-archive-global-pax",
         "has an extended header of 250 MiB for all files",
         HEADERS,
         "an extended header of 262144000 bytes",
         false,
-        |stage| Box::pin(async move { announces(stage, GLOBAL_PAX).await }),
+        |stage| Box::pin(async move { announce_long_header(stage, GLOBAL_PAX).await }),
     ),
-    row(
+    attack_row(
         "libraries-archive-headers-without-end",
         "has thousands of long names for one file",
         HEADERS,
@@ -55,12 +55,12 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let name = member(b"x", LONG_NAME, b"agents/guest.md\0");
-                refused(stage, &whole(&[name.repeat(5_000), honest()])?).await
+                let name = build_member(b"x", LONG_NAME, b"agents/guest.md\0");
+                expect_refused(stage, &gzip_archive(&[name.repeat(5_000), honest_member()])?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-bomb",
         "unpacks to 320 MiB of zeros",
         BYTES,
@@ -69,14 +69,15 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         |stage| {
             Box::pin(async move {
                 const PART: usize = 16 << 20;
-                let zeros = part(&vec![0; PART])?;
-                let head = header(b"zeros.bin", FILE, 20 * PART as u64, "");
-                let bomb = [part(&[honest(), head].concat())?, zeros.repeat(20)].concat();
-                refused(stage, &bomb).await
+                let zeros = gzip_part(&vec![0; PART])?;
+                let head = build_header(b"zeros.bin", FILE, 20 * PART as u64, "");
+                let bomb =
+                    [gzip_part(&[honest_member(), head].concat())?, zeros.repeat(20)].concat();
+                expect_refused(stage, &bomb).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-many-entries",
         "has 150,000 empty files",
         "a bound on what is looked at (INV-142)",
@@ -84,12 +85,12 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let thousand = part(&header(b"f.bin", FILE, 0, "").repeat(1_000))?;
-                refused(stage, &thousand.repeat(150)).await
+                let thousand = gzip_part(&build_header(b"f.bin", FILE, 0, "").repeat(1_000))?;
+                expect_refused(stage, &thousand.repeat(150)).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-empty-parts",
         "has its content behind 20,000 compressed parts of nothing",
         BYTES,
@@ -97,12 +98,12 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let nothing = part(b"")?.repeat(20_000);
-                taken(stage, &[nothing, whole(&[honest()])?].concat()).await
+                let nothing = gzip_part(b"")?.repeat(20_000);
+                expect_taken(stage, &[nothing, gzip_archive(&[honest_member()])?].concat()).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-huge-size",
         "has a file whose size is as large as a number can be",
         BYTES,
@@ -110,12 +111,12 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let huge = header(b"huge.md", FILE, u64::MAX, "");
-                refused(stage, &whole(&[honest(), huge])?).await
+                let huge = build_header(b"huge.md", FILE, u64::MAX, "");
+                expect_refused(stage, &gzip_archive(&[honest_member(), huge])?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-cut-off",
         "ends within a file",
         "a damaged archive is refused whole (INV-142)",
@@ -123,22 +124,24 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let all = whole(&[honest(), honest()])?;
-                refused(stage, all.get(..all.len() / 2).unwrap_or_default()).await
+                let all = gzip_archive(&[honest_member(), honest_member()])?;
+                expect_refused(stage, all.get(..all.len() / 2).unwrap_or_default()).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-trailing-garbage",
         "has bytes behind a header that belong to none",
         "a damaged archive is refused whole (INV-142)",
         "cannot be read",
         false,
         |stage| {
-            Box::pin(async move { refused(stage, &whole(&[honest(), vec![b'x'; 512]])?).await })
+            Box::pin(async move {
+                expect_refused(stage, &gzip_archive(&[honest_member(), vec![b'x'; 512]])?).await
+            })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-sparse",
         "has a sparse file, whose holes take no room",
         HEADERS,
@@ -146,11 +149,15 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                refused(stage, &whole(&[honest(), header(b"s.md", SPARSE, 0, "")])?).await
+                expect_refused(
+                    stage,
+                    &gzip_archive(&[honest_member(), build_header(b"s.md", SPARSE, 0, "")])?,
+                )
+                .await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-pax-size",
         "has a size in its extended header behind which an agent hides from other programs",
         "an extended header counts, as for other programs (INV-143)",
@@ -158,14 +165,14 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let hidden = agent("agents/stowaway.md", "stowaway", CANARY);
-                let about = member(b"p", PAX, &record("size", &hidden.len().to_string()));
-                let cover = header(b"cover.bin", FILE, 0, "");
-                taken(stage, &whole(&[honest(), about, cover, hidden])?).await
+                let hidden = agent_member("agents/stowaway.md", "stowaway", CANARY);
+                let about = build_member(b"p", PAX, &pax_record("size", &hidden.len().to_string()));
+                let cover = build_header(b"cover.bin", FILE, 0, "");
+                expect_taken(stage, &gzip_archive(&[honest_member(), about, cover, hidden])?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-behind-the-end",
         "has an agent behind its end, where other programs do not look",
         "an archive ends at its first empty block (INV-143)",
@@ -173,13 +180,13 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let hidden = agent("agents/stowaway.md", "stowaway", CANARY);
-                let archive = [honest(), vec![0; 1024], hidden].concat();
-                taken(stage, &part(&archive)?).await
+                let hidden = agent_member("agents/stowaway.md", "stowaway", CANARY);
+                let archive = [honest_member(), vec![0; 1024], hidden].concat();
+                expect_taken(stage, &gzip_part(&archive)?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-leads-out",
         "has paths that lead out, from the root and by `..`",
         PATHS,
@@ -189,15 +196,15 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
             Box::pin(async move {
                 let paths = ["/tmp/stolen.md", "../stolen.md", "agents/../../../agents/stolen.md"];
                 let mut members: Vec<_> =
-                    paths.iter().map(|path| agent(path, "stolen", CANARY)).collect();
-                members.push(member(b"p", PAX, &record("path", "../../stolen.md")));
-                members.push(agent("agents/x.md", "stolen", CANARY));
-                members.push(honest());
-                taken(stage, &whole(&members)?).await
+                    paths.iter().map(|path| agent_member(path, "stolen", CANARY)).collect();
+                members.push(build_member(b"p", PAX, &pax_record("path", "../../stolen.md")));
+                members.push(agent_member("agents/x.md", "stolen", CANARY));
+                members.push(honest_member());
+                expect_taken(stage, &gzip_archive(&members)?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-links",
         "has links of both kinds to files outside",
         PATHS,
@@ -206,15 +213,19 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         |stage| {
             Box::pin(async move {
                 let outside = stage.path("outside/secret.md");
-                let link =
-                    |path: &str, kind| header(path.as_bytes(), kind, 0, &outside.to_string_lossy());
-                let members =
-                    [link("agents/a.md", SYMBOLIC_LINK), link("agents/b.md", HARD_LINK), honest()];
-                taken(stage, &whole(&members)?).await
+                let link = |path: &str, kind| {
+                    build_header(path.as_bytes(), kind, 0, &outside.to_string_lossy())
+                };
+                let members = [
+                    link("agents/a.md", SYMBOLIC_LINK),
+                    link("agents/b.md", HARD_LINK),
+                    honest_member(),
+                ];
+                expect_taken(stage, &gzip_archive(&members)?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-devices",
         "has devices and FIFOs that are called like agents",
         PATHS,
@@ -222,13 +233,14 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let node = |path: &[u8], kind| header(path, kind, 0, "");
-                let members = [node(b"agents/a.md", DEVICE), node(b"agents/b.md", FIFO), honest()];
-                taken(stage, &whole(&members)?).await
+                let node = |path: &[u8], kind| build_header(path, kind, 0, "");
+                let members =
+                    [node(b"agents/a.md", DEVICE), node(b"agents/b.md", FIFO), honest_member()];
+                expect_taken(stage, &gzip_archive(&members)?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-hidden-name",
         "has an agent whose name is turned round on a screen",
         "a path is used as it is shown (INV-143)",
@@ -237,16 +249,16 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         |stage| {
             Box::pin(async move {
                 let members = [
-                    agent("agents/a\u{202e}dm.md", "stolen", CANARY),
-                    agent("agents/b\u{200b}.md", "stolen2", CANARY),
-                    agent("agents/c\u{9b}2J.md", "stolen3", CANARY),
-                    honest(),
+                    agent_member("agents/a\u{202e}dm.md", "stolen", CANARY),
+                    agent_member("agents/b\u{200b}.md", "stolen2", CANARY),
+                    agent_member("agents/c\u{9b}2J.md", "stolen3", CANARY),
+                    honest_member(),
                 ];
-                taken(stage, &whole(&members)?).await
+                expect_taken(stage, &gzip_archive(&members)?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-other-letters",
         "has an agent whose name is no text",
         "a path is used as it is shown (INV-143)",
@@ -254,13 +266,13 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let text = super::stage::agent("stolen", CANARY);
-                let named = member(b"agents/a\xff.md", FILE, text.as_bytes());
-                taken(stage, &whole(&[named, honest()])?).await
+                let text = super::stage::agent_file("stolen", CANARY);
+                let named = build_member(b"agents/a\xff.md", FILE, text.as_bytes());
+                expect_taken(stage, &gzip_archive(&[named, honest_member()])?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-same-path",
         "has one path three times, twice in other letters",
         "each path is taken once (INV-143)",
@@ -268,18 +280,18 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let again = |path| agent(path, "stolen", CANARY);
+                let again = |path| agent_member(path, "stolen", CANARY);
                 let members = [
-                    honest(),
+                    honest_member(),
                     again("agents/guest.md"),
                     again("Agents/GUEST.md"),
                     again("./agents/Guest.md"),
                 ];
-                taken(stage, &whole(&members)?).await
+                expect_taken(stage, &gzip_archive(&members)?).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-archive-fifo",
         "is a FIFO that is called like an archive",
         "regular files alone, opened without waiting (INV-141)",
@@ -290,29 +302,30 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
                 let path = stage.path("pack.tar.gz");
                 mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
                     .map_err(std::io::Error::from)?;
-                stage.refuses(&path).await
+                stage.expect_refused(&path).await
             })
         },
     ),
 ];
 
 /// The file that is taken of each archive that is taken.
-fn honest() -> Vec<u8> {
-    agent("agents/guest.md", "guest", "Read.")
+fn honest_member() -> Vec<u8> {
+    agent_member("agents/guest.md", "guest", "Read.")
 }
 
-async fn refused(stage: &Stage, archive: &[u8]) -> Stopped {
-    stage.refuses(&stage.put("pack.tar.gz", archive)?).await
+async fn expect_refused(stage: &LibraryStage, archive: &[u8]) -> Stopped {
+    stage.expect_refused(&stage.write_file("pack.tar.gz", archive)?).await
 }
 
-async fn taken(stage: &Stage, archive: &[u8]) -> Stopped {
-    stage.takes(&stage.put("pack.tar.gz", archive)?, &["guest"]).await
+async fn expect_taken(stage: &LibraryStage, archive: &[u8]) -> Stopped {
+    stage.expect_installed(&stage.write_file("pack.tar.gz", archive)?, &["guest"]).await
 }
 
 /// A header that announces 250 MiB about the next one, which come too.
-async fn announces(stage: &Stage, kind: u8) -> Stopped {
+async fn announce_long_header(stage: &LibraryStage, kind: u8) -> Stopped {
     const PART: usize = 10 << 20;
-    let head = part(&header(b"@", kind, 25 * PART as u64, ""))?;
-    let filled = part(&vec![b'a'; PART])?;
-    refused(stage, &[head, filled.repeat(25), whole(&[honest()])?].concat()).await
+    let head = gzip_part(&build_header(b"@", kind, 25 * PART as u64, ""))?;
+    let filled = gzip_part(&vec![b'a'; PART])?;
+    expect_refused(stage, &[head, filled.repeat(25), gzip_archive(&[honest_member()])?].concat())
+        .await
 }

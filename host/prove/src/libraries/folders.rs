@@ -6,14 +6,14 @@ use std::os::unix::net::UnixListener;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::row;
-use super::stage::{CANARY, Stage, agent};
+use super::attack_row;
+use super::stage::{CANARY, LibraryStage, agent_file};
 use crate::attack::Attack;
 
 const WALK: &str = "folders are walked from open descriptors, and no link is followed (INV-141)";
 
-pub(super) const ATTACKS: &[Attack<Stage>] = &[
-    row(
+pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
+    attack_row(
         "libraries-folder-links",
         "has links to files and folders outside, and to itself",
         WALK,
@@ -21,17 +21,17 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                stage.put("source/agents/guest.md", agent("guest", "Read."))?;
+                stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
                 let source = stage.path("source");
                 symlink(stage.path("outside/secret.md"), source.join("agents/link.md"))?;
                 symlink(stage.path("outside/agents"), source.join("more"))?;
                 symlink(&source, source.join("agents/loop"))?;
                 symlink("../../outside/secret.md", source.join("relative.md"))?;
-                stage.takes(&source, &["guest"]).await
+                stage.expect_installed(&source, &["guest"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-folder-special-files",
         "has a FIFO and a socket that are called like agents",
         WALK,
@@ -39,16 +39,16 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                stage.put("source/agents/guest.md", agent("guest", "Read."))?;
+                stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
                 let source = stage.path("source");
                 mknodat(CWD, source.join("fifo.md"), FileType::Fifo, Mode::RUSR, 0)
                     .map_err(std::io::Error::from)?;
                 let _socket = UnixListener::bind(source.join("socket.md"))?;
-                stage.takes(&source, &["guest"]).await
+                stage.expect_installed(&source, &["guest"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-folder-deep",
         "has an agent two hundred folders down",
         "a bound on how deep is looked (INV-142)",
@@ -56,14 +56,14 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                stage.put("source/agents/guest.md", agent("guest", "Read."))?;
+                stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
                 let deep = format!("source/{}stolen.md", "d/".repeat(200));
-                stage.put(&deep, agent("stolen", CANARY))?;
-                stage.takes(&stage.path("source"), &["guest"]).await
+                stage.write_file(&deep, agent_file("stolen", CANARY))?;
+                stage.expect_installed(&stage.path("source"), &["guest"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-folder-sparse-file",
         "has an agent of a terabyte that takes no room",
         "a bound on an agent's length (INV-142)",
@@ -71,13 +71,13 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                stage.put("source/agents/guest.md", agent("guest", "Read."))?;
+                stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
                 fs::File::create(stage.path("source/agents/long.md"))?.set_len(1 << 40)?;
-                stage.takes(&stage.path("source"), &["guest"]).await
+                stage.expect_installed(&stage.path("source"), &["guest"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-folder-blurred-name",
         "has folders and agents whose names end in what nobody sees there",
         "a path is used as it is shown (INV-143)",
@@ -85,14 +85,14 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                stage.put("source/agents/guest.md", agent("guest", "Read."))?;
-                stage.put("source/agents./stolen.md", agent("stolen", CANARY))?;
-                stage.put("source/agents /stolen.md", agent("stolen", CANARY))?;
-                stage.takes(&stage.path("source"), &["guest"]).await
+                stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
+                stage.write_file("source/agents./stolen.md", agent_file("stolen", CANARY))?;
+                stage.write_file("source/agents /stolen.md", agent_file("stolen", CANARY))?;
+                stage.expect_installed(&stage.path("source"), &["guest"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-folder-update-elsewhere",
         "becomes a link to another folder once it is installed",
         "an update comes from where the library came from (INV-143)",
@@ -100,12 +100,12 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                stage.put("source/agents/guest.md", agent("guest", "Read."))?;
+                stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
                 let source = stage.path("source");
-                stage.takes(&source, &["guest"]).await?;
+                stage.expect_installed(&source, &["guest"]).await?;
                 fs::rename(&source, stage.path("source-before"))?;
                 symlink(stage.path("outside"), &source)?;
-                stage.refuses_update().await
+                stage.expect_update_refused().await
             })
         },
     ),

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
-use self::stage::{Stage, Template};
-use crate::attack::{Attack, Kind, Report, Stopped};
+use self::stage::{LibraryStage, StageTemplate};
+use crate::attack::{Attack, AttackKind, AttackReport, Stopped};
 use crate::part::ProvePart;
 
 /// Most memory that the program may have had at any time, in bytes. What it takes for an honest
@@ -34,69 +34,69 @@ const MEMORY_BOUND: u64 = 512 << 20;
 const TIME_BOUND: Duration = Duration::from_secs(20);
 
 /// The attacks on libraries.
-pub struct Libraries {
+pub struct LibrariesPart {
     program: PathBuf,
-    template: OnceCell<Template>,
+    template: OnceCell<StageTemplate>,
 }
 
-impl Libraries {
+impl LibrariesPart {
     /// Attacks on this program, which is `belljar`.
     pub fn new(program: PathBuf) -> Self {
         Self { program, template: OnceCell::new() }
     }
 
-    async fn template(&self) -> anyhow::Result<&Template> {
-        self.template.get_or_try_init(|| Template::new(&self.program)).await
+    async fn get_template(&self) -> anyhow::Result<&StageTemplate> {
+        self.template.get_or_try_init(|| StageTemplate::new(&self.program)).await
     }
 
-    async fn run(&self, attack: &Attack<Stage>) -> anyhow::Result<Report> {
-        let template = self.template().await?;
-        let mut report = Report::unmade(attack.id, attack.kind, "");
+    async fn run_attack(&self, attack: &Attack<LibraryStage>) -> anyhow::Result<AttackReport> {
+        let template = self.get_template().await?;
+        let mut report = AttackReport::for_unmade(attack.id, attack.kind, "");
         if !attack.embedded && !template.has_git() {
             report.stopped_by = "not made: `git` is not installed";
             report.result = Ok("not made: `git` is not installed here".to_owned());
             return Ok(report);
         }
-        let stage = template.stage()?;
+        let stage = template.new_stage()?;
         let began = Instant::now();
         let stopped = (attack.run)(&stage).await;
         report.elapsed = began.elapsed();
         report.stopped_by = attack.stopped_by;
-        let faults = stage.faults(began.elapsed()).await;
-        let seen = stage.seen();
+        let faults = stage.find_faults(began.elapsed()).await;
+        let seen = stage.measurements();
         report.memory_peak_bytes = seen.peak;
         report.neighbour_calls = seen.calls.len();
         let mut calls = seen.calls;
         calls.sort();
         report.neighbour_median = calls.get(calls.len() / 2).copied().unwrap_or_default();
         report.neighbour_worst = calls.last().copied().unwrap_or_default();
-        report.result = attack.judge(stopped, faults);
+        report.result = attack.judge_outcome(stopped, faults);
         Ok(report)
     }
 }
 
 #[async_trait]
-impl ProvePart for Libraries {
-    fn ids(&self) -> Vec<&'static str> {
-        attacks().map(|attack| attack.id).collect()
+impl ProvePart for LibrariesPart {
+    fn attack_ids(&self) -> Vec<&'static str> {
+        list_attacks().map(|attack| attack.id).collect()
     }
 
     async fn prepare(&self) -> anyhow::Result<()> {
-        self.template().await.map(drop)
+        self.get_template().await.map(drop)
     }
 
-    async fn make(&self, id: &'static str) -> Report {
-        let Some(attack) = attacks().find(|attack| attack.id == id) else {
-            return Report::unmade(id, Kind::Libraries, "there is no such attack");
+    async fn make_attack(&self, id: &'static str) -> AttackReport {
+        let Some(attack) = list_attacks().find(|attack| attack.id == id) else {
+            return AttackReport::for_unmade(id, AttackKind::Libraries, "there is no such attack");
         };
-        match self.run(&attack).await {
+        match self.run_attack(&attack).await {
             Ok(report) => report,
-            Err(error) => Report::unmade(id, Kind::Libraries, format!("{error:#}")),
+            Err(error) => AttackReport::for_unmade(id, AttackKind::Libraries, format!("{error:#}")),
         }
     }
 }
 
-fn attacks() -> impl Iterator<Item = Attack<Stage>> {
+fn list_attacks() -> impl Iterator<Item = Attack<LibraryStage>> {
     [
         repositories::ATTACKS,
         archives::ATTACKS,
@@ -111,15 +111,15 @@ fn attacks() -> impl Iterator<Item = Attack<Stage>> {
 }
 
 /// A row of a table. `git` = it takes git to make it, or to read it.
-const fn row(
+const fn attack_row(
     id: &'static str,
     tries: &'static str,
     stopped_by: &'static str,
     told: &'static str,
     git: bool,
-    run: for<'a> fn(&'a Stage) -> futures::future::BoxFuture<'a, Stopped>,
-) -> Attack<Stage> {
-    Attack { id, kind: Kind::Libraries, tries, stopped_by, told, embedded: !git, run }
+    run: for<'a> fn(&'a LibraryStage) -> futures::future::BoxFuture<'a, Stopped>,
+) -> Attack<LibraryStage> {
+    Attack { id, kind: AttackKind::Libraries, tries, stopped_by, told, embedded: !git, run }
 }
 
 #[cfg(test)]
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn there_are_enough_attacks_and_each_has_its_own_name() {
-        let mut ids: Vec<_> = attacks().map(|attack| attack.id).collect();
+        let mut ids: Vec<_> = list_attacks().map(|attack| attack.id).collect();
         assert!(ids.len() >= 30, "{}", ids.len());
         assert!(ids.iter().all(|id| id.starts_with("libraries-")));
-        assert!(attacks().all(|attack| !attack.told.is_empty() && !attack.tries.is_empty()));
+        assert!(list_attacks().all(|attack| !attack.told.is_empty() && !attack.tries.is_empty()));
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), attacks().count());
+        assert_eq!(ids.len(), list_attacks().count());
     }
 }

@@ -18,66 +18,66 @@ use walkdir::WalkDir;
 use super::{MEMORY_BOUND, TIME_BOUND};
 use crate::attack::{Escape, Stopped, Verdict};
 
-/// The content of every file that is nobody's to install.
+/// The content of every file that no attack may get installed.
 pub(super) const CANARY: &str = "this is somebody else's and is not to be installed";
 
-/// The library that is there before an attack.
+/// The name of the library that is installed before an attack.
 pub(super) const HONEST: &str = "honest";
 
 /// The name under which hostile sources are added.
 pub(super) const HOSTILE: &str = "hostile";
 
-/// How often a running program is looked at.
+/// The interval between two measurements of a running program's memory.
 const LOOK: Duration = Duration::from_millis(4);
 
-/// Bytes of a file that its picture is made of. The rest of a larger one is its length.
+/// Bytes of a file that are compared. Of a larger file, the rest is compared by its length only.
 const MAX_PICTURE: u64 = 1 << 20;
 
-/// The beginning of every stage, made once.
-pub(super) struct Template {
+/// The files with which every stage begins, written once.
+pub(super) struct StageTemplate {
     program: PathBuf,
     dir: TempDir,
     git: bool,
 }
 
-/// One attack's own.
-pub(super) struct Stage {
+/// The directories and the measurements of one attack.
+pub(super) struct LibraryStage {
     program: PathBuf,
     cache: PathBuf,
-    /// Removed with it.
+    /// The temporary directory, removed when the stage is dropped.
     _dir: TempDir,
     root: PathBuf,
-    seen: Mutex<Seen>,
-    /// The picture of everything outside the home, taken when the source was ready.
-    before: Mutex<Option<Picture>>,
-    /// The honest library as it was.
-    honest: Picture,
+    seen: Mutex<LibraryMeasurement>,
+    /// The entries of the stage outside the home, before the attack's latest command.
+    before: Mutex<Option<DirectoryPicture>>,
+    /// The entries of the home before the attack, with the honest library's among them.
+    honest: DirectoryPicture,
 }
 
-/// The measurements meanwhile.
+/// The measurements during an attack.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    /// The largest memory of a program that was attacked, in bytes.
+pub(super) struct LibraryMeasurement {
+    /// The largest memory that an attacked program has used, in bytes.
     pub(super) peak: u64,
-    /// How long each look at the honest library took.
+    /// The durations of `belljar agents list`, which has to list the honest library during the attack.
     pub(super) calls: Vec<Duration>,
     wrong: Vec<String>,
 }
 
-/// How a program ended.
-pub(super) struct Done {
+/// The end of a program: its exit code and its output.
+pub(super) struct FinishedProgram {
     pub(super) code: Option<i32>,
     pub(super) said: String,
     pub(super) stdout: String,
 }
 
-type Picture = BTreeMap<PathBuf, String>;
+type DirectoryPicture = BTreeMap<PathBuf, String>;
 
-pub(super) fn agent(name: &str, text: &str) -> String {
+pub(super) fn agent_file(name: &str, text: &str) -> String {
     format!("---\nname: {name}\ndescription: Reads.\ntools: Read\n---\n{text}\n")
 }
 
-impl Template {
+impl StageTemplate {
     pub(super) async fn new(program: &Path) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir().context("failed to make a directory for the attacks")?;
         let git = std::process::Command::new("git")
@@ -87,34 +87,43 @@ impl Template {
             .status()
             .is_ok_and(|status| status.success());
         let template = Self { program: program.to_owned(), dir, git };
-        template.fill()?;
-        let stage = template.stage()?;
+        template.write_sources()?;
+        let stage = template.new_stage()?;
         let source = template.dir.path().canonicalize()?.join("honest");
-        let done = stage.run(&["agents", "add", text(&source)?, "--yes"]).await?;
+        let done = stage.run_program(&["agents", "add", path_text(&source)?, "--yes"]).await?;
         ensure!(done.code == Some(0), "the honest library is not installed: {}", done.said);
-        stage.look().await;
-        let seen = stage.seen();
+        stage.check_neighbour().await;
+        let seen = stage.measurements();
         ensure!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
-        copy(&stage.path("home"), &template.dir.path().join("home"))?;
+        copy_tree(&stage.path("home"), &template.dir.path().join("home"))?;
         Ok(template)
     }
 
-    /// The sources that attacks begin with.
-    fn fill(&self) -> anyhow::Result<()> {
+    /// Writes the sources that attacks begin with.
+    fn write_sources(&self) -> anyhow::Result<()> {
         let root = self.dir.path();
         for name in ["home", "cache"] {
             fs::create_dir(root.join(name))?;
         }
-        put(&root.join("honest/agents/reader.md"), agent("reader", "Read.").as_bytes())?;
-        put(&root.join("outside/agents/stolen.md"), agent("stolen", CANARY).as_bytes())?;
-        put(&root.join("outside/secret.md"), agent("secret", CANARY).as_bytes())?;
-        put(&root.join("repository/agents/guest.md"), agent("guest", "Read.").as_bytes())?;
+        write_bytes(
+            &root.join("honest/agents/reader.md"),
+            agent_file("reader", "Read.").as_bytes(),
+        )?;
+        write_bytes(
+            &root.join("outside/agents/stolen.md"),
+            agent_file("stolen", CANARY).as_bytes(),
+        )?;
+        write_bytes(&root.join("outside/secret.md"), agent_file("secret", CANARY).as_bytes())?;
+        write_bytes(
+            &root.join("repository/agents/guest.md"),
+            agent_file("guest", "Read.").as_bytes(),
+        )?;
         if self.git {
             for name in ["outside", "repository"] {
                 let at = root.join(name);
-                git(&at, &["init", "--quiet", "--initial-branch=main"])?;
-                git(&at, &["add", "."])?;
-                git(&at, &["commit", "--quiet", "-m", "one"])?;
+                git_without_input(&at, &["init", "--quiet", "--initial-branch=main"])?;
+                git_without_input(&at, &["add", "."])?;
+                git_without_input(&at, &["commit", "--quiet", "-m", "one"])?;
             }
         }
         Ok(())
@@ -124,17 +133,17 @@ impl Template {
         self.git
     }
 
-    pub(super) fn stage(&self) -> anyhow::Result<Stage> {
+    pub(super) fn new_stage(&self) -> anyhow::Result<LibraryStage> {
         let dir = tempfile::tempdir().context("failed to make a directory for an attack")?;
         let root = dir.path().canonicalize()?;
         for name in ["home", "outside", "repository"] {
-            copy(&self.dir.path().join(name), &root.join(name))?;
+            copy_tree(&self.dir.path().join(name), &root.join(name))?;
         }
         for name in ["tmp", "workspace"] {
             fs::create_dir_all(root.join(name))?;
         }
-        let honest = picture(&root.join("home"), &[])?;
-        Ok(Stage {
+        let honest = take_picture(&root.join("home"), &[])?;
+        Ok(LibraryStage {
             program: self.program.clone(),
             cache: self.dir.path().join("cache"),
             _dir: dir,
@@ -146,26 +155,30 @@ impl Template {
     }
 }
 
-impl Stage {
-    /// A path on the stage: `outside` is nobody's, `repository` a work tree with the agent
-    /// `guest`, a git repository where git is there.
+impl LibraryStage {
+    /// A path on the stage, for example `outside`, which no attack may get installed, or `repository`, which
+    /// holds the agent `guest` and is a git repository if git is installed.
     pub(super) fn path(&self, below: &str) -> PathBuf {
         self.root.join(below)
     }
 
     /// Writes a file on the stage.
-    pub(super) fn put(&self, below: &str, bytes: impl AsRef<[u8]>) -> std::io::Result<PathBuf> {
+    pub(super) fn write_file(
+        &self,
+        below: &str,
+        bytes: impl AsRef<[u8]>,
+    ) -> std::io::Result<PathBuf> {
         let path = self.path(below);
-        put(&path, bytes.as_ref())?;
+        write_bytes(&path, bytes.as_ref())?;
         Ok(path)
     }
 
-    /// Runs git in a directory of the stage, as the attacker does at home.
-    pub(super) fn git(&self, at: &str, args: &[&str]) -> anyhow::Result<String> {
-        git(&self.path(at), args)
+    /// Runs git in a directory of the stage, to prepare an attacker's repository.
+    pub(super) fn git_command(&self, at: &str, args: &[&str]) -> anyhow::Result<String> {
+        git_without_input(&self.path(at), args)
     }
 
-    /// As [`Self::git`], for a command without arguments that reads a file.
+    /// Like [`Self::git_command`], for a command without arguments, with a file as its stdin.
     pub(super) fn git_reading(
         &self,
         at: &str,
@@ -177,102 +190,106 @@ impl Stage {
     }
 
     /// Whether a file below a directory of the stage holds a text.
-    pub(super) fn holds(&self, below: &str, text: &str) -> anyhow::Result<bool> {
+    pub(super) fn contains_text(&self, below: &str, text: &str) -> anyhow::Result<bool> {
         for entry in WalkDir::new(self.path(below)) {
             let entry = entry?;
-            if entry.file_type().is_file() && holds(entry.path(), text)? {
+            if entry.file_type().is_file() && file_contains(entry.path(), text)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Adds a source: it has to be refused, and the home to stay as it was.
-    pub(super) async fn refuses(&self, source: &Path) -> Stopped {
-        self.refuses_as(source, HOSTILE).await
+    /// Adds a source. Reports an escape unless the program refuses the source and leaves the home unchanged.
+    pub(super) async fn expect_refused(&self, source: &Path) -> Stopped {
+        self.expect_refused_as(source, HOSTILE).await
     }
 
-    /// As [`Self::refuses`], under a name of the attacker's.
-    pub(super) async fn refuses_as(&self, source: &Path, name: &str) -> Stopped {
-        let before = picture(&self.path("home"), &[])?;
-        let source = text(source)?;
-        let done = self.attack(&["agents", "add", source, "--yes", "--name", name]).await?;
-        self.stayed(done, &before)
+    /// Like [`Self::expect_refused`], with a library name that the attacker chose.
+    pub(super) async fn expect_refused_as(&self, source: &Path, name: &str) -> Stopped {
+        let before = take_picture(&self.path("home"), &[])?;
+        let source = path_text(source)?;
+        let done = self.run_attack(&["agents", "add", source, "--yes", "--name", name]).await?;
+        self.check_unchanged(done, &before)
     }
 
-    /// Adds a source: of it these agents have to be installed, and nothing else.
-    pub(super) async fn takes(&self, source: &Path, agents: &[&str]) -> Stopped {
-        let source = text(source)?;
-        let done = self.attack(&["agents", "add", source, "--yes", "--name", HOSTILE]).await?;
+    /// Adds a source. Reports an escape unless exactly these agents of the source are installed.
+    pub(super) async fn expect_installed(&self, source: &Path, agents: &[&str]) -> Stopped {
+        let source = path_text(source)?;
+        let done = self.run_attack(&["agents", "add", source, "--yes", "--name", HOSTILE]).await?;
         if done.code != Some(0) {
             return Err(Escape::new(format!("it ended with {:?}: {}", done.code, done.said)));
         }
-        let installed = self.installed()?;
+        let installed = self.installed_agents()?;
         if installed != agents {
             return Err(Escape::new(format!("installed are {installed:?}, not {agents:?}")));
         }
-        Ok(Verdict::told(done.said))
+        Ok(Verdict::with_words(done.said))
     }
 
-    /// Updates the hostile library, which has to be refused and to stay as it was.
-    pub(super) async fn refuses_update(&self) -> Stopped {
-        let before = picture(&self.path("home"), &[])?;
-        let done = self.attack(&["agents", "update", HOSTILE, "--yes"]).await?;
-        self.stayed(done, &before)
+    /// Updates the hostile library. Reports an escape unless the program refuses and leaves the home
+    /// unchanged.
+    pub(super) async fn expect_update_refused(&self) -> Stopped {
+        let before = take_picture(&self.path("home"), &[])?;
+        let done = self.run_attack(&["agents", "update", HOSTILE, "--yes"]).await?;
+        self.check_unchanged(done, &before)
     }
 
-    /// Runs a command that has to be refused, and the home to stay as it was.
-    pub(super) async fn refuses_command(&self, args: &[&str]) -> Stopped {
-        let before = picture(&self.path("home"), &[])?;
-        let done = self.attack(args).await?;
-        self.stayed(done, &before)
+    /// Runs a command. Reports an escape unless the program refuses and leaves the home unchanged.
+    pub(super) async fn expect_command_refused(&self, args: &[&str]) -> Stopped {
+        let before = take_picture(&self.path("home"), &[])?;
+        let done = self.run_attack(args).await?;
+        self.check_unchanged(done, &before)
     }
 
-    /// Runs an agent that has to be blocked: no session of it is kept, so nothing of it began.
-    pub(super) async fn blocks(&self, args: &[&str]) -> Stopped {
-        let done = self.attack(args).await?;
-        let began = self.path("home/sessions").exists() && self.holds("home/sessions", "guest")?;
+    /// Runs an agent. Reports an escape unless the agent is blocked before it begins: exit code 4, and no
+    /// session is stored.
+    pub(super) async fn expect_blocked(&self, args: &[&str]) -> Stopped {
+        let done = self.run_attack(args).await?;
+        let began =
+            self.path("home/sessions").exists() && self.contains_text("home/sessions", "guest")?;
         match (done.code, began) {
-            (Some(4), false) => Ok(Verdict::told(done.said)),
+            (Some(4), false) => Ok(Verdict::with_words(done.said)),
             (code, _) => Err(Escape::new(format!("it ended with {code:?}: {}", done.said))),
         }
     }
 
-    /// Runs a command that has to end well.
-    pub(super) async fn ends_well(&self, args: &[&str]) -> Stopped {
-        let done = self.attack(args).await?;
+    /// Runs a command. Reports an escape unless the exit code is 0.
+    pub(super) async fn expect_success(&self, args: &[&str]) -> Stopped {
+        let done = self.run_attack(args).await?;
         match done.code {
-            Some(0) => Ok(Verdict::told(done.said)),
+            Some(0) => Ok(Verdict::with_words(done.said)),
             code => Err(Escape::new(format!("it ended with {code:?}: {}", done.said))),
         }
     }
 
-    /// Runs a command to its end. Its output must not hold this text.
-    pub(super) async fn says_without(&self, args: &[&str], text: &str) -> Stopped {
-        let done = self.attack(args).await?;
+    /// Runs a command to its end. Reports an escape if the output contains the text.
+    pub(super) async fn expect_output_without(&self, args: &[&str], text: &str) -> Stopped {
+        let done = self.run_attack(args).await?;
         match done.said.contains(text) {
             true => Err(Escape::new(format!("it says `{text}`: {}", done.said))),
-            false => Ok(Verdict::told(done.said)),
+            false => Ok(Verdict::with_words(done.said)),
         }
     }
 
-    fn stayed(&self, done: Done, before: &Picture) -> Stopped {
+    fn check_unchanged(&self, done: FinishedProgram, before: &DirectoryPicture) -> Stopped {
         if !matches!(done.code, Some(1 | 2)) {
             return Err(Escape::new(format!("it ended with {:?}: {}", done.code, done.said)));
         }
-        let mut after = picture(&self.path("home"), &[])?;
+        let mut after = take_picture(&self.path("home"), &[])?;
         // The folder of the libraries and what is held while they are changed.
         after.retain(|path, _| before.contains_key(path) || !path.ends_with(".busy"));
         match after == *before {
-            true => Ok(Verdict::told(done.said)),
-            false => {
-                Err(Escape::new(format!("the home has changed: {}", difference(before, &after))))
-            }
+            true => Ok(Verdict::with_words(done.said)),
+            false => Err(Escape::new(format!(
+                "the home has changed: {}",
+                first_difference(before, &after)
+            ))),
         }
     }
 
     /// The file names of the hostile library's agents, in order.
-    fn installed(&self) -> anyhow::Result<Vec<String>> {
+    fn installed_agents(&self) -> anyhow::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in WalkDir::new(self.path("home/libraries")).sort_by_file_name() {
             let entry = entry?;
@@ -288,21 +305,23 @@ impl Stage {
         Ok(names)
     }
 
-    /// Runs the program on what was made, with a look at the honest library meanwhile.
-    async fn attack(&self, args: &[&str]) -> anyhow::Result<Done> {
-        let before = self.outside()?;
+    /// Runs the attacked program with these arguments, and checks at the same time that the honest library is
+    /// still listed. Before that, records the files outside the home, with which the end of the attack is
+    /// compared.
+    async fn run_attack(&self, args: &[&str]) -> anyhow::Result<FinishedProgram> {
+        let before = self.picture_outside()?;
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-        let (done, ()) = tokio::join!(self.run(args), self.look());
+        let (done, ()) = tokio::join!(self.run_program(args), self.check_neighbour());
         done
     }
 
-    /// The files on the stage beside the home.
-    fn outside(&self) -> anyhow::Result<Picture> {
-        picture(&self.root, &["home"])
+    /// The entries of the stage outside the home.
+    fn picture_outside(&self) -> anyhow::Result<DirectoryPicture> {
+        take_picture(&self.root, &["home"])
     }
 
     /// Runs the program to its end, or to [`TIME_BOUND`].
-    pub(super) async fn run(&self, args: &[&str]) -> anyhow::Result<Done> {
+    pub(super) async fn run_program(&self, args: &[&str]) -> anyhow::Result<FinishedProgram> {
         let mut command = Command::new(&self.program);
         command
             .args(args)
@@ -325,7 +344,7 @@ impl Stage {
             tokio::select! {
                 output = &mut ended => break output?,
                 _ = ticks.tick() => {
-                    let now = id.and_then(peak).unwrap_or_default();
+                    let now = id.and_then(peak_bytes).unwrap_or_default();
                     let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
                     seen.peak = seen.peak.max(now);
                     if began.elapsed() > TIME_BOUND {
@@ -336,13 +355,13 @@ impl Stage {
         };
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let said = format!("{}{stdout}", String::from_utf8_lossy(&output.stderr));
-        Ok(Done { code: output.status.code(), said, stdout })
+        Ok(FinishedProgram { code: output.status.code(), said, stdout })
     }
 
-    /// Looks at the honest library as a person does.
-    pub(super) async fn look(&self) {
+    /// Lists the agents as a person does. Records the duration, and a fault if the honest library is missing.
+    pub(super) async fn check_neighbour(&self) {
         let began = Instant::now();
-        let wrong = match self.run(&["agents", "list", "--json"]).await {
+        let wrong = match self.run_program(&["agents", "list", "--json"]).await {
             Ok(done) if done.stdout.contains("\"library/honest/reader\"") => None,
             Ok(done) => Some(format!("the honest library is not listed: {}", done.said)),
             Err(error) => Some(format!("the neighbour got no answer: {error:#}")),
@@ -352,36 +371,37 @@ impl Stage {
         seen.wrong.extend(wrong);
     }
 
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn measurements(&self) -> LibraryMeasurement {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The forbidden effects of an attack, whatever it was told.
-    pub(super) async fn faults(&self, took: Duration) -> Vec<String> {
-        self.look().await;
-        let mut faults = self.seen().wrong;
+    /// The forbidden effects of an attack on time, memory, the honest library and files outside the home. The
+    /// program's own answer does not count.
+    pub(super) async fn find_faults(&self, took: Duration) -> Vec<String> {
+        self.check_neighbour().await;
+        let mut faults = self.measurements().wrong;
         if took > 2 * TIME_BOUND {
             faults.push(format!("it took {} s", took.as_secs()));
         }
-        let peak = self.seen().peak;
+        let peak = self.measurements().peak;
         if peak > MEMORY_BOUND {
             faults.push(format!("the program had {peak} bytes of memory"));
         }
-        if let Err(error) = self.compare(&mut faults) {
+        if let Err(error) = self.compare_pictures(&mut faults) {
             faults.push(format!("the stage cannot be looked at: {error:#}"));
         }
         faults
     }
 
-    fn compare(&self, faults: &mut Vec<String>) -> anyhow::Result<()> {
+    fn compare_pictures(&self, faults: &mut Vec<String>) -> anyhow::Result<()> {
         let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let before = before.context("the program was not run")?;
-        let after = self.outside()?;
+        let after = self.picture_outside()?;
         if after != before {
-            let what = difference(&before, &after);
+            let what = first_difference(&before, &after);
             faults.push(format!("something outside the home has changed: {what}"));
         }
-        let home = picture(&self.path("home"), &[])?;
+        let home = take_picture(&self.path("home"), &[])?;
         for (path, was) in &self.honest {
             let is_honest = path.to_string_lossy().contains(&format!("libraries/{HONEST}-"));
             if is_honest && home.get(path) != Some(was) {
@@ -390,7 +410,7 @@ impl Stage {
         }
         for entry in WalkDir::new(self.path("home")) {
             let entry = entry?;
-            if entry.file_type().is_file() && holds(entry.path(), CANARY)? {
+            if entry.file_type().is_file() && file_contains(entry.path(), CANARY)? {
                 faults.push(format!("`{}` holds what was outside", entry.path().display()));
             }
         }
@@ -398,26 +418,26 @@ impl Stage {
     }
 }
 
-/// The most memory that a process has had, in bytes; `None` where the system does not say.
-fn peak(id: u32) -> Option<u64> {
+/// The largest memory that a process has used, in bytes; `None` = the system does not report it.
+fn peak_bytes(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     kilobytes.checked_mul(1024)
 }
 
-fn text(path: &Path) -> anyhow::Result<&str> {
+fn path_text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("a path on the stage is not UTF-8")
 }
 
-fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_bytes(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, bytes)
 }
 
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
     for entry in WalkDir::new(from) {
         let entry = entry?;
         let to = to.join(entry.path().strip_prefix(from)?);
@@ -430,14 +450,15 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn holds(path: &Path, text: &str) -> anyhow::Result<bool> {
+fn file_contains(path: &Path, text: &str) -> anyhow::Result<bool> {
     let bytes = fs::read(path)?;
     Ok(bytes.windows(text.len()).any(|window| window == text.as_bytes()))
 }
 
-/// Kinds, lengths, links and contents of all that lies below a directory.
-fn picture(root: &Path, without: &[&str]) -> anyhow::Result<Picture> {
-    let mut picture = Picture::new();
+/// Records the mode, the length, and the link's target or the content's digest of each entry below a
+/// directory.
+fn take_picture(root: &Path, without: &[&str]) -> anyhow::Result<DirectoryPicture> {
+    let mut picture = DirectoryPicture::new();
     let entries = WalkDir::new(root).into_iter().filter_entry(|entry| {
         entry.depth() != 1 || !without.iter().any(|name| entry.file_name() == *name)
     });
@@ -458,13 +479,13 @@ fn picture(root: &Path, without: &[&str]) -> anyhow::Result<Picture> {
 }
 
 /// The first path at which two pictures differ.
-fn difference(before: &Picture, after: &Picture) -> String {
+fn first_difference(before: &DirectoryPicture, after: &DirectoryPicture) -> String {
     let differs = |path: &&PathBuf| before.get(*path) != after.get(*path);
     let path = before.keys().chain(after.keys()).find(differs);
     path.map_or_else(String::new, |path| format!("`{}`", path.display()))
 }
 
-fn git(at: &Path, args: &[&str]) -> anyhow::Result<String> {
+fn git_without_input(at: &Path, args: &[&str]) -> anyhow::Result<String> {
     run_git(at, args, Stdio::null())
 }
 

@@ -18,7 +18,7 @@ pub(super) const GLOBAL_PAX: u8 = b'g';
 pub(super) const SPARSE: u8 = b'S';
 
 /// A header, whatever it says.
-pub(super) fn header(path: &[u8], kind: u8, size: u64, link: &str) -> Vec<u8> {
+pub(super) fn build_header(path: &[u8], kind: u8, size: u64, link: &str) -> Vec<u8> {
     let mut block = vec![0; 512];
     let mut set = |at: usize, bytes: &[u8]| {
         for (to, from) in block.iter_mut().skip(at).zip(bytes) {
@@ -47,33 +47,33 @@ pub(super) fn header(path: &[u8], kind: u8, size: u64, link: &str) -> Vec<u8> {
 }
 
 /// A member with this content.
-pub(super) fn member(path: &[u8], kind: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut member = header(path, kind, bytes.len() as u64, "");
+pub(super) fn build_member(path: &[u8], kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut member = build_header(path, kind, bytes.len() as u64, "");
     member.extend_from_slice(bytes);
     member.resize(member.len().next_multiple_of(512), 0);
     member
 }
 
 /// An agent as a member.
-pub(super) fn agent(path: &str, name: &str, text: &str) -> Vec<u8> {
-    member(path.as_bytes(), FILE, super::stage::agent(name, text).as_bytes())
+pub(super) fn agent_member(path: &str, name: &str, text: &str) -> Vec<u8> {
+    build_member(path.as_bytes(), FILE, super::stage::agent_file(name, text).as_bytes())
 }
 
 /// A record of an extended header.
-pub(super) fn record(key: &str, value: &str) -> Vec<u8> {
+pub(super) fn pax_record(key: &str, value: &str) -> Vec<u8> {
     let rest = key.len() + value.len() + 3;
     let length = (1..8).map(|digits| rest + digits).find(|n| n.to_string().len() + rest == *n);
     format!("{} {key}={value}\n", length.unwrap_or(rest)).into_bytes()
 }
 
 /// One part of a compressed file: several behind each other are one.
-pub(super) fn part(bytes: &[u8]) -> io::Result<Vec<u8>> {
+pub(super) fn gzip_part(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes)?;
     encoder.finish()
 }
 
 /// A whole archive, with its end.
-pub(super) fn whole(members: &[Vec<u8>]) -> io::Result<Vec<u8>> {
-    part(&[members.concat(), vec![0; 1024]].concat())
+pub(super) fn gzip_archive(members: &[Vec<u8>]) -> io::Result<Vec<u8>> {
+    gzip_part(&[members.concat(), vec![0; 1024]].concat())
 }

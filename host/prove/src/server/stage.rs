@@ -17,8 +17,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::client::{Answer, Client, PATIENCE, ask, get};
-use super::witness::Witness;
+use super::client::{PATIENCE, ServerAnswer, ServerClient, get_request, new_request};
+use super::witness::PathWitness;
 
 /// The keys of a stage, by their names here: tenant and scope.
 const KEYS: [(&str, &str, &str); 7] = [
@@ -39,7 +39,7 @@ const SETTINGS: &str = include_str!("tenant.toml");
 
 /// How a server is started.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct ServerSetup {
     /// The `belljar` to start.
     pub program: PathBuf,
     /// Where compiled tools are kept; `None` = in the stage's own directory.
@@ -47,14 +47,14 @@ pub struct Setup {
 }
 
 /// A running server and what an attack may use of it.
-pub(crate) struct Stage {
-    setup: Setup,
+pub(crate) struct ServerStage {
+    setup: ServerSetup,
     dir: TempDir,
     root: PathBuf,
     server: Mutex<Option<Child>>,
     keys: BTreeMap<String, String>,
     sessions: BTreeMap<&'static str, String>,
-    witness: Arc<Witness>,
+    witness: Arc<PathWitness>,
     at: SocketAddr,
     /// The address that the attack of now calls from.
     from: AtomicU8,
@@ -62,35 +62,35 @@ pub(crate) struct Stage {
     red_changes: AtomicBool,
 }
 
-impl Stage {
+impl ServerStage {
     /// A server with both tenants at home.
-    pub(crate) async fn start(setup: &Setup) -> Result<Self> {
+    pub(crate) async fn start(setup: &ServerSetup) -> Result<Self> {
         Self::start_with(setup, "").await
     }
 
-    async fn start_with(setup: &Setup, server: &str) -> Result<Self> {
-        let mut stage = Self::bare(setup)?;
+    async fn start_with(setup: &ServerSetup, server: &str) -> Result<Self> {
+        let mut stage = Self::without_tenants(setup)?;
         let settings = stage.root.join("home/belljar.toml");
         let text = format!("{}\n[server]\n{server}\n", std::fs::read_to_string(&settings)?);
         std::fs::write(settings, text)?;
         for tenant in ["red", "blue"] {
-            stage.belljar(&["tenants", "add", tenant]).await?;
+            stage.run_belljar(&["tenants", "add", tenant]).await?;
         }
         for (name, tenant, scope) in KEYS {
             let key = stage.new_key(tenant, scope).await?;
             stage.keys.insert(name.to_owned(), key);
         }
-        stage.serve().await?;
+        stage.start_server().await?;
         for tenant in ["red", "blue"] {
-            stage.furnish(tenant).await?;
-            let answer = stage.talk(&format!("{tenant}-member"), "teller", "tell").await?;
-            stage.sessions.insert(tenant, answer.field("session")?);
+            stage.furnish_tenant(tenant).await?;
+            let answer = stage.send_chat(&format!("{tenant}-member"), "teller", "tell").await?;
+            stage.sessions.insert(tenant, answer.json_field("session")?);
         }
         Ok(stage)
     }
 
     /// Only directories: no tenant, no key, nothing that runs.
-    pub(crate) fn bare(setup: &Setup) -> Result<Self> {
+    pub(crate) fn without_tenants(setup: &ServerSetup) -> Result<Self> {
         let dir = TempDir::with_prefix("belljar-prove-")?;
         let root = dir.path().canonicalize()?;
         for name in ["home", "work"] {
@@ -103,7 +103,7 @@ impl Stage {
             key_file.display()
         );
         std::fs::write(root.join("home/belljar.toml"), settings)?;
-        let witness = Arc::new(Witness::new(&[&root]));
+        let witness = Arc::new(PathWitness::new(&[&root]));
         Ok(Self {
             setup: setup.clone(),
             dir,
@@ -119,7 +119,7 @@ impl Stage {
     }
 
     /// Another one, for an attack that a shared server would not survive as it is.
-    pub(crate) async fn another(&self) -> Result<Self> {
+    pub(crate) async fn start_another(&self) -> Result<Self> {
         Self::start(&self.setup).await
     }
 
@@ -130,12 +130,12 @@ impl Stage {
 
     /// Another one without tenants, keys and server.
     pub(crate) fn another_bare(&self) -> Result<Self> {
-        Self::bare(&self.setup)
+        Self::without_tenants(&self.setup)
     }
 
     /// Starts the server.
-    pub(crate) async fn serve(&mut self) -> Result<()> {
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+    pub(crate) async fn start_server(&mut self) -> Result<()> {
+        let mut command = self.build_command(&["serve", "--listen", "127.0.0.1:0"]);
         let log = std::fs::File::create(self.root.join("log.txt"))?;
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn()?;
         let out = child.stdout.take().context("no standard output")?;
@@ -152,7 +152,7 @@ impl Stage {
     }
 
     /// Ends the server as a power cut would.
-    pub(crate) async fn kill(&self) -> Result<()> {
+    pub(crate) async fn kill_server(&self) -> Result<()> {
         let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         match child {
             Some(mut child) => Ok(child.kill().await?),
@@ -162,15 +162,15 @@ impl Stage {
 
     /// Ends the server and removes all that it had.
     pub(crate) async fn close(self) -> Result<()> {
-        self.kill().await?;
+        self.kill_server().await?;
         let dir = self.dir.path().to_owned();
         drop(self);
         if dir.exists() { bail!("`{}` cannot be removed", dir.display()) } else { Ok(()) }
     }
 
     /// Runs a command of the operator, and gives what it printed.
-    pub(crate) async fn belljar(&self, args: &[&str]) -> Result<String> {
-        let running = tokio::time::timeout(PATIENCE, self.command(args).output());
+    pub(crate) async fn run_belljar(&self, args: &[&str]) -> Result<String> {
+        let running = tokio::time::timeout(PATIENCE, self.build_command(args).output());
         let done = running.await.context("a command went on too long")??;
         if !done.status.success() {
             bail!("`belljar {}`: {}", args.join(" "), String::from_utf8_lossy(&done.stderr));
@@ -178,7 +178,7 @@ impl Stage {
         Ok(String::from_utf8(done.stdout)?.trim().to_owned())
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn build_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.setup.program);
         let cache = self.setup.cache_dir.clone().unwrap_or_else(|| self.root.join("home/cache"));
         command
@@ -198,13 +198,13 @@ impl Stage {
 
     pub(crate) async fn new_key(&self, tenant: &str, scope: &str) -> Result<String> {
         let args = ["keys", "create", "--tenant", tenant, "--scope", scope, "--name", "prove"];
-        self.belljar(&args).await
+        self.run_belljar(&args).await
     }
 
     /// The directories of a tenant: the one that its `home` lies in, and its workspace.
-    pub(crate) async fn directories(&self, tenant: &str) -> Result<[PathBuf; 2]> {
+    pub(crate) async fn tenant_directories(&self, tenant: &str) -> Result<[PathBuf; 2]> {
         let listed: Value =
-            serde_json::from_str(&self.belljar(&["tenants", "list", "--json"]).await?)?;
+            serde_json::from_str(&self.run_belljar(&["tenants", "list", "--json"]).await?)?;
         let tenants = listed.as_array().context("no list of tenants")?;
         let own = tenants.iter().find(|one| one["name"] == tenant).context("no such tenant")?;
         let id = own["id"].as_str().or(own["name"].as_str()).context("a tenant without a name")?;
@@ -212,8 +212,8 @@ impl Stage {
     }
 
     /// Gives a tenant its agents and their model.
-    pub(crate) async fn furnish(&self, tenant: &str) -> Result<()> {
-        let [own, workspace] = self.directories(tenant).await?;
+    pub(crate) async fn furnish_tenant(&self, tenant: &str) -> Result<()> {
+        let [own, workspace] = self.tenant_directories(tenant).await?;
         let (home, port) = (own.join("home"), self.at.port().to_string());
         std::fs::create_dir_all(home.join("agents"))?;
         for name in
@@ -238,15 +238,15 @@ impl Stage {
     }
 
     /// A caller with one of the keys; `""` = without.
-    pub(crate) fn caller(&self, name: &str) -> Client {
+    pub(crate) fn client_for(&self, name: &str) -> ServerClient {
         self.with_key(self.keys.get(name).map(String::as_str))
     }
 
-    pub(crate) fn with_key(&self, key: Option<&str>) -> Client {
+    pub(crate) fn with_key(&self, key: Option<&str>) -> ServerClient {
         let last = self.from.load(Ordering::Relaxed);
         // On Linux every address of 127.0.0.0/8 is this machine: an attack has one of its own.
         let own = cfg!(target_os = "linux") && last > 0;
-        Client {
+        ServerClient {
             at: self.at,
             from: own.then(|| IpAddr::from([127, 0, 1, last])),
             key: key.map(str::to_owned),
@@ -254,22 +254,27 @@ impl Stage {
         }
     }
 
-    pub(crate) fn key(&self, name: &str) -> Result<&str> {
+    pub(crate) fn api_key(&self, name: &str) -> Result<&str> {
         self.keys.get(name).map(String::as_str).with_context(|| format!("no key `{name}`"))
     }
 
-    pub(crate) fn session(&self, tenant: &str) -> Result<&str> {
+    pub(crate) fn session_id(&self, tenant: &str) -> Result<&str> {
         self.sessions.get(tenant).map(String::as_str).context("no session")
     }
 
-    pub(crate) fn at(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.at
     }
 
     /// Says something to an agent, and waits for the answer.
-    pub(crate) async fn talk(&self, caller: &str, agent: &str, text: &str) -> Result<Answer> {
+    pub(crate) async fn send_chat(
+        &self,
+        caller: &str,
+        agent: &str,
+        text: &str,
+    ) -> Result<ServerAnswer> {
         let body = json!({ "agent": agent, "text": text, "wait": true });
-        self.caller(caller).send(&ask("POST", "/v1/chat").json(&body)).await
+        self.client_for(caller).send(&new_request("POST", "/v1/chat").with_json(&body)).await
     }
 
     /// The attack of now may change what red has.
@@ -278,32 +283,32 @@ impl Stage {
     }
 
     /// Gets ready for an attack: the address that it calls from.
-    pub(crate) fn next(&self, number: usize) {
+    pub(crate) fn set_client_address(&self, number: usize) {
         let last = u8::try_from(number % 250).unwrap_or_default().saturating_add(2);
         self.from.store(last, Ordering::Relaxed);
         self.red_changes.store(false, Ordering::Relaxed);
-        let _ = self.witness.found();
+        let _ = self.witness.take_finding();
     }
 
     pub(crate) fn may_red_change(&self) -> bool {
         self.red_changes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn leak(&self) -> Option<String> {
-        self.witness.found()
+    pub(crate) fn take_leak(&self) -> Option<String> {
+        self.witness.take_finding()
     }
 
     /// Resident bytes of the server; `None` where the system does not say.
-    pub(crate) fn resident(&self) -> Option<u64> {
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        crate::memory::of_process(server.as_ref()?.id()?)
+        crate::memory::process_resident_bytes(server.as_ref()?.id()?)
     }
 
     /// All that a tenant has, as its admin sees it: compared before and after each attack. What is
     /// counted of strangers is not its own.
-    pub(crate) async fn state(&self, tenant: &str) -> Result<Vec<String>> {
-        let caller = Client { from: None, ..self.caller(&format!("{tenant}-admin")) };
-        let session = self.session(tenant)?;
+    pub(crate) async fn tenant_state(&self, tenant: &str) -> Result<Vec<String>> {
+        let caller = ServerClient { from: None, ..self.client_for(&format!("{tenant}-admin")) };
+        let session = self.session_id(tenant)?;
         let mut state = Vec::new();
         for path in [
             "/v1/sessions".to_owned(),
@@ -315,16 +320,16 @@ impl Stage {
             "/v1/agents".to_owned(),
             "/v1/grants?agent=teller".to_owned(),
         ] {
-            let answer = caller.send(&get(&path)).await?;
+            let answer = caller.send(&get_request(&path)).await?;
             state.push(format!("{path}: {} {}", answer.status, answer.body));
         }
-        state.push(self.changes(&caller).await?);
+        state.push(self.audit_changes(&caller).await?);
         Ok(state)
     }
 
     /// The changes in a tenant's audit log: refusals are what attacks are for.
-    async fn changes(&self, admin: &Client) -> Result<String> {
-        let log = admin.send(&get("/v1/audit?limit=200")).await?.value()?;
+    async fn audit_changes(&self, admin: &ServerClient) -> Result<String> {
+        let log = admin.send(&get_request("/v1/audit?limit=200")).await?.json_body()?;
         let entries = log["entries"].as_array().context("no audit log")?;
         let own = |entry: &&Value| {
             let refused = entry["action"] == "strangers" || entry["action"] == "refused";
@@ -336,7 +341,7 @@ impl Stage {
 }
 
 /// Started processes end before their files are removed.
-impl Drop for Stage {
+impl Drop for ServerStage {
     fn drop(&mut self) {
         let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut child) = child else { return };

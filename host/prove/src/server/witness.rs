@@ -8,19 +8,19 @@ const AROUND: usize = 120;
 
 /// The texts that must stand in no answer, and whether one did.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct PathWitness {
     places: Vec<String>,
     seen: Mutex<Option<String>>,
 }
 
-impl Witness {
+impl PathWitness {
     /// Looks for these places.
     pub(crate) fn new(places: &[&Path]) -> Self {
         let places = places.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         Self { places, seen: Mutex::default() }
     }
 
-    pub(crate) fn look(&self, bytes: &[u8]) {
+    pub(crate) fn inspect_bytes(&self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         for place in &self.places {
             if let Some((before, behind)) = text.split_once(place.as_str()) {
@@ -34,7 +34,7 @@ impl Witness {
     }
 
     /// The finding since this was last asked.
-    pub(crate) fn found(&self) -> Option<String> {
+    pub(crate) fn take_finding(&self) -> Option<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -45,11 +45,11 @@ mod tests {
 
     #[test]
     fn a_place_is_seen_once() {
-        let witness = Witness::new(&[Path::new("/srv/data")]);
-        witness.look(b"nothing of /srv");
-        assert_eq!(witness.found(), None);
-        witness.look(b"it is `/srv/data/x`");
-        assert!(witness.found().unwrap().contains("/srv/data/x"));
-        assert_eq!(witness.found(), None);
+        let witness = PathWitness::new(&[Path::new("/srv/data")]);
+        witness.inspect_bytes(b"nothing of /srv");
+        assert_eq!(witness.take_finding(), None);
+        witness.inspect_bytes(b"it is `/srv/data/x`");
+        assert!(witness.take_finding().unwrap().contains("/srv/data/x"));
+        assert_eq!(witness.take_finding(), None);
     }
 }

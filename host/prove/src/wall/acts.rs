@@ -2,7 +2,7 @@
 //!
 //! A call that fails proves nothing by itself: it may fail for its arguments, or for want of a
 //! right that the attacker lacks anyway. So each row says which errors are the wall's own, and what
-//! the same call with the same arguments does where there is no wall ([`Control`]).
+//! the same call with the same arguments does where there is no wall ([`ControlProof`]).
 
 mod broker;
 mod files;
@@ -12,25 +12,25 @@ mod shared;
 mod sockets;
 
 use super::raw::Done;
-use super::stage::Targets;
+use super::stage::AttackTargets;
 
 /// One attack.
-pub(crate) struct Act {
+pub(crate) struct WallAct {
     /// Its name. Unique; begins with `wall`.
     pub(crate) id: &'static str,
     /// The part of the wall that stops it.
-    pub(crate) by: By,
+    pub(crate) by: WallDefence,
     /// The version of landlock without which nothing stops it.
     pub(crate) landlock: u32,
     /// The proof that it is the wall.
-    pub(crate) control: Control,
+    pub(crate) control: ControlProof,
     /// Makes it. What works is an error of the OS sandbox.
-    pub(crate) run: fn(&Targets) -> Done,
+    pub(crate) run: fn(&AttackTargets) -> Done,
 }
 
 /// The part of the wall that stops an attack, and the answers that are its own.
 #[derive(Debug)]
-pub(crate) struct By {
+pub(crate) struct WallDefence {
     pub(crate) text: &'static str,
     /// The errors; none = the process ends.
     pub(crate) errors: &'static [i32],
@@ -38,7 +38,7 @@ pub(crate) struct By {
 
 /// The proof that an attack was stopped by the wall, and by nothing else.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Control {
+pub(crate) enum ControlProof {
     /// The same works without the wall, for everybody; where it does not, the row proves nothing.
     Works,
     /// The same works without the wall, where this does not stand in the way.
@@ -48,64 +48,74 @@ pub(crate) enum Control {
     /// The same is not made without the wall, for this reason.
     Harms(&'static str),
     /// This, which is not refused, works behind the same wall.
-    Beside(fn(&Targets) -> Done),
+    Beside(fn(&AttackTargets) -> Done),
 }
 
 /// A call that is not on the list of those that are left. Whether it is known decides the error.
-const CALLS: By = By {
+const CALLS: WallDefence = WallDefence {
     text: "seccomp: not among the calls that are left (INV-130)",
     errors: &[libc::EPERM, libc::ENOSYS],
 };
 
 /// A call that nobody but an intruder makes.
-const INTRUDERS: By =
-    By { text: "seccomp: what only an intruder calls ends the process (INV-62)", errors: &[] };
+const INTRUDERS: WallDefence = WallDefence {
+    text: "seccomp: what only an intruder calls ends the process (INV-62)",
+    errors: &[],
+};
 
 /// A call that is left with other arguments.
-const ARGUMENTS: By =
-    By { text: "seccomp: left for other arguments alone (INV-131)", errors: &[libc::ENOSYS] };
+const ARGUMENTS: WallDefence = WallDefence {
+    text: "seccomp: left for other arguments alone (INV-131)",
+    errors: &[libc::ENOSYS],
+};
 
 /// A path that was not let through. `EXDEV` is what landlock says of a move or a link.
-const PATHS: By = By {
+const PATHS: WallDefence = WallDefence {
     text: "landlock: the path was not let through (INV-60)",
     errors: &[libc::EACCES, libc::EXDEV],
 };
 
 /// The rule about certificates.
-const TLS_KEYS: By = By {
+const TLS_KEYS: WallDefence = WallDefence {
     text: "landlock: certificates are let through, and no private key beside them (INV-430)",
     errors: &[libc::EACCES],
 };
 
 /// The rule about later processes.
-const KEPT: By = By {
+const KEPT: WallDefence = WallDefence {
     text: "landlock: neither the cache nor any settings are let through (INV-132)",
     errors: &[libc::EACCES, libc::EXDEV],
 };
 
 /// A port that was not let through.
-const PORTS: By = By { text: "landlock: no TCP port is taken (INV-62)", errors: &[libc::EACCES] };
+const PORTS: WallDefence =
+    WallDefence { text: "landlock: no TCP port is taken (INV-62)", errors: &[libc::EACCES] };
 
 /// A refusal in the broker's words, or a socket that it closes without any.
-const BROKER: By =
-    By { text: "the broker: no request names this (INV-133)", errors: &[libc::EPERM] };
+const BROKER: WallDefence =
+    WallDefence { text: "the broker: no request names this (INV-133)", errors: &[libc::EPERM] };
 
-const WORKS: Control = Control::Works;
-const ENDS: Control = Control::Ends;
+const WORKS: ControlProof = ControlProof::Works;
+const ENDS: ControlProof = ControlProof::Ends;
 
-const fn may(unless: &'static str) -> Control {
-    Control::May(unless)
+const fn control_may(unless: &'static str) -> ControlProof {
+    ControlProof::May(unless)
 }
 
-const fn harms(why: &'static str) -> Control {
-    Control::Harms(why)
+const fn control_harms(why: &'static str) -> ControlProof {
+    ControlProof::Harms(why)
 }
 
-const fn act(id: &'static str, by: By, control: Control, run: fn(&Targets) -> Done) -> Act {
-    Act { id, by, landlock: 1, control, run }
+const fn new_act(
+    id: &'static str,
+    by: WallDefence,
+    control: ControlProof,
+    run: fn(&AttackTargets) -> Done,
+) -> WallAct {
+    WallAct { id, by, landlock: 1, control, run }
 }
 
-pub(crate) fn all() -> impl Iterator<Item = &'static Act> {
+pub(crate) fn list_acts() -> impl Iterator<Item = &'static WallAct> {
     files::ACTS
         .iter()
         .chain(processes::ACTS)
@@ -122,8 +132,8 @@ mod tests {
 
     #[test]
     fn an_act_ends_the_process_or_has_errors_of_its_own() {
-        for act in all() {
-            let ends = matches!(act.control, Control::Ends);
+        for act in list_acts() {
+            let ends = matches!(act.control, ControlProof::Ends);
             assert_eq!(ends, act.by.errors.is_empty(), "{}", act.id);
             for foreign in [libc::EFAULT, libc::EBADF, libc::EINVAL, libc::ESRCH, libc::ENOENT] {
                 assert!(!act.by.errors.contains(&foreign), "{}", act.id);
@@ -134,12 +144,12 @@ mod tests {
     #[test]
     fn most_acts_that_fail_by_an_error_are_shown_to_work_without_the_wall() {
         let (mut works, mut may, mut harms) = (0, 0, 0);
-        for act in all() {
+        for act in list_acts() {
             match act.control {
-                Control::Works => works += 1,
-                Control::May(_) => may += 1,
-                Control::Harms(_) => harms += 1,
-                Control::Ends | Control::Beside(_) => {}
+                ControlProof::Works => works += 1,
+                ControlProof::May(_) => may += 1,
+                ControlProof::Harms(_) => harms += 1,
+                ControlProof::Ends | ControlProof::Beside(_) => {}
             }
         }
         assert!(works > may + harms && harms < 10, "{works}, {may}, {harms}");

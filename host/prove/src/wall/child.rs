@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::acts::{Control, all};
+use super::acts::{ControlProof, list_acts};
 use super::raw::Done;
-use super::stage::{CERTIFICATE, Targets};
+use super::stage::{AttackTargets, CERTIFICATE};
 
 /// The report of a child, a line of JSON each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Line {
+pub(super) enum ChildLine {
     /// The version of landlock that is in force, and what is missing of the whole wall.
     Stands { landlock: Option<u32>, seccomp: bool, missing: Vec<String> },
     /// The attack failed, with this error's number.
@@ -40,55 +40,57 @@ pub fn be_victim() -> ExitCode {
 /// # Errors
 ///
 /// When there is no such attack, or the parent's words cannot be understood.
-pub fn attack(
+pub fn run_attack(
     id: &str,
     targets: &str,
     raise: impl FnOnce(&Path) -> Result<(Option<u32>, bool, Vec<String>)>,
 ) -> Result<()> {
-    let mut targets: Targets = serde_json::from_str(targets)?;
-    let act = all().find(|act| act.id == id).context("there is no such attack")?;
-    targets.hold();
+    let mut targets: AttackTargets = serde_json::from_str(targets)?;
+    let act = list_acts().find(|act| act.id == id).context("there is no such attack")?;
+    targets.open_held();
     let run = match act.control {
-        Control::Beside(run) if targets.control => run,
-        _ if targets.control => return say(&line(&(act.run)(&targets))),
+        ControlProof::Beside(run) if targets.control => run,
+        _ if targets.control => return print_line(&line_for(&(act.run)(&targets))),
         _ => act.run,
     };
     let (landlock, seccomp, missing) = raise(&targets.root)?;
     let stands = landlock.is_some() && seccomp;
-    say(&Line::Stands { landlock, seccomp, missing })?;
+    print_line(&ChildLine::Stands { landlock, seccomp, missing })?;
     if !stands || landlock.is_some_and(|version| version < act.landlock) {
         return Ok(());
     }
-    say(&line(&run(&targets)))?;
-    say(&Line::Granted(granted(&targets).err().map(|error| format!("{error:#}"))))
+    print_line(&line_for(&run(&targets)))?;
+    print_line(&ChildLine::Granted(
+        check_granted_acts(&targets).err().map(|error| format!("{error:#}")),
+    ))
 }
 
 #[expect(clippy::print_stdout, reason = "the parent reads it")]
-fn say(line: &Line) -> Result<()> {
+fn print_line(line: &ChildLine) -> Result<()> {
     println!("{}", serde_json::to_string(line)?);
     Ok(())
 }
 
-fn line(came: &Done) -> Line {
+fn line_for(came: &Done) -> ChildLine {
     match came {
-        Ok(gave) => Line::Worked(*gave),
+        Ok(gave) => ChildLine::Worked(*gave),
         Err(error) => match error.raw_os_error() {
-            Some(number) => Line::Refused(number),
+            Some(number) => ChildLine::Refused(number),
             None if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Line::Refused(libc::EPERM)
+                ChildLine::Refused(libc::EPERM)
             }
-            None => Line::Failed(error.to_string()),
+            None => ChildLine::Failed(error.to_string()),
         },
     }
 }
 
 /// The acts that still have to work: on the workspace, the store, a thread of this process's own.
-fn granted(targets: &Targets) -> Result<()> {
-    let note = std::fs::read_to_string(targets.at("workspace/note.txt"))?;
+fn check_granted_acts(targets: &AttackTargets) -> Result<()> {
+    let note = std::fs::read_to_string(targets.path_at("workspace/note.txt"))?;
     anyhow::ensure!(note == "the workspace's", "the workspace reads otherwise: {note}");
-    std::fs::read(targets.at(CERTIFICATE)).context("reading a certificate")?;
+    std::fs::read(targets.path_at(CERTIFICATE)).context("reading a certificate")?;
     for path in ["workspace/own.txt", "home/sessions/store/own.txt"] {
-        let path = targets.at(path);
+        let path = targets.path_at(path);
         std::fs::write(&path, "own").with_context(|| format!("writing `{}`", path.display()))?;
         std::fs::remove_file(&path)?;
     }

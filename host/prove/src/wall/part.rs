@@ -12,13 +12,13 @@ use belljar_work::{OPERATOR, WorkKind};
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 
-use super::acts::{Act, Control, all};
-use super::stage::{Answer, Stage, TLS};
-use super::told::{failure, told};
-use crate::attack::{Kind, Report};
+use super::acts::{ControlProof, WallAct, list_acts};
+use super::stage::{TLS, VictimAnswer, WallStage};
+use super::told::{attacker_answer, control_failure};
+use crate::attack::{AttackKind, AttackReport};
 use crate::part::ProvePart;
 
-/// How long a child may take before it counts as not stopped.
+/// The time after which a child that still runs counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Attacks on the OS sandbox.
@@ -26,20 +26,20 @@ pub struct WallPart {
     program: PathBuf,
     child: Vec<OsString>,
     victim: Vec<OsString>,
-    /// One stage for all: an attack that changes it has failed, and it is set anew.
-    stage: Arc<Mutex<Option<Stage>>>,
+    /// The stage of all attacks. After an attack that was not stopped, the next attack gets a new stage.
+    stage: Arc<Mutex<Option<WallStage>>>,
 }
 
 impl WallPart {
-    /// `program child... ID TARGETS` is to call [`super::attack`], and `program victim...`
-    /// [`super::be_victim`].
+    /// Prepares the attacks. `program` has to call [`super::run_attack`] for the arguments `child... ID TARGETS`,
+    /// and [`super::be_victim`] for `victim...`.
     pub fn new(program: PathBuf, child: Vec<OsString>, victim: Vec<OsString>) -> Self {
         Self { program, child, victim, stage: Arc::default() }
     }
 
-    fn setting(&self) -> Setting {
+    fn attack_setting(&self) -> AttackSetting {
         let Self { program, child, victim, stage } = self;
-        Setting {
+        AttackSetting {
             program: program.clone(),
             child: child.clone(),
             victim: victim.clone(),
@@ -50,56 +50,59 @@ impl WallPart {
 
 #[async_trait]
 impl ProvePart for WallPart {
-    fn ids(&self) -> Vec<&'static str> {
-        all().map(|act| act.id).collect()
+    fn attack_ids(&self) -> Vec<&'static str> {
+        list_acts().map(|act| act.id).collect()
     }
 
     async fn prepare(&self) -> Result<()> {
-        let setting = self.setting();
-        belljar_work::run(&ATTACK, OPERATOR, move |_| setting.set()).await?
+        let setting = self.attack_setting();
+        belljar_work::run_job(&ATTACK, OPERATOR, move |_| setting.ensure_stage()).await?
     }
 
-    async fn make(&self, id: &'static str) -> Report {
-        let Some(act) = all().find(|act| act.id == id) else {
-            return Report::unmade(id, Kind::Wall, "there is no such attack");
+    async fn make_attack(&self, id: &'static str) -> AttackReport {
+        let Some(act) = list_acts().find(|act| act.id == id) else {
+            return AttackReport::for_unmade(id, AttackKind::Wall, "there is no such attack");
         };
-        let setting = self.setting();
-        let made = belljar_work::run(&ATTACK, OPERATOR, move |_| setting.make(act)).await;
-        made.unwrap_or_else(|error| Report::unmade(id, Kind::Wall, error.to_string()))
+        let setting = self.attack_setting();
+        let made =
+            belljar_work::run_job(&ATTACK, OPERATOR, move |_| setting.make_report(act)).await;
+        made.unwrap_or_else(|error| {
+            AttackReport::for_unmade(id, AttackKind::Wall, error.to_string())
+        })
     }
 }
 
 const ATTACK: WorkKind =
     WorkKind { name: "an attack on the OS sandbox", time: Duration::from_secs(600) };
 
-/// The setting of an attack.
-struct Setting {
+/// Copies of the fields of [`WallPart`], for the thread on which an attack is made.
+struct AttackSetting {
     program: PathBuf,
     child: Vec<OsString>,
     victim: Vec<OsString>,
-    stage: Arc<Mutex<Option<Stage>>>,
+    stage: Arc<Mutex<Option<WallStage>>>,
 }
 
-impl Setting {
-    fn set(&self) -> Result<()> {
+impl AttackSetting {
+    fn ensure_stage(&self) -> Result<()> {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         if stage.is_none() {
-            *stage = Some(self.stage()?);
+            *stage = Some(self.new_stage()?);
         }
         Ok(())
     }
 
-    fn stage(&self) -> Result<Stage> {
+    fn new_stage(&self) -> Result<WallStage> {
         let mut victim = Command::new(&self.program);
         victim.args(&self.victim);
-        Stage::new(victim).context("the stage cannot be set")
+        WallStage::new(victim).context("the stage cannot be set")
     }
 
-    fn make(&self, act: &'static Act) -> Report {
+    fn make_report(&self, act: &'static WallAct) -> AttackReport {
         let begun = Instant::now();
-        let mut report = Report::unmade(act.id, Kind::Wall, "");
+        let mut report = AttackReport::for_unmade(act.id, AttackKind::Wall, "");
         report.stopped_by = act.by.text;
-        match self.set().and_then(|()| self.judge(act)) {
+        match self.ensure_stage().and_then(|()| self.judge_act(act)) {
             Ok((result, answers)) => {
                 report.result = result;
                 let mut took: Vec<Duration> = answers.iter().map(|answer| answer.took).collect();
@@ -118,13 +121,15 @@ impl Setting {
         report
     }
 
-    fn judge(&self, act: &Act) -> Result<(Result<String, String>, Vec<Answer>)> {
+    fn judge_act(&self, act: &WallAct) -> Result<(Result<String, String>, Vec<VictimAnswer>)> {
         let mut held = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let stage = held.as_mut().context("there is no stage")?;
-        let (picture, before) = (stage.picture()?, stage.ask()?);
-        let output = self.run(act, stage)?;
+        let (picture, before) = (stage.take_picture()?, stage.ask_victim()?);
+        let output = self.run_child(act, stage)?;
         let mut faults = Vec::new();
-        let told = match told(act, &output).and_then(|told| self.controlled(act, &told)) {
+        let told = match attacker_answer(act, &output)
+            .and_then(|told| self.prove_by_control(act, &told))
+        {
             Ok(told) => told,
             Err(fault) => {
                 faults.push(fault);
@@ -132,7 +137,7 @@ impl Setting {
             }
         };
         let mut answers = vec![before];
-        match stage.ask() {
+        match stage.ask_victim() {
             Ok(after) => {
                 let same = answers.iter().all(|answer| answer.text == after.text);
                 let was = answers.first().map(|answer| answer.text.trim().to_owned());
@@ -146,27 +151,31 @@ impl Setting {
             }
             Err(error) => faults.push(format!("{error:#}")),
         }
-        faults.extend(stage.callers().map(|caller| format!("it reached {caller}")));
-        faults.extend(changed(&picture, &stage.picture()?));
+        faults.extend(stage.find_callers().map(|caller| format!("it reached {caller}")));
+        faults.extend(list_differences(&picture, &stage.take_picture()?));
         Ok((if faults.is_empty() { Ok(told) } else { Err(faults.join("; ")) }, answers))
     }
 
     /// The answer to the attacker, with the proof that it was the wall.
-    fn controlled(&self, act: &Act, told: &str) -> Result<String, String> {
+    fn prove_by_control(&self, act: &WallAct, told: &str) -> Result<String, String> {
         let failed = match act.control {
-            Control::Ends => return Ok(format!("{told}, as no error does")),
-            Control::Harms(why) => return Ok(format!("{told}; not made without the wall: {why}")),
-            Control::Works | Control::May(_) | Control::Beside(_) => self
+            ControlProof::Ends => return Ok(format!("{told}, as no error does")),
+            ControlProof::Harms(why) => {
+                return Ok(format!("{told}; not made without the wall: {why}"));
+            }
+            ControlProof::Works | ControlProof::May(_) | ControlProof::Beside(_) => self
                 .control_fails(act)
                 .map_err(|error| format!("what shows the wall could not be made: {error:#}"))?,
         };
         match (failed, act.control) {
-            (None, Control::Beside(_)) => Ok(format!("{told}; what is not refused works")),
+            (None, ControlProof::Beside(_)) => Ok(format!("{told}; what is not refused works")),
             (None, _) => Ok(format!("{told}; without the wall it works")),
-            (Some(why), Control::May(unless)) => {
+            (Some(why), ControlProof::May(unless)) => {
                 Ok(format!("{told}; without the wall it fails here: {why} ({unless})"))
             }
-            (Some(why), Control::Beside(_)) => Err(format!("nothing else works either: {why}")),
+            (Some(why), ControlProof::Beside(_)) => {
+                Err(format!("nothing else works either: {why}"))
+            }
             (Some(why), _) => {
                 Err(format!("it fails without the wall too, so proves nothing: {why}"))
             }
@@ -175,37 +184,38 @@ impl Setting {
 
     /// Makes the same in a child without a wall, or what is not refused in one behind it, on a stage
     /// of its own; says why it has no effect, if it has none.
-    fn control_fails(&self, act: &Act) -> Result<Option<String>> {
-        let mut stage = self.stage()?;
+    fn control_fails(&self, act: &WallAct) -> Result<Option<String>> {
+        let mut stage = self.new_stage()?;
         stage.targets.control = true;
-        let (picture, before) = (stage.picture()?, stage.ask()?);
-        let output = self.run(act, &stage)?;
-        let Some(why) = failure(&output) else { return Ok(None) };
-        let unharmed = stage.ask().is_ok_and(|after| after.text == before.text);
-        let untouched = stage.callers().is_none() && stage.picture()? == picture;
+        let (picture, before) = (stage.take_picture()?, stage.ask_victim()?);
+        let output = self.run_child(act, &stage)?;
+        let Some(why) = control_failure(&output) else { return Ok(None) };
+        let unharmed = stage.ask_victim().is_ok_and(|after| after.text == before.text);
+        let untouched = stage.find_callers().is_none() && stage.take_picture()? == picture;
         Ok((unharmed && untouched).then_some(why))
     }
 
-    fn run(&self, act: &Act, stage: &Stage) -> Result<Output> {
+    fn run_child(&self, act: &WallAct, stage: &WallStage) -> Result<Output> {
         let mut command = Command::new(&self.program);
         command
             .args(&self.child)
             .arg(act.id)
             .arg(serde_json::to_string(&stage.targets)?)
-            .current_dir(stage.targets.at("workspace"))
-            .env("BELLJAR_HOME", stage.targets.home())
-            .env("SSL_CERT_DIR", stage.targets.at(TLS))
+            .current_dir(stage.targets.path_at("workspace"))
+            .env("BELLJAR_HOME", stage.targets.home_path())
+            .env("SSL_CERT_DIR", stage.targets.path_at(TLS))
             .env_remove("BELLJAR_CACHE")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let child = command.spawn()?;
-        ended(child).with_context(|| format!("it went on for {} seconds", PATIENCE.as_secs()))
+        wait_for_end(child)
+            .with_context(|| format!("it went on for {} seconds", PATIENCE.as_secs()))
     }
 }
 
 /// Waits for a child's end, and ends one that takes too long.
-fn ended(child: std::process::Child) -> Result<Output> {
+fn wait_for_end(child: std::process::Child) -> Result<Output> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
@@ -221,7 +231,10 @@ fn ended(child: std::process::Child) -> Result<Output> {
 }
 
 /// Every difference between two pictures.
-fn changed<T: PartialEq>(before: &BTreeMap<String, T>, after: &BTreeMap<String, T>) -> Vec<String> {
+fn list_differences<T: PartialEq>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+) -> Vec<String> {
     let gone = before.keys().filter(|name| !after.contains_key(*name));
     let new = after.keys().filter(|name| !before.contains_key(*name));
     let other = before.iter().filter(|(name, was)| after.get(*name).is_some_and(|is| is != *was));

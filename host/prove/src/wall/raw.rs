@@ -9,7 +9,7 @@ use std::path::Path;
 pub(crate) type Done = io::Result<i64>;
 
 /// An argument that names memory keeps it alive until the call is over.
-pub(crate) enum Arg {
+pub(crate) enum RawArgument {
     /// A number, or a descriptor.
     Number(i64),
     /// A path or a name.
@@ -18,21 +18,21 @@ pub(crate) enum Arg {
     Bytes(Vec<u8>),
 }
 
-impl Arg {
-    pub(crate) fn path(path: &Path) -> Self {
+impl RawArgument {
+    pub(crate) fn from_path(path: &Path) -> Self {
         use std::os::unix::ffi::OsStrExt as _;
         Self::Text(CString::new(path.as_os_str().as_bytes()).unwrap_or_default())
     }
 
-    pub(crate) fn text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         Self::Text(CString::new(text).unwrap_or_default())
     }
 
-    pub(crate) fn room(bytes: usize) -> Self {
+    pub(crate) fn with_room(bytes: usize) -> Self {
         Self::Bytes(vec![0; bytes])
     }
 
-    fn word(&mut self) -> i64 {
+    fn as_word(&mut self) -> i64 {
         match self {
             Self::Number(number) => *number,
             Self::Text(text) => text.as_ptr() as i64,
@@ -41,13 +41,13 @@ impl Arg {
     }
 }
 
-impl From<i64> for Arg {
+impl From<i64> for RawArgument {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<i32> for Arg {
+impl From<i32> for RawArgument {
     fn from(number: i32) -> Self {
         Self::Number(number.into())
     }
@@ -56,11 +56,11 @@ impl From<i32> for Arg {
 /// Makes a call by its number. Memory among the arguments is as large as the caller says, so a
 /// call may only be given what it writes no further than.
 #[expect(unsafe_code, reason = "an attacker makes calls that no safe interface offers")]
-pub(crate) fn call<const N: usize>(number: i64, arguments: [Arg; N]) -> Done {
+pub(crate) fn call_kernel<const N: usize>(number: i64, arguments: [RawArgument; N]) -> Done {
     let mut arguments = arguments;
     let mut words = [0_i64; 6];
     for (word, argument) in words.iter_mut().zip(&mut arguments) {
-        *word = argument.word();
+        *word = argument.as_word();
     }
     let [a, b, c, d, e, f] = words;
     // SAFETY: every pointer is to memory that `arguments` owns until the end of this function. The
@@ -73,19 +73,19 @@ pub(crate) fn call<const N: usize>(number: i64, arguments: [Arg; N]) -> Done {
 
 /// A descriptor that this process was given and that nobody here opened.
 #[expect(unsafe_code, reason = "an attacker uses whatever descriptors there are")]
-pub(crate) fn borrowed<'a>(descriptor: i32) -> BorrowedFd<'a> {
+pub(crate) fn borrow_descriptor<'a>(descriptor: i32) -> BorrowedFd<'a> {
     // SAFETY: used at once; should it be closed meanwhile, the call fails.
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
 /// Makes a call whose last argument takes bytes, and gives those; none if it fails.
-pub(crate) fn call_for_bytes(number: i64, arguments: [Arg; 3]) -> Vec<u8> {
+pub(crate) fn call_for_bytes(number: i64, arguments: [RawArgument; 3]) -> Vec<u8> {
     let [first, second, mut room] = arguments;
-    let pointer = room.word();
-    match call(number, [first, second, Arg::Number(pointer)]) {
+    let pointer = room.as_word();
+    match call_kernel(number, [first, second, RawArgument::Number(pointer)]) {
         Ok(_) => match room {
-            Arg::Bytes(bytes) => bytes,
-            Arg::Number(_) | Arg::Text(_) => Vec::new(),
+            RawArgument::Bytes(bytes) => bytes,
+            RawArgument::Number(_) | RawArgument::Text(_) => Vec::new(),
         },
         Err(_) => Vec::new(),
     }

@@ -15,11 +15,11 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::raw::{Arg, Done, call};
+use super::raw::{Done, RawArgument, call_kernel};
 
 /// An attack's knowledge of the stage; an attacker would find it out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Targets {
+pub(crate) struct AttackTargets {
     /// All lies below it.
     pub(crate) root: PathBuf,
     pub(crate) victim: i32,
@@ -33,13 +33,13 @@ pub(crate) struct Targets {
     /// The proof that it is the wall is made, and not the attack behind it.
     pub(super) control: bool,
     #[serde(skip)]
-    pub(crate) held: Held,
+    pub(crate) held: HeldDescriptors,
 }
 
 /// Descriptors from before the wall, as a process has some that is taken over later: the calls that
 /// make them are refused, and so have to be those that use them. `-1` where the kernel gives none.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct HeldDescriptors {
     /// Of the process outside.
     pub(crate) victim: i64,
     /// That watches files.
@@ -48,28 +48,31 @@ pub(crate) struct Held {
     pub(crate) ring: i64,
 }
 
-impl Default for Held {
+impl Default for HeldDescriptors {
     fn default() -> Self {
         Self { victim: -1, watch: -1, ring: -1 }
     }
 }
 
-impl Targets {
-    pub(crate) fn at(&self, path: &str) -> PathBuf {
+impl AttackTargets {
+    pub(crate) fn path_at(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    pub(crate) fn home(&self) -> PathBuf {
-        self.at("home")
+    pub(crate) fn home_path(&self) -> PathBuf {
+        self.path_at("home")
     }
 
     /// Opens what this process has from before.
-    pub(super) fn hold(&mut self) {
+    pub(super) fn open_held(&mut self) {
         let or_none = |made: Done| made.unwrap_or(-1);
-        self.held = Held {
-            victim: or_none(call(libc::SYS_pidfd_open, [self.victim.into(), 0.into()])),
-            watch: or_none(call(libc::SYS_inotify_init1, [libc::IN_CLOEXEC.into()])),
-            ring: or_none(call(libc::SYS_io_uring_setup, [1.into(), Arg::room(120)])),
+        self.held = HeldDescriptors {
+            victim: or_none(call_kernel(libc::SYS_pidfd_open, [self.victim.into(), 0.into()])),
+            watch: or_none(call_kernel(libc::SYS_inotify_init1, [libc::IN_CLOEXEC.into()])),
+            ring: or_none(call_kernel(
+                libc::SYS_io_uring_setup,
+                [1.into(), RawArgument::with_room(120)],
+            )),
         };
     }
 }
@@ -77,23 +80,23 @@ impl Targets {
 /// A file's content and all that can be changed of it.
 type Seen = (u32, u32, u32, i64, i64, Vec<u8>);
 
-pub(super) struct Stage {
+pub(super) struct WallStage {
     _dir: TempDir,
-    pub(super) targets: Targets,
-    victim: Victim,
+    pub(super) targets: AttackTargets,
+    victim: VictimProcess,
     stream: UnixListener,
     nameless: UnixListener,
     datagrams: UnixDatagram,
 }
 
-struct Victim {
+struct VictimProcess {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
 /// The answers of the victim before and after an attack, and how long it took.
-pub(super) struct Answer {
+pub(super) struct VictimAnswer {
     pub(super) text: String,
     pub(super) took: Duration,
 }
@@ -129,7 +132,7 @@ const SETTINGS: &str = "[grants.own]\ntools = ['file_read', 'file_write']\n\
 const TENANT: &str = "[grants.red]\ntools = ['file_read', 'file_write']\n\
     mounts = [{ path = '/workspace', access = 'read-write' }]\n";
 
-impl Stage {
+impl WallStage {
     /// Sets it up; `victim` starts this program as [`super::be_victim`].
     pub(super) fn new(mut victim: Command) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("belljar-prove-").tempdir()?;
@@ -158,38 +161,41 @@ impl Stage {
         let mut child = victim.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
         let (stdin, stdout) = stdin.zip(stdout).context("the victim has no streams")?;
-        let victim = Victim { child, stdin, stdout };
+        let victim = VictimProcess { child, stdin, stdout };
         let create = i64::from(libc::IPC_CREAT | 0o600);
         let private = i64::from(libc::IPC_PRIVATE);
-        let targets = Targets {
+        let targets = AttackTargets {
             root,
             victim: i32::try_from(victim.child.id())?,
-            memory: call(libc::SYS_shmget, [private.into(), 4_096.into(), create.into()])?,
-            semaphores: call(libc::SYS_semget, [private.into(), 1.into(), create.into()])?,
-            messages: call(libc::SYS_msgget, [private.into(), create.into()])?,
+            memory: call_kernel(libc::SYS_shmget, [private.into(), 4_096.into(), create.into()])?,
+            semaphores: call_kernel(libc::SYS_semget, [private.into(), 1.into(), create.into()])?,
+            messages: call_kernel(libc::SYS_msgget, [private.into(), create.into()])?,
             name,
             port,
             control: false,
-            held: Held::default(),
+            held: HeldDescriptors::default(),
         };
-        furnish(&targets)?;
+        furnish_queues(&targets)?;
         Ok(Self { _dir: dir, targets, victim, stream, nameless, datagrams })
     }
 
     /// The picture of everything outside that an attack could change.
-    pub(super) fn picture(&mut self) -> Result<BTreeMap<String, Seen>> {
+    pub(super) fn take_picture(&mut self) -> Result<BTreeMap<String, Seen>> {
         let mut seen = BTreeMap::new();
         for part in ["home", "outside"] {
-            look(&self.targets.root.join(part), &mut seen)?;
+            collect_files(&self.targets.root.join(part), &mut seen)?;
         }
         for (name, call_number, id) in [
             ("shared memory", libc::SYS_shmctl, self.targets.memory),
             ("messages", libc::SYS_msgctl, self.targets.messages),
         ] {
-            let state = state(call_number, [id.into(), libc::IPC_STAT.into(), Arg::room(256)]);
+            let state = query_state(
+                call_number,
+                [id.into(), libc::IPC_STAT.into(), RawArgument::with_room(256)],
+            );
             seen.insert(name.to_owned(), (0, 0, 0, 0, 0, state));
         }
-        let semaphore = call(
+        let semaphore = call_kernel(
             libc::SYS_semctl,
             [self.targets.semaphores.into(), 0.into(), libc::GETVAL.into(), 0.into()],
         );
@@ -198,7 +204,7 @@ impl Stage {
     }
 
     /// Whoever has called on the daemon's sockets.
-    pub(super) fn callers(&self) -> Option<String> {
+    pub(super) fn find_callers(&self) -> Option<String> {
         let mut room = [0; 16];
         if self.stream.accept().is_ok() {
             return Some("a connection to a socket by its path".to_owned());
@@ -210,7 +216,7 @@ impl Stage {
     }
 
     /// Asks the victim how it is.
-    pub(super) fn ask(&mut self) -> Result<Answer> {
+    pub(super) fn ask_victim(&mut self) -> Result<VictimAnswer> {
         let begun = Instant::now();
         self.victim.stdin.write_all(b"how are you\n")?;
         let mut text = String::new();
@@ -218,18 +224,19 @@ impl Stage {
         if text.is_empty() {
             bail!("the process outside has ended");
         }
-        Ok(Answer { text, took: begun.elapsed() })
+        Ok(VictimAnswer { text, took: begun.elapsed() })
     }
 }
 
-impl Drop for Stage {
+impl Drop for WallStage {
     fn drop(&mut self) {
         let remove = i64::from(libc::IPC_RMID);
-        let Targets { memory, semaphores, messages, .. } = self.targets;
-        let _ = call(libc::SYS_shmctl, [memory.into(), remove.into(), 0.into()]);
-        let _ = call(libc::SYS_semctl, [semaphores.into(), 0.into(), remove.into(), 0.into()]);
-        let _ = call(libc::SYS_msgctl, [messages.into(), remove.into(), 0.into()]);
-        let _ = call(libc::SYS_mq_unlink, [Arg::text(&self.targets.name)]);
+        let AttackTargets { memory, semaphores, messages, .. } = self.targets;
+        let _ = call_kernel(libc::SYS_shmctl, [memory.into(), remove.into(), 0.into()]);
+        let _ =
+            call_kernel(libc::SYS_semctl, [semaphores.into(), 0.into(), remove.into(), 0.into()]);
+        let _ = call_kernel(libc::SYS_msgctl, [messages.into(), remove.into(), 0.into()]);
+        let _ = call_kernel(libc::SYS_mq_unlink, [RawArgument::from_text(&self.targets.name)]);
         let _ = self.victim.child.kill();
         let _ = self.victim.child.wait();
     }
@@ -237,22 +244,23 @@ impl Drop for Stage {
 
 /// Puts something where an attack takes it from: a message, and a queue by the stage's name, which
 /// not every kernel has.
-fn furnish(targets: &Targets) -> Result<()> {
-    let message = Arg::Bytes([1_u64.to_le_bytes(), *b"for-home"].concat());
-    call(libc::SYS_msgsnd, [targets.messages.into(), message, 8.into(), 0.into()])?;
-    let (name, flags) = (Arg::text(&targets.name), libc::O_CREAT | libc::O_RDWR);
-    if let Ok(queue) = call(libc::SYS_mq_open, [name, flags.into(), 0o600.into(), 0.into()]) {
-        call(libc::SYS_close, [queue.into()])?;
+fn furnish_queues(targets: &AttackTargets) -> Result<()> {
+    let message = RawArgument::Bytes([1_u64.to_le_bytes(), *b"for-home"].concat());
+    call_kernel(libc::SYS_msgsnd, [targets.messages.into(), message, 8.into(), 0.into()])?;
+    let (name, flags) = (RawArgument::from_text(&targets.name), libc::O_CREAT | libc::O_RDWR);
+    if let Ok(queue) = call_kernel(libc::SYS_mq_open, [name, flags.into(), 0o600.into(), 0.into()])
+    {
+        call_kernel(libc::SYS_close, [queue.into()])?;
     }
     Ok(())
 }
 
-fn state(number: i64, arguments: [Arg; 3]) -> Vec<u8> {
+fn query_state(number: i64, arguments: [RawArgument; 3]) -> Vec<u8> {
     super::raw::call_for_bytes(number, arguments)
 }
 
 /// The files below, but for what the store and the cache write themselves.
-fn look(path: &Path, seen: &mut BTreeMap<String, Seen>) -> Result<()> {
+fn collect_files(path: &Path, seen: &mut BTreeMap<String, Seen>) -> Result<()> {
     let meta = fs::symlink_metadata(path)?;
     let ours = path.ends_with("home/sessions/store") || path.ends_with("red/workspace");
     let content = match meta.is_file() {
@@ -264,7 +272,7 @@ fn look(path: &Path, seen: &mut BTreeMap<String, Seen>) -> Result<()> {
     seen.insert(path.display().to_string(), found);
     if meta.is_dir() && !ours {
         for entry in fs::read_dir(path)? {
-            look(&entry?.path(), seen)?;
+            collect_files(&entry?.path(), seen)?;
         }
     }
     Ok(())

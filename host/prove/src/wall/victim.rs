@@ -7,7 +7,7 @@ use rustix::process::{
     DumpableBehavior, Resource, getpriority_process, getrlimit, set_dumpable_behavior,
 };
 
-use super::raw::call;
+use super::raw::call_kernel;
 
 /// The body of the process outside: answers what it is asked, with all of itself that another
 /// process could change.
@@ -22,10 +22,10 @@ pub(super) fn be_victim() -> ExitCode {
             .map(|resource| format!("{:?}", getrlimit(resource)))
             .collect();
         let nice = getpriority_process(None);
-        let processors = processors();
-        let ioprio = call(libc::SYS_ioprio_get, [1.into(), 0.into()]);
-        let policy = call(libc::SYS_sched_getscheduler, [0.into()]);
-        let group = call(libc::SYS_getpgid, [0.into()]);
+        let processors = processor_count();
+        let ioprio = call_kernel(libc::SYS_ioprio_get, [1.into(), 0.into()]);
+        let policy = call_kernel(libc::SYS_sched_getscheduler, [0.into()]);
+        let group = call_kernel(libc::SYS_getpgid, [0.into()]);
         let line = format!("{limits:?} {nice:?} {processors} {ioprio:?} {policy:?} {group:?}\n");
         if stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).is_err() {
             break;
@@ -34,6 +34,6 @@ pub(super) fn be_victim() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn processors() -> usize {
+fn processor_count() -> usize {
     std::thread::available_parallelism().map_or(0, std::num::NonZero::get)
 }

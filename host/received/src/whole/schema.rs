@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{MAX_GROWTH, Whole, has_candidate, integer, is_of_number};
+use super::{MAX_GROWTH, WholeNumber, has_float_notation, is_number_byte, parse_integer};
 
 /// The deepest level of arguments that is converted, deeper than tools accept.
 const MAX_DEPTH: usize = 64;
@@ -19,12 +19,12 @@ const MAX_STEPS: usize = 100_000;
 /// The arguments with each whole number written as an integer if the schema expects one. Unchanged without
 /// such a number, or if the text is invalid JSON.
 pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
-    if !has_candidate(arguments.as_bytes())
+    if !has_float_notation(arguments.as_bytes())
         || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
     {
         return Cow::Borrowed(arguments);
     }
-    let mut walk = Walk {
+    let mut walk = SchemaWalk {
         text: arguments.as_bytes(),
         at: 0,
         root: schema,
@@ -33,8 +33,8 @@ pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
         grown: 0,
     };
     let mut of_all = Vec::new();
-    walk.gather(schema, &mut of_all, MAX_DEPTH);
-    walk.value(&of_all, 0);
+    walk.gather_schemas(schema, &mut of_all, MAX_DEPTH);
+    walk.walk_value(&of_all, 0);
     if walk.edits.is_empty() {
         return Cow::Borrowed(arguments);
     }
@@ -49,7 +49,7 @@ pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
 }
 
 /// A walk through a JSON text, together with the schemas of each value.
-struct Walk<'t, 's> {
+struct SchemaWalk<'t, 's> {
     text: &'t [u8],
     at: usize,
     root: &'s Value,
@@ -60,15 +60,17 @@ struct Walk<'t, 's> {
     grown: usize,
 }
 
-impl<'s> Walk<'_, 's> {
-    fn value(&mut self, schemas: &[&'s Value], depth: usize) {
-        self.blanks();
+impl<'s> SchemaWalk<'_, 's> {
+    fn walk_value(&mut self, schemas: &[&'s Value], depth: usize) {
+        self.skip_blanks();
         match self.peek() {
-            Some(b'{') if depth < MAX_DEPTH => self.object(schemas, depth),
-            Some(b'[') if depth < MAX_DEPTH => self.array(schemas, depth),
-            Some(b'{' | b'[') => self.pass(),
-            Some(b'"') => drop(self.string()),
-            Some(byte) if is_of_number(byte) && !byte.is_ascii_alphabetic() => self.number(schemas),
+            Some(b'{') if depth < MAX_DEPTH => self.walk_object(schemas, depth),
+            Some(b'[') if depth < MAX_DEPTH => self.walk_array(schemas, depth),
+            Some(b'{' | b'[') => self.skip_nested(),
+            Some(b'"') => drop(self.read_string()),
+            Some(byte) if is_number_byte(byte) && !byte.is_ascii_alphabetic() => {
+                self.walk_number(schemas)
+            }
             // The literals `true`, `false`, `null`.
             Some(_) => {
                 while self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
@@ -77,21 +79,21 @@ impl<'s> Walk<'_, 's> {
             }
             None => {}
         }
-        self.blanks();
+        self.skip_blanks();
     }
 
-    fn object(&mut self, schemas: &[&'s Value], depth: usize) {
+    fn walk_object(&mut self, schemas: &[&'s Value], depth: usize) {
         self.at += 1;
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(b'"') => {
-                    let name = self.string();
-                    self.blanks();
+                    let name = self.read_string();
+                    self.skip_blanks();
                     // The colon.
                     self.at += 1;
-                    let below = self.members(schemas, name.as_deref().unwrap_or_default());
-                    self.value(&below, depth + 1);
+                    let below = self.member_schemas(schemas, name.as_deref().unwrap_or_default());
+                    self.walk_value(&below, depth + 1);
                 }
                 Some(b',') => self.at += 1,
                 _ => {
@@ -102,11 +104,11 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    fn array(&mut self, schemas: &[&'s Value], depth: usize) {
+    fn walk_array(&mut self, schemas: &[&'s Value], depth: usize) {
         self.at += 1;
         let mut place = 0;
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(b',') => {
                     self.at += 1;
@@ -117,20 +119,21 @@ impl<'s> Walk<'_, 's> {
                     return;
                 }
                 Some(_) => {
-                    let below = self.items(schemas, place);
-                    self.value(&below, depth + 1);
+                    let below = self.item_schemas(schemas, place);
+                    self.walk_value(&below, depth + 1);
                 }
             }
         }
     }
 
-    fn number(&mut self, schemas: &[&'s Value]) {
+    fn walk_number(&mut self, schemas: &[&'s Value]) {
         let from = self.at;
-        while self.peek().is_some_and(is_of_number) {
+        while self.peek().is_some_and(is_number_byte) {
             self.at += 1;
         }
         let number = self.text.get(from..self.at).unwrap_or_default();
-        let Some(whole) = integer(number).filter(|whole| asks_for_integer(schemas, whole)) else {
+        let Some(whole) = parse_integer(number).filter(|whole| asks_for_integer(schemas, whole))
+        else {
             return;
         };
         let more = whole.text.len().saturating_sub(number.len());
@@ -141,7 +144,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Reads a string; `None` = a malformed name, or one outside of the schema.
-    fn string(&mut self) -> Option<String> {
+    fn read_string(&mut self) -> Option<String> {
         let from = self.at;
         self.at += 1;
         while let Some(byte) = self.peek() {
@@ -157,12 +160,12 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// Skips a value that nests too deeply.
-    fn pass(&mut self) {
+    fn skip_nested(&mut self) {
         let mut open = 0_usize;
         while let Some(byte) = self.peek() {
             match byte {
                 b'"' => {
-                    self.string();
+                    self.read_string();
                     continue;
                 }
                 b'{' | b'[' => open += 1,
@@ -176,7 +179,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
             self.at += 1;
         }
@@ -187,11 +190,11 @@ impl<'s> Walk<'_, 's> {
     }
 
     /// The schemas of a member of an object.
-    fn members(&mut self, schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
+    fn member_schemas(&mut self, schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
         let mut below = Vec::new();
         for schema in schemas {
             if let Some(own) = schema.get("properties").and_then(|all| all.get(name)) {
-                self.gather(own, &mut below, MAX_DEPTH);
+                self.gather_schemas(own, &mut below, MAX_DEPTH);
                 continue;
             }
             // Name patterns are not matched, because a schema too many is harmless: a number
@@ -200,14 +203,14 @@ impl<'s> Walk<'_, 's> {
             let others = ["additionalProperties", "unevaluatedProperties"];
             let others = others.iter().filter_map(|other| schema.get(*other));
             for schema in by_pattern.into_iter().flat_map(|all| all.values()).chain(others) {
-                self.gather(schema, &mut below, MAX_DEPTH);
+                self.gather_schemas(schema, &mut below, MAX_DEPTH);
             }
         }
         below
     }
 
     /// The schemas of an item of an array.
-    fn items(&mut self, schemas: &[&'s Value], place: usize) -> Vec<&'s Value> {
+    fn item_schemas(&mut self, schemas: &[&'s Value], place: usize) -> Vec<&'s Value> {
         let mut below = Vec::new();
         for schema in schemas {
             let own = |list: &str| schema.get(list).and_then(|all| all.get(place));
@@ -217,14 +220,14 @@ impl<'s> Walk<'_, 's> {
                 all.iter().filter_map(|all| schema.get(*all)).find(|items| items.is_object())
             };
             if let Some(schema) = own.or_else(rest) {
-                self.gather(schema, &mut below, MAX_DEPTH);
+                self.gather_schemas(schema, &mut below, MAX_DEPTH);
             }
         }
         below
     }
 
     /// Adds a schema, and the further schemas of the same value.
-    fn gather(&mut self, schema: &'s Value, all: &mut Vec<&'s Value>, depth: usize) {
+    fn gather_schemas(&mut self, schema: &'s Value, all: &mut Vec<&'s Value>, depth: usize) {
         self.steps += 1;
         let known = all.iter().any(|known| std::ptr::eq(*known, schema));
         if depth == 0 || known || all.len() >= MAX_SCHEMAS || self.steps > MAX_STEPS {
@@ -235,24 +238,24 @@ impl<'s> Walk<'_, 's> {
             let at = schema.get(reference).and_then(Value::as_str);
             let at = at.and_then(|at| at.strip_prefix('#'));
             if let Some(schema) = at.and_then(|at| self.root.pointer(at)) {
-                self.gather(schema, all, depth - 1);
+                self.gather_schemas(schema, all, depth - 1);
             }
         }
         for branch in ["then", "else"] {
             if let Some(schema) = schema.get(branch) {
-                self.gather(schema, all, depth - 1);
+                self.gather_schemas(schema, all, depth - 1);
             }
         }
         for choice in ["allOf", "anyOf", "oneOf"] {
             for schema in schema.get(choice).and_then(Value::as_array).into_iter().flatten() {
-                self.gather(schema, all, depth - 1);
+                self.gather_schemas(schema, all, depth - 1);
             }
         }
     }
 }
 
 /// Whether a schema of the value requires an integer, and none accepts other numbers.
-fn asks_for_integer(schemas: &[&Value], whole: &Whole) -> bool {
+fn asks_for_integer(schemas: &[&Value], whole: &WholeNumber) -> bool {
     let has = |name: &str| {
         schemas.iter().filter_map(|schema| schema.get("type")).any(|kind| match kind {
             Value::Array(kinds) => kinds.iter().any(|kind| kind == name),

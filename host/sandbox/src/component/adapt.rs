@@ -2,7 +2,7 @@
 
 mod exit;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
 };
@@ -21,13 +21,13 @@ pub(crate) fn is_module(wasm: &[u8]) -> bool {
 }
 
 /// Converts a command's module to a component in this process: only for trusted modules. See
-/// [`crate::Sandbox::adapt`] for a stranger's.
+/// [`crate::Sandbox::adapt_module`] for a stranger's.
 ///
 /// # Errors
 ///
 /// The reason why the module cannot be converted, with its own text escaped.
-pub fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
-    check(module)?;
+pub fn adapt_trusted_module(module: &[u8]) -> Result<Vec<u8>, String> {
+    check_command_module(module)?;
     let module = exit::with_code(module).ok_or("its imports are none of preview 1")?;
     let made = || {
         ComponentEncoder::default()
@@ -36,12 +36,12 @@ pub fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
             .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)?
             .encode()
     };
-    made().map_err(|error| shown(&format!("it cannot be adapted: {error:#}")))
+    made().map_err(|error| clip_shown(&format!("it cannot be adapted: {error:#}")))
 }
 
 /// Refuses modules other than commands of preview 1, with a better message than the encoder's.
-fn check(module: &[u8]) -> Result<(), String> {
-    let wrong = |error: wasmparser::BinaryReaderError| shown(&format!("not valid: {error}"));
+fn check_command_module(module: &[u8]) -> Result<(), String> {
+    let wrong = |error: wasmparser::BinaryReaderError| clip_shown(&format!("not valid: {error}"));
     let mut starts = false;
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(wrong)? {
@@ -52,7 +52,7 @@ fn check(module: &[u8]) -> Result<(), String> {
                 for import in section.into_imports() {
                     let name = import.map_err(wrong)?.module;
                     if name != WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME {
-                        return Err(shown(&format!(
+                        return Err(clip_shown(&format!(
                             "it imports `{name}`, and only `{WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME}` \
                              is adapted"
                         )));
@@ -73,8 +73,8 @@ fn check(module: &[u8]) -> Result<(), String> {
     Err(format!("it exports no `{START}`, so it is no command"))
 }
 
-fn shown(text: &str) -> String {
-    Shown::clipped(text, MAX_SHOWN).to_string()
+fn clip_shown(text: &str) -> String {
+    ShownText::clip_line(text, MAX_SHOWN).to_string()
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
                 "it imports `env\\u{1b}`",
             ),
         ] {
-            let told = adapt(bytes).unwrap_err();
+            let told = adapt_trusted_module(bytes).unwrap_err();
             assert!(told.contains(why), "{told}");
         }
     }

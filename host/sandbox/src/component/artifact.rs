@@ -13,7 +13,7 @@ use crate::component::in_place::SMALLEST_PAGE;
 /// Machine code of a component that is part of the program.
 #[derive(Debug, Clone, Copy)]
 pub enum StockCode {
-    /// The output of [`belljar_engine::pack`]: half as large, and unpacked by each process.
+    /// The output of [`belljar_engine::pack_code`]: half as large, and unpacked by each process.
     Packed(&'static [u8]),
     /// Executable as it is: page-aligned, and executed in place by the first sandbox of a process that loads
     /// the code. Unaligned code does not load.
@@ -22,18 +22,18 @@ pub enum StockCode {
 
 /// Machine code from a trusted source: this host's compiler, in this process or in its child; a genuine cache
 /// entry; or the program itself.
-pub(crate) struct Artifact(Cow<'static, [u8]>);
+pub(crate) struct CompiledArtifact(Cow<'static, [u8]>);
 
-impl Artifact {
+impl CompiledArtifact {
     /// Wraps the output of the compiler, or of the cache. No other caller is allowed.
-    pub(crate) fn trusted(bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_trusted(bytes: Vec<u8>) -> Self {
         Self(Cow::Owned(bytes))
     }
 
     /// Wraps code of the program; `None` = malformed.
-    pub(crate) fn stock(code: StockCode) -> Option<Self> {
+    pub(crate) fn from_stock(code: StockCode) -> Option<Self> {
         match code {
-            StockCode::Packed(bytes) => belljar_engine::unpack(bytes).map(Self::trusted),
+            StockCode::Packed(bytes) => belljar_engine::unpack_code(bytes).map(Self::from_trusted),
             StockCode::InPlace(bytes) => {
                 let fits = bytes.as_ptr().addr().is_multiple_of(SMALLEST_PAGE);
                 (fits && !bytes.is_empty()).then_some(Self(Cow::Borrowed(bytes)))
@@ -42,7 +42,7 @@ impl Artifact {
     }
 
     /// The bytes, for the cache.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -54,9 +54,9 @@ impl Artifact {
     /// Loads the code into an engine. The bytes are copied, so later changes on disk have no effect; code
     /// that is part of the program stays in place.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
-    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
+    pub(crate) fn load_into(&self, engine: &Engine) -> wasmtime::Result<Component> {
         // SAFETY: `deserialize` requires bytes from `Engine::precompile_component`, and cannot
-        // check them: other code would run with all rights of this process. An `Artifact` is the
+        // check them: other code would run with all rights of this process. An `CompiledArtifact` is the
         // compiler's output, a cache entry with a keyed digest by which this host proves that it
         // wrote the entry after compiling, or part of the program from build time
         // (`Sandbox::know_code`). So safety rests on three facts. First, the compiler child is
@@ -65,7 +65,7 @@ impl Artifact {
         // only this host has the cache's key. Third, `trusted` has no other callers. wasmtime
         // itself checks only that version and settings fit.
         match &self.0 {
-            Cow::Borrowed(bytes) if IN_PLACE.take(bytes) => {
+            Cow::Borrowed(bytes) if IN_PLACE.mark_in_use(bytes) => {
                 let memory = NonNull::from(*bytes);
                 // SAFETY: `deserialize_raw` also requires memory that lives as long as the component and is
                 // never written: the memory is `'static`, borrowed as read-only, and page-aligned.
@@ -88,7 +88,7 @@ static IN_PLACE: InUse = InUse(Mutex::new(BTreeSet::new()));
 struct InUse(Mutex<BTreeSet<usize>>);
 
 impl InUse {
-    fn take(&self, code: &[u8]) -> bool {
+    fn mark_in_use(&self, code: &[u8]) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(code.as_ptr().addr())
     }
 

@@ -36,13 +36,13 @@ pub(crate) enum CacheKind {
 }
 
 /// A private directory, with its key.
-pub(crate) struct Cache {
+pub(crate) struct ComponentCache {
     dir: PathBuf,
     key: [u8; KEY],
 }
 
 impl CacheKind {
-    fn suffix(self) -> &'static str {
+    fn file_suffix(self) -> &'static str {
         match self {
             Self::Artifact => "cwasm",
             Self::Describe => "tools",
@@ -50,43 +50,43 @@ impl CacheKind {
     }
 }
 
-impl Cache {
+impl ComponentCache {
     /// Opens the directory, or creates it. A directory that others can access is made private and gets a new
     /// key, which invalidates its entries; another user's directory is refused.
     pub(crate) fn open(dir: &Path) -> Result<Self, SandboxError> {
         let fail = |why: String| SandboxError::Cache { path: dir.to_owned(), why };
-        let key = prepare(dir).map_err(|error| fail(error.to_string()))?;
+        let key = prepare_directory(dir).map_err(|error| fail(error.to_string()))?;
         Ok(Self { dir: dir.to_owned(), key })
     }
 
     /// The content of an entry, if present and genuine.
-    pub(crate) fn get(&self, kind: CacheKind, name: &str) -> Option<Vec<u8>> {
-        let path = self.path(kind, name);
-        match self.read(&path, kind, name) {
+    pub(crate) fn find_entry(&self, kind: CacheKind, name: &str) -> Option<Vec<u8>> {
+        let path = self.entry_path(kind, name);
+        match self.read_entry(&path, kind, name) {
             Ok(content) => Some(content),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(target: "belljar::sandbox", path = %path.shown(), "a cache entry is not used: {error}");
+                tracing::warn!(target: "belljar::sandbox", path = %path.to_shown(), "a cache entry is not used: {error}");
                 None
             }
         }
     }
 
     /// Writes an entry atomically. A failure only costs time, not correctness, so it is only logged.
-    pub(crate) fn put(&self, kind: CacheKind, name: &str, content: &[u8]) {
-        let path = self.path(kind, name);
-        if let Err(error) = self.write(&path, kind, name, content) {
-            tracing::warn!(target: "belljar::sandbox", path = %path.shown(), "a cache entry is not written: {error}");
+    pub(crate) fn store_entry(&self, kind: CacheKind, name: &str, content: &[u8]) {
+        let path = self.entry_path(kind, name);
+        if let Err(error) = self.write_entry(&path, kind, name, content) {
+            tracing::warn!(target: "belljar::sandbox", path = %path.to_shown(), "a cache entry is not written: {error}");
         }
     }
 
-    fn path(&self, kind: CacheKind, name: &str) -> PathBuf {
-        let tag = self.mac(kind, name, b"name").finalize().into_bytes();
+    fn entry_path(&self, kind: CacheKind, name: &str) -> PathBuf {
+        let tag = self.entry_mac(kind, name, b"name").finalize().into_bytes();
         let hidden: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        self.dir.join(format!("{hidden}.{}", kind.suffix()))
+        self.dir.join(format!("{hidden}.{}", kind.file_suffix()))
     }
 
-    fn read(&self, path: &Path, kind: CacheKind, name: &str) -> io::Result<Vec<u8>> {
+    fn read_entry(&self, path: &Path, kind: CacheKind, name: &str) -> io::Result<Vec<u8>> {
         let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
         let file = File::open(path)?;
         let size = file.metadata()?.len();
@@ -98,14 +98,20 @@ impl Cache {
         }
         let body = content.split_off(head);
         let tag = content.strip_prefix(MAGIC.as_slice()).ok_or_else(|| bad("it is no entry"))?;
-        self.mac(kind, name, &body)
+        self.entry_mac(kind, name, &body)
             .verify_slice(tag)
             .map_err(|_| bad("this host did not write it so"))?;
         Ok(body)
     }
 
-    fn write(&self, path: &Path, kind: CacheKind, name: &str, content: &[u8]) -> io::Result<()> {
-        let tag = self.mac(kind, name, content).finalize().into_bytes();
+    fn write_entry(
+        &self,
+        path: &Path,
+        kind: CacheKind,
+        name: &str,
+        content: &[u8],
+    ) -> io::Result<()> {
+        let tag = self.entry_mac(kind, name, content).finalize().into_bytes();
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.dir)?;
         file.write_all(MAGIC)?;
         file.write_all(&tag)?;
@@ -114,12 +120,12 @@ impl Cache {
         Ok(())
     }
 
-    fn mac(&self, kind: CacheKind, name: &str, content: &[u8]) -> Hmac<Sha256> {
+    fn entry_mac(&self, kind: CacheKind, name: &str, content: &[u8]) -> Hmac<Sha256> {
         // A key of the hash's length is always accepted, so the fallback is never used; it would
         // verify nothing.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
             .unwrap_or_else(|_| <Hmac<Sha256> as Mac>::new(&Default::default()));
-        for part in [MAGIC.as_slice(), kind.suffix().as_bytes(), name.as_bytes()] {
+        for part in [MAGIC.as_slice(), kind.file_suffix().as_bytes(), name.as_bytes()] {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);
         }
@@ -128,14 +134,14 @@ impl Cache {
     }
 }
 
-impl std::fmt::Debug for Cache {
+impl std::fmt::Debug for ComponentCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("ComponentCache").field("dir", &self.dir).finish_non_exhaustive()
     }
 }
 
 /// Makes the directory private, and returns its key.
-fn prepare(dir: &Path) -> io::Result<[u8; KEY]> {
+fn prepare_directory(dir: &Path) -> io::Result<[u8; KEY]> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let metadata = fs::symlink_metadata(dir)?;
     let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
@@ -147,7 +153,7 @@ fn prepare(dir: &Path) -> io::Result<[u8; KEY]> {
     }
     let key_path = dir.join(KEY_FILE);
     if metadata.mode() & 0o077 != 0 {
-        tracing::warn!(target: "belljar::sandbox", path = %dir.shown(), "the cache directory was open to others: closed, and its entries dropped");
+        tracing::warn!(target: "belljar::sandbox", path = %dir.to_shown(), "the cache directory was open to others: closed, and its entries dropped");
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
         match fs::remove_file(&key_path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -199,65 +205,70 @@ fn make_key(dir: &Path, path: &Path) -> io::Result<[u8; KEY]> {
 mod tests {
     use super::*;
 
-    fn cache() -> (tempfile::TempDir, Cache) {
+    fn cache() -> (tempfile::TempDir, ComponentCache) {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::open(&dir.path().join("cache")).unwrap();
+        let cache = ComponentCache::open(&dir.path().join("cache")).unwrap();
         (dir, cache)
     }
 
     #[test]
     fn what_was_put_is_got_by_another_process_too() {
         let (_dir, cache) = cache();
-        cache.put(CacheKind::Artifact, "a", b"code");
+        cache.store_entry(CacheKind::Artifact, "a", b"code");
         assert_eq!(
-            Cache::open(&cache.dir).unwrap().get(CacheKind::Artifact, "a").unwrap(),
+            ComponentCache::open(&cache.dir).unwrap().find_entry(CacheKind::Artifact, "a").unwrap(),
             b"code"
         );
-        assert_eq!(cache.get(CacheKind::Describe, "a"), None);
-        assert_eq!(cache.get(CacheKind::Artifact, "b"), None);
+        assert_eq!(cache.find_entry(CacheKind::Describe, "a"), None);
+        assert_eq!(cache.find_entry(CacheKind::Artifact, "b"), None);
     }
 
     #[test]
     fn the_names_of_the_files_say_nothing_of_what_is_in_them() {
         let ((_dir, cache), (_other_dir, other)) = (cache(), self::cache());
-        let name =
-            |cache: &Cache| cache.path(CacheKind::Artifact, "a").file_name().unwrap().to_owned();
+        let name = |cache: &ComponentCache| {
+            cache.entry_path(CacheKind::Artifact, "a").file_name().unwrap().to_owned()
+        };
         assert_ne!(name(&cache), name(&other));
-        let again = Cache::open(&cache.dir).unwrap();
+        let again = ComponentCache::open(&cache.dir).unwrap();
         assert_eq!(name(&cache), name(&again));
     }
 
     #[test]
     fn altered_truncated_renamed_and_foreign_entries_are_not_used() {
         let (_dir, cache) = cache();
-        cache.put(CacheKind::Artifact, "a", b"code");
-        let path = cache.path(CacheKind::Artifact, "a");
+        cache.store_entry(CacheKind::Artifact, "a", b"code");
+        let path = cache.entry_path(CacheKind::Artifact, "a");
         let good = fs::read(&path).unwrap();
         let mut altered = good.clone();
         *altered.last_mut().unwrap() ^= 1;
         for bad in [altered, good[..good.len() - 1].to_vec(), b"code".to_vec(), Vec::new()] {
             fs::write(&path, bad).unwrap();
-            assert_eq!(cache.get(CacheKind::Artifact, "a"), None);
+            assert_eq!(cache.find_entry(CacheKind::Artifact, "a"), None);
         }
-        fs::write(cache.path(CacheKind::Artifact, "b"), &good).unwrap();
-        assert_eq!(cache.get(CacheKind::Artifact, "b"), None, "bound to its name");
-        fs::write(cache.path(CacheKind::Describe, "a"), &good).unwrap();
-        assert_eq!(cache.get(CacheKind::Describe, "a"), None, "bound to its kind");
+        fs::write(cache.entry_path(CacheKind::Artifact, "b"), &good).unwrap();
+        assert_eq!(cache.find_entry(CacheKind::Artifact, "b"), None, "bound to its name");
+        fs::write(cache.entry_path(CacheKind::Describe, "a"), &good).unwrap();
+        assert_eq!(cache.find_entry(CacheKind::Describe, "a"), None, "bound to its kind");
         let (_other_dir, other) = self::cache();
-        fs::write(other.path(CacheKind::Artifact, "a"), &good).unwrap();
-        assert_eq!(other.get(CacheKind::Artifact, "a"), None, "bound to its directory's key");
+        fs::write(other.entry_path(CacheKind::Artifact, "a"), &good).unwrap();
+        assert_eq!(
+            other.find_entry(CacheKind::Artifact, "a"),
+            None,
+            "bound to its directory's key"
+        );
         fs::write(&path, &good).unwrap();
-        assert_eq!(cache.get(CacheKind::Artifact, "a").unwrap(), b"code");
+        assert_eq!(cache.find_entry(CacheKind::Artifact, "a").unwrap(), b"code");
     }
 
     #[test]
     fn a_directory_that_was_open_to_others_loses_its_entries() {
         let (_dir, cache) = cache();
-        cache.put(CacheKind::Artifact, "a", b"code");
+        cache.store_entry(CacheKind::Artifact, "a", b"code");
         fs::set_permissions(&cache.dir, fs::Permissions::from_mode(0o755)).unwrap();
-        let again = Cache::open(&cache.dir).unwrap();
+        let again = ComponentCache::open(&cache.dir).unwrap();
         assert_eq!(fs::metadata(&cache.dir).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(again.get(CacheKind::Artifact, "a"), None);
+        assert_eq!(again.find_entry(CacheKind::Artifact, "a"), None);
     }
 
     #[test]
@@ -265,9 +276,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        assert!(Cache::open(&file).is_err());
+        assert!(ComponentCache::open(&file).is_err());
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-        assert!(Cache::open(&link).is_err());
+        assert!(ComponentCache::open(&link).is_err());
     }
 }

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belljar_policy::{GuestPath, Shown, ToolName, WORKSPACE};
+use belljar_policy::{GuestPath, ShownText, ToolName, WORKSPACE};
 use serde_json::{Map, Value, json};
 
-use crate::component::described::{self, Claim, DescribeLimits};
-use crate::component::tool_info::{Hints, ToolInfo};
+use crate::component::described::{self, DescribeLimits, ToolClaim};
+use crate::component::tool_info::{ToolHints, ToolInfo};
 
 /// Words of a command line, without the command's name.
 const MAX_WORDS: usize = 4_096;
@@ -40,7 +40,7 @@ const NAMELESS: &str = "command";
 pub struct CommandForm {
     description: String,
     /// `None` = the caller chooses all words.
-    words: Option<Vec<Word>>,
+    words: Option<Vec<CommandWord>>,
     environment: Vec<(String, String)>,
     schema: Value,
     /// The possible arguments of a call.
@@ -51,7 +51,7 @@ pub struct CommandForm {
 
 /// One part of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
+enum CommandWord {
     Fixed(String),
     /// `{name}` alone: the argument, or all elements of a list, each a word.
     Argument(String),
@@ -77,15 +77,15 @@ pub(crate) struct CommandLine {
 impl Default for CommandForm {
     fn default() -> Self {
         let schema = schema_of(&[
-            (ARGS, texts("Words of the command line, without the command's name")),
-            (STDIN, text("Text on its standard input")),
-            (FILES, texts("Paths of files in the workspace, at the end of the command line")),
+            (ARGS, list_schema("Words of the command line, without the command's name")),
+            (STDIN, text_schema("Text on its standard input")),
+            (FILES, list_schema("Paths of files in the workspace, at the end of the command line")),
         ]);
         Self {
             description: String::new(),
             words: None,
             environment: Vec::new(),
-            names: names(&schema),
+            names: property_names(&schema),
             schema,
             workspace_at: None,
         }
@@ -95,7 +95,7 @@ impl Default for CommandForm {
 impl CommandForm {
     /// The same form with this description for a model. Blank = a default text.
     #[must_use]
-    pub fn described(mut self, description: &str) -> Self {
+    pub fn with_description(mut self, description: &str) -> Self {
         description.trim().clone_into(&mut self.description);
         self
     }
@@ -109,15 +109,16 @@ impl CommandForm {
     ///
     /// A word or the schema is invalid, or the two do not fit each other; the text has the reason.
     pub fn with_line(mut self, words: &[String], schema: Option<&str>) -> Result<Self, String> {
-        let words = words.iter().map(|word| Word::parse(word)).collect::<Result<Vec<_>, _>>()?;
+        let words =
+            words.iter().map(|word| CommandWord::parse(word)).collect::<Result<Vec<_>, _>>()?;
         self.schema = match schema {
             Some(schema) => object_schema(schema)?,
             None => made_schema(&words),
         };
-        self.names = names(&self.schema);
-        let placed = words.iter().filter_map(Word::name);
+        self.names = property_names(&self.schema);
+        let placed = words.iter().filter_map(CommandWord::argument_name);
         if let Some(name) = placed.into_iter().find(|name| !self.names.contains(*name)) {
-            return Err(format!("`{{{}}}` is no argument of the schema", shown(name)));
+            return Err(format!("`{{{}}}` is no argument of the schema", clip_shown(name)));
         }
         self.words = Some(words);
         Ok(self)
@@ -130,7 +131,7 @@ impl CommandForm {
     /// The text is not the schema of an object.
     pub fn with_schema(mut self, schema: &str) -> Result<Self, String> {
         self.schema = object_schema(schema)?;
-        self.names = names(&self.schema);
+        self.names = property_names(&self.schema);
         Ok(self)
     }
 
@@ -146,7 +147,7 @@ impl CommandForm {
             path => match GuestPath::new(path) {
                 Ok(path) => path.to_string(),
                 Err(_) => {
-                    let path = shown(path);
+                    let path = clip_shown(path);
                     return Err(format!(
                         "`workspace_at`: `{path}` is neither `/` nor a path such as `/work`"
                     ));
@@ -158,7 +159,7 @@ impl CommandForm {
     }
 
     /// The path of the workspace.
-    pub(crate) fn workspace(&self) -> &str {
+    pub(crate) fn workspace_path(&self) -> &str {
         self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
 
@@ -179,7 +180,7 @@ impl CommandForm {
                 && !name.starts_with(|c: char| c.is_ascii_digit())
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             if !fits {
-                return Err(format!("`{}` is no name of a variable", shown(name)));
+                return Err(format!("`{}` is no name of a variable", clip_shown(name)));
             }
             if value.len() > MAX_VALUE || value.contains('\0') {
                 return Err(format!("the value of `{name}` is too long, or holds a zero"));
@@ -200,31 +201,39 @@ impl CommandForm {
             "" => format!("Runs the command `{name}` and gives its output and exit code."),
             text => text.to_owned(),
         };
-        let claim =
-            Claim { name, description, schema: self.schema.to_string(), hints: Hints::default() };
-        let mut tools = described::check(vec![claim], limits)?;
+        let claim = ToolClaim {
+            name,
+            description,
+            schema: self.schema.to_string(),
+            hints: ToolHints::default(),
+        };
+        let mut tools = described::check_claims(vec![claim], limits)?;
         tools.pop().ok_or_else(|| "it offers no tool".to_owned())
     }
 
     /// The command line of a call, or the error in its arguments.
-    pub(crate) fn line(&self, name: &str, arguments: &str) -> Result<CommandLine, String> {
+    pub(crate) fn command_line(&self, name: &str, arguments: &str) -> Result<CommandLine, String> {
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| error.to_string())?;
         if let Some(other) = arguments.keys().find(|key| !self.names.contains(*key)) {
-            return Err(format!("there is no argument `{}`", shown(other)));
+            return Err(format!("there is no argument `{}`", clip_shown(other)));
         }
         let mut words = vec![name.to_owned()];
         match &self.words {
-            None => words.extend(list(ARGS, arguments.get(ARGS))?),
+            None => words.extend(parse_list(ARGS, arguments.get(ARGS))?),
             Some(line) => {
-                let workspace = self.workspace();
-                line.iter().try_for_each(|word| word.put(&arguments, workspace, &mut words))?;
+                let workspace = self.workspace_path();
+                line.iter()
+                    .try_for_each(|word| word.append_word(&arguments, workspace, &mut words))?;
             }
         }
-        let places_files =
-            self.words.iter().flatten().any(|word| word.name().is_some_and(|name| name == FILES));
+        let places_files = self
+            .words
+            .iter()
+            .flatten()
+            .any(|word| word.argument_name().is_some_and(|name| name == FILES));
         if !places_files {
-            words.extend(files(arguments.get(FILES), self.workspace())?);
+            words.extend(parse_files(arguments.get(FILES), self.workspace_path())?);
         }
         if words.len() > MAX_WORDS {
             return Err(format!("{} words, and at most {MAX_WORDS} are passed on", words.len()));
@@ -235,15 +244,15 @@ impl CommandForm {
         if words.iter().any(|word| word.contains('\0')) {
             return Err("a word holds a zero".to_owned());
         }
-        let stdin = one(STDIN, arguments.get(STDIN))?.unwrap_or_default();
-        let (environment, workspace) = (self.environment.clone(), self.workspace().to_owned());
+        let stdin = parse_text(STDIN, arguments.get(STDIN))?.unwrap_or_default();
+        let (environment, workspace) = (self.environment.clone(), self.workspace_path().to_owned());
         Ok(CommandLine { words, environment, stdin, workspace })
     }
 }
 
-impl Word {
+impl CommandWord {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("the word `{}` {why}", shown(text));
+        let wrong = |why: &str| format!("the word `{}` {why}", clip_shown(text));
         let (mut parts, mut placed) = ([String::new(), String::new()], None);
         let mut rest = text;
         while let Some(at) = rest.find(['{', '}']) {
@@ -280,7 +289,7 @@ impl Word {
         })
     }
 
-    fn name(&self) -> Option<&String> {
+    fn argument_name(&self) -> Option<&String> {
         match self {
             Self::Fixed(_) => None,
             Self::Argument(name) | Self::Within { name, .. } => Some(name),
@@ -289,7 +298,7 @@ impl Word {
 
     /// Appends the word to the line. INV-223: a call's argument is never an option, unless a fixed `--`
     /// before it ends the options.
-    fn put(
+    fn append_word(
         &self,
         arguments: &Map<String, Value>,
         workspace: &str,
@@ -298,17 +307,17 @@ impl Word {
         match self {
             Self::Fixed(word) => words.push(word.clone()),
             Self::Argument(name) if name == FILES => {
-                words.extend(files(arguments.get(name), workspace)?);
+                words.extend(parse_files(arguments.get(name), workspace)?);
             }
             Self::Argument(name) => {
                 let ended = words.iter().skip(1).any(|word| word == "--");
-                for word in list(name, arguments.get(name))? {
+                for word in parse_list(name, arguments.get(name))? {
                     refuse_option(name, &word, ended)?;
                     words.push(word);
                 }
             }
             Self::Within { before, name, after } => {
-                if let Some(value) = one(name, arguments.get(name))? {
+                if let Some(value) = parse_text(name, arguments.get(name))? {
                     let word = format!("{before}{value}{after}");
                     if before.is_empty() {
                         let ended = words.iter().skip(1).any(|word| word == "--");
@@ -325,7 +334,7 @@ impl Word {
 fn refuse_option(name: &str, word: &str, ended: bool) -> Result<(), String> {
     // A single `-` means standard input by convention.
     if word.starts_with('-') && word != "-" && !ended {
-        return Err(format!("`{}` begins with `-`, and would be an option", shown(name)));
+        return Err(format!("`{}` begins with `-`, and would be an option", clip_shown(name)));
     }
     Ok(())
 }
@@ -345,30 +354,30 @@ pub(crate) fn command_name(name: Option<&str>) -> String {
 }
 
 /// One text; a number or a boolean is converted to its JSON text.
-fn one(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
+fn parse_text(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
     Ok(Some(match given {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
         Some(Value::Bool(value)) => value.to_string(),
         Some(Value::Array(_) | Value::Object(_)) => {
-            return Err(format!("`{}` is not a text", shown(name)));
+            return Err(format!("`{}` is not a text", clip_shown(name)));
         }
     }))
 }
 
 /// One text, or a list of texts.
-fn list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
+fn parse_list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
     let Some(Value::Array(items)) = given else {
-        return Ok(one(name, given)?.into_iter().collect());
+        return Ok(parse_text(name, given)?.into_iter().collect());
     };
-    let texts = items.iter().map(|item| one(name, Some(item)));
+    let texts = items.iter().map(|item| parse_text(name, Some(item)));
     Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 /// Absolute paths below the workspace, so that none is an option, and the command's current directory does
 /// not matter.
-fn files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> {
+fn parse_files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> {
     let path = |path: String| {
         // Models use the paths that every other tool shows.
         let below = path.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
@@ -378,7 +387,7 @@ fn files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> 
             (None, false) => format!("{}/{path}", workspace.trim_end_matches('/')),
         }
     };
-    Ok(list(FILES, given)?.into_iter().map(path).collect())
+    Ok(parse_list(FILES, given)?.into_iter().map(path).collect())
 }
 
 fn object_schema(text: &str) -> Result<Value, String> {
@@ -391,23 +400,23 @@ fn object_schema(text: &str) -> Result<Value, String> {
     Ok(schema)
 }
 
-fn made_schema(words: &[Word]) -> Value {
-    let placed: BTreeSet<&String> = words.iter().filter_map(Word::name).collect();
+fn made_schema(words: &[CommandWord]) -> Value {
+    let placed: BTreeSet<&String> = words.iter().filter_map(CommandWord::argument_name).collect();
     let mut rows: Vec<(&str, Value)> = Vec::new();
     let mut required = Vec::new();
-    for name in words.iter().filter_map(Word::name) {
+    for name in words.iter().filter_map(CommandWord::argument_name) {
         if rows.iter().any(|(known, _)| known == name) {
             continue;
         }
         if name == FILES {
-            rows.push((name, texts("Paths of files in the workspace")));
+            rows.push((name, list_schema("Paths of files in the workspace")));
         } else {
             rows.push((name, json!({ "type": "string" })));
             required.push(name.clone());
         }
     }
     if !placed.contains(&STDIN.to_owned()) {
-        rows.push((STDIN, text("Text on its standard input")));
+        rows.push((STDIN, text_schema("Text on its standard input")));
     }
     let mut schema = schema_of(&rows);
     if let Some(object) = schema.as_object_mut() {
@@ -422,21 +431,21 @@ fn schema_of(rows: &[(&str, Value)]) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-fn text(description: &str) -> Value {
+fn text_schema(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
-fn texts(description: &str) -> Value {
+fn list_schema(description: &str) -> Value {
     json!({ "type": "array", "items": { "type": "string" }, "description": description })
 }
 
-fn names(schema: &Value) -> BTreeSet<String> {
+fn property_names(schema: &Value) -> BTreeSet<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
-fn shown(text: &str) -> String {
-    Shown::clipped(text, MAX_SHOWN).to_string()
+fn clip_shown(text: &str) -> String {
+    ShownText::clip_line(text, MAX_SHOWN).to_string()
 }
 
 #[cfg(test)]
@@ -444,7 +453,7 @@ mod tests {
     use super::*;
 
     fn words(form: &CommandForm, arguments: Value) -> Result<Vec<String>, String> {
-        form.line("c", &arguments.to_string()).map(|line| line.words)
+        form.command_line("c", &arguments.to_string()).map(|line| line.words)
     }
 
     fn form(line: &[&str]) -> CommandForm {
@@ -476,7 +485,10 @@ mod tests {
     fn without_a_form_the_words_are_the_callers() {
         let form = CommandForm::default();
         let line = form
-            .line("c", r#"{"args": ["-x", 1, "a b"], "stdin": "in", "files": ["-f", "/etc/a"]}"#)
+            .command_line(
+                "c",
+                r#"{"args": ["-x", 1, "a b"], "stdin": "in", "files": ["-f", "/etc/a"]}"#,
+            )
             .unwrap();
         assert_eq!(line.words, ["c", "-x", "1", "a b", "/workspace/-f", "/etc/a"]);
         assert_eq!((line.stdin.as_str(), line.environment.len()), ("in", 0));
@@ -553,7 +565,7 @@ mod tests {
             let tool = CommandForm::default().tool(file, &limits).unwrap();
             assert_eq!(tool.name.as_str(), name);
         }
-        let lying = CommandForm::default().described("x\u{202e}y");
+        let lying = CommandForm::default().with_description("x\u{202e}y");
         assert!(lying.tool(None, &limits).unwrap_err().contains("U+202E"));
         let schema = CommandForm::default().with_schema(r#"{"type": "array"}"#).unwrap();
         assert!(schema.tool(None, &limits).is_err());

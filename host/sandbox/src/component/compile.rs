@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use belljar_os_sandbox::{Made, Running, Wall};
-use belljar_policy::Shown;
+use belljar_os_sandbox::{DerivedFile, RunningChild, Wall};
+use belljar_policy::ShownText;
 use belljar_work::{OPERATOR, WorkKind};
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::Compiler;
 use crate::component::adapt::{self, is_module};
-use crate::component::artifact::Artifact;
+use crate::component::artifact::CompiledArtifact;
 use crate::component::cache::MAX_ENTRY;
 use crate::component::inspect::MAX_COMPONENT;
 use crate::component::wasm::Wasm;
@@ -45,7 +45,10 @@ pub(crate) const WAIT: Duration = Duration::from_secs(1_800);
 const MAX_COMPLAINT: u64 = 4 << 10;
 
 /// Compiles a component to machine code, by the configured compiler.
-pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
+pub(crate) async fn compile_component(
+    compiler: &Compiler,
+    wasm: &Wasm,
+) -> Result<CompiledArtifact, LoadError> {
     // INV-225: a child answers a core module with a component, which is not machine code.
     if is_module(wasm.bytes()) {
         return Err(LoadError::CoreModule);
@@ -54,27 +57,29 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
         Compiler::Child { program, args } => {
             let mut command = std::process::Command::new(program);
             command.args(args).env_clear();
-            in_child(Running::here(command), wasm.bytes()).await?
+            in_child(RunningChild::start_here(command), wasm.bytes()).await?
         }
         Compiler::Broker(broker) => {
-            let made = tokio::time::timeout(WAIT, broker.make(Made::Code, wasm.bytes())).await;
+            let made =
+                tokio::time::timeout(WAIT, broker.make_derived(DerivedFile::Code, wasm.bytes()))
+                    .await;
             made.map_err(|_| too_long(WAIT))?
                 .map_err(|error| LoadError::Compile(error.to_string()))?
         }
         Compiler::InProcess => {
             let wasm = wasm.clone();
-            belljar_work::run(&COMPILE, OPERATOR, move |_| here(wasm.bytes()))
+            belljar_work::run_job(&COMPILE, OPERATOR, move |_| compile_in_process(wasm.bytes()))
                 .await
                 .map_err(|_| LoadError::Compile("the compiler crashed".to_owned()))?
                 .map_err(LoadError::Compile)?
         }
     };
-    Ok(Artifact::trusted(bytes))
+    Ok(CompiledArtifact::from_trusted(bytes))
 }
 
 /// Converts a command's core module to a component. The conversion runs where components are compiled,
 /// because the module is a stranger's too.
-pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>, LoadError> {
+pub(crate) async fn adapt_module(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>, LoadError> {
     if module.len() as u64 > MAX_COMPONENT {
         let size = module.len() as u64;
         return Err(LoadError::TooLarge { size, limit: MAX_COMPONENT });
@@ -87,7 +92,8 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
             let mut command = std::process::Command::new(program);
             command.args(args).env_clear();
             // The first bytes make the child convert instead of compiling.
-            talk(Running::here(command), &[module], MAX_COMPONENT, WAIT).await
+            pipe_through_child(RunningChild::start_here(command), &[module], MAX_COMPONENT, WAIT)
+                .await
         }
         Compiler::Broker(_) => {
             let why = "core modules are adapted when they are installed, not behind the OS sandbox";
@@ -95,7 +101,7 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
         }
         Compiler::InProcess => {
             let module = module.to_vec();
-            belljar_work::run(&COMPILE, OPERATOR, move |_| adapt::adapt(&module))
+            belljar_work::run_job(&COMPILE, OPERATOR, move |_| adapt::adapt_trusted_module(&module))
                 .await
                 .map_err(|_| LoadError::Compile("the adapter crashed".to_owned()))?
                 .map_err(LoadError::Compile)
@@ -146,12 +152,12 @@ pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
 /// `compile_child` first in `main`. Before reading a byte, the child lowers its own priority, memory and time
 /// and, with `walled`, raises a wall without openings: no file, no network, no other program.
 pub fn compile_child(walled: bool) -> ExitCode {
-    belljar_os_sandbox::conceal();
+    belljar_os_sandbox::conceal_process();
     if walled {
         // The host reports missing kernel support, which it shares with the child.
-        let _ = Wall::default().raise();
+        let _ = Wall::default().raise_wall();
     }
-    match child() {
+    match run_child() {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             let _ = io::stderr().write_all(why.as_bytes());
@@ -160,9 +166,9 @@ pub fn compile_child(walled: bool) -> ExitCode {
     }
 }
 
-fn child() -> Result<(), String> {
+fn run_child() -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    restrict(CHILD_MEMORY, 0).map_err(step("limiting the compiler"))?;
+    restrict_process(CHILD_MEMORY, 0).map_err(step("limiting the compiler"))?;
     let mut wasm = Vec::new();
     io::stdin()
         .lock()
@@ -172,14 +178,18 @@ fn child() -> Result<(), String> {
     if wasm.len() as u64 > MAX_COMPONENT {
         return Err("the component is too large".to_owned());
     }
-    let made = if is_module(&wasm) { adapt::adapt(&wasm)? } else { here(&wasm)? };
+    let made = if is_module(&wasm) {
+        adapt::adapt_trusted_module(&wasm)?
+    } else {
+        compile_in_process(&wasm)?
+    };
     let mut stdout = io::stdout().lock();
     stdout.write_all(&made).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
 /// Limits this process to `addresses` bytes of address space and `file` bytes in a file. A lower existing
 /// limit stays.
-pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
+pub(crate) fn restrict_process(addresses: u64, file: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, addresses),
         (Resource::Cpu, CHILD_CPU_SECONDS),
@@ -199,13 +209,13 @@ pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn here(wasm: &[u8]) -> Result<Vec<u8>, String> {
-    belljar_engine::compile(wasm)
-        .map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
+fn compile_in_process(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    belljar_engine::compile_component(wasm)
+        .map_err(|error| ShownText::clip_line(&format!("{error:#}"), 1_000).to_string())
 }
 
-async fn in_child(started: io::Result<Running>, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
-    talk(started, &[wasm], MAX_ENTRY, WAIT).await
+async fn in_child(started: io::Result<RunningChild>, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
+    pipe_through_child(started, &[wasm], MAX_ENTRY, WAIT).await
 }
 
 fn too_long(wait: Duration) -> LoadError {
@@ -214,8 +224,8 @@ fn too_long(wait: Duration) -> LoadError {
 
 /// Writes these parts to a child and returns its output, up to `limit` bytes. Dropping the future kills the
 /// child.
-pub(crate) async fn talk(
-    started: io::Result<Running>,
+pub(crate) async fn pipe_through_child(
+    started: io::Result<RunningChild>,
     parts: &[&[u8]],
     limit: u64,
     wait: Duration,
@@ -233,7 +243,7 @@ pub(crate) async fn talk(
     };
     let work = async {
         let ((), code, complaint) =
-            tokio::join!(write, read(stdout, limit), read(stderr, MAX_COMPLAINT));
+            tokio::join!(write, read_bounded(stdout, limit), read_bounded(stderr, MAX_COMPLAINT));
         Ok::<_, io::Error>((child.wait().await?, code?, complaint?))
     };
     let (status, code, complaint) = tokio::time::timeout(wait, work)
@@ -249,7 +259,7 @@ pub(crate) async fn talk(
         return Err(LoadError::Compile(format!("its machine code has more than {most} MiB")));
     }
     let complaint = String::from_utf8_lossy(&complaint);
-    let shown = Shown::clipped(complaint.trim(), 1_000).to_string();
+    let shown = ShownText::clip_line(complaint.trim(), 1_000).to_string();
     Err(LoadError::Compile(if shown.is_empty() {
         format!("the compiler: {status}")
     } else {
@@ -258,7 +268,7 @@ pub(crate) async fn talk(
 }
 
 /// Reads up to `limit` bytes, and one byte more to show that the input is longer.
-async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
+async fn read_bounded(from: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(from) = from {
         from.take(limit + 1).read_to_end(&mut bytes).await?;

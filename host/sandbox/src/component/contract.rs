@@ -26,14 +26,14 @@ type Describe = TypedFunc<(), (Vec<Definition>,)>;
 type Invoke = TypedFunc<(Call,), (Result<Output, ToolError>,)>;
 
 /// The contract's functions in one instance.
-pub(crate) struct Tool {
+pub(crate) struct ToolFunctions {
     describe: Describe,
     invoke: Invoke,
 }
 
 impl ToolIndices {
     /// Finds the functions; `None` = the component lacks an export.
-    pub(crate) fn of(component: &Component) -> Option<Self> {
+    pub(crate) fn from_component(component: &Component) -> Option<Self> {
         let ty = component.component_type();
         let mut exports = ty.exports(component.engine());
         let name = exports.find(|(name, _)| is_tool_export(name))?.0.to_owned();
@@ -43,27 +43,27 @@ impl ToolIndices {
     }
 
     /// The functions in an instance, with their types checked.
-    pub(crate) fn load(
+    pub(crate) fn load_functions(
         &self,
         mut store: impl AsContextMut<Data = Guest>,
         instance: &Instance,
-    ) -> wasmtime::Result<Tool> {
-        Ok(Tool {
+    ) -> wasmtime::Result<ToolFunctions> {
+        Ok(ToolFunctions {
             describe: instance.get_typed_func(&mut store, self.describe)?,
             invoke: instance.get_typed_func(&mut store, self.invoke)?,
         })
     }
 }
 
-impl Tool {
-    pub(crate) async fn describe(
+impl ToolFunctions {
+    pub(crate) async fn call_describe(
         &self,
         store: impl AsContextMut<Data = Guest>,
     ) -> wasmtime::Result<Vec<Definition>> {
         Ok(self.describe.call_async(store, ()).await?.0)
     }
 
-    pub(crate) async fn invoke(
+    pub(crate) async fn call_invoke(
         &self,
         store: impl AsContextMut<Data = Guest>,
         call: Call,

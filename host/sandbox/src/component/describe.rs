@@ -6,33 +6,33 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar_os_sandbox::{Broker, Made};
+use belljar_os_sandbox::{Broker, DerivedFile};
 use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHints};
-use crate::component::cache::{Cache, CacheKind};
+use crate::component::cache::{CacheKind, ComponentCache};
 use crate::component::compile::WAIT;
-use crate::component::described::{self, Claim, DescribeLimits};
+use crate::component::described::{self, DescribeLimits, ToolClaim};
 use crate::component::inspect;
 use crate::component::kind::ComponentKind;
-use crate::component::load::Loader;
+use crate::component::load::ComponentLoader;
 use crate::component::throwaway::{self, ThrowawayBounds};
-use crate::component::tool_info::{Hints, ToolInfo};
+use crate::component::tool_info::{ToolHints, ToolInfo};
 use crate::component::wasm::{Digest, Wasm};
 use crate::error::DescribeError;
-use crate::jar::store::{Done, Job};
+use crate::jar::store::{JobResult, StoreJob};
 
 /// The longest wait for the broker: compiling, and `describe` itself.
 const MAKE_WAIT: Duration = WAIT.saturating_add(Duration::from_secs(60));
 
 /// The checked descriptions.
 #[derive(Debug)]
-pub(crate) struct Describer {
+pub(crate) struct ToolDescriber {
     limits: DescribeLimits,
-    loader: Arc<Loader>,
-    cache: Option<Arc<Cache>>,
+    loader: Arc<ComponentLoader>,
+    cache: Option<Arc<ComponentCache>>,
     /// The broker, which replaces the cache, and makes descriptions with the usual limits.
     broker: Option<Broker>,
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
@@ -43,11 +43,11 @@ const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of a component", time: Duration::from_secs(20) };
 
 type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
-type Entry = OnceCell<Result<Described, DescribeError>>;
+type Entry = OnceCell<Result<ComponentDescription, DescribeError>>;
 
 /// The stored description of the component with a digest.
 #[derive(Debug, Clone)]
-enum Described {
+enum ComponentDescription {
     /// The tools of the component, the same for every caller.
     Tools(Arc<[ToolInfo]>),
     /// A command, whose name and form the caller chooses.
@@ -56,20 +56,20 @@ enum Described {
 
 /// Checks a description on a separate thread, because it may have megabytes of schemas. `limits` bounds the
 /// work.
-pub(crate) async fn checked(
-    claims: Vec<Claim>,
+pub(crate) async fn check_on_thread(
+    claims: Vec<ToolClaim>,
     limits: DescribeLimits,
 ) -> Result<Vec<ToolInfo>, String> {
-    let work = move |_: &StopSignal| described::check(claims, &limits);
-    belljar_work::run(&CHECKING, OPERATOR, work).await.map_err(|error| error.to_string())?
+    let work = move |_: &StopSignal| described::check_claims(claims, &limits);
+    belljar_work::run_job(&CHECKING, OPERATOR, work).await.map_err(|error| error.to_string())?
 }
 
-impl Describer {
+impl ToolDescriber {
     /// Makes an empty store of descriptions.
     pub(crate) fn new(
         limits: DescribeLimits,
-        loader: Arc<Loader>,
-        cache: Option<Arc<Cache>>,
+        loader: Arc<ComponentLoader>,
+        cache: Option<Arc<ComponentCache>>,
         broker: Option<Broker>,
     ) -> Self {
         let broker = broker.filter(|_| limits == DescribeLimits::default());
@@ -77,75 +77,83 @@ impl Describer {
     }
 
     /// The tools of a component.
-    pub(crate) async fn describe(&self, wasm: &Wasm) -> Answer {
+    pub(crate) async fn describe_tools(&self, wasm: &Wasm) -> Answer {
         let digest = wasm.digest();
-        let entry = Arc::clone(self.known().entry(digest).or_default());
+        let entry = Arc::clone(self.lock_answers().entry(digest).or_default());
         let answer = entry.get_or_init(|| self.ask_once(wasm)).await.clone();
         if answer.is_err() {
-            let mut known = self.known();
+            let mut known = self.lock_answers();
             if known.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
                 known.remove(&digest);
             }
         }
         match answer? {
-            Described::Tools(tools) => Ok(tools),
-            Described::Command => {
-                let tool = wasm.form().tool(wasm.name(), &self.limits);
+            ComponentDescription::Tools(tools) => Ok(tools),
+            ComponentDescription::Command => {
+                let tool = wasm.command_form().tool(wasm.name(), &self.limits);
                 tool.map(|tool| Arc::from([tool])).map_err(DescribeError::Invalid)
             }
         }
     }
 
     /// Stores the description of the component with this digest.
-    pub(crate) fn know(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
-        self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(Described::Tools(tools))))));
+    pub(crate) fn store_answer(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
+        self.lock_answers().insert(
+            digest,
+            Arc::new(Entry::new_with(Some(Ok(ComponentDescription::Tools(tools))))),
+        );
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<Entry>>> {
+    fn lock_answers(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<Entry>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask_once(&self, wasm: &Wasm) -> Result<Described, DescribeError> {
-        if let Ok(found) = inspect::check(wasm.bytes())
+    async fn ask_once(&self, wasm: &Wasm) -> Result<ComponentDescription, DescribeError> {
+        if let Ok(found) = inspect::check_component(wasm.bytes())
             && found.kind == Some(ComponentKind::Command)
         {
-            return Ok(Described::Command);
+            return Ok(ComponentDescription::Command);
         }
-        self.ask_component(wasm).await.map(Described::Tools)
+        self.ask_component(wasm).await.map(ComponentDescription::Tools)
     }
 
     async fn ask_component(&self, wasm: &Wasm) -> Answer {
-        if let Some(tools) = self.brokered(wasm).await {
+        if let Some(tools) = self.ask_broker(wasm).await {
             return Ok(tools.into());
         }
         let name = tools_name(wasm.digest(), &self.limits);
-        let found = self.cache.as_ref().and_then(|cache| cache.get(CacheKind::Describe, &name));
+        let found =
+            self.cache.as_ref().and_then(|cache| cache.find_entry(CacheKind::Describe, &name));
         if let Some(found) = found
             && let Ok(tools) = serde_json::from_slice::<Vec<ToolInfo>>(&found)
         {
             return Ok(tools.into());
         }
-        let claims = self.ask(wasm).await?;
-        let tools = checked(claims, self.limits).await.map_err(DescribeError::Invalid)?;
+        let claims = self.run_describe(wasm).await?;
+        let tools = check_on_thread(claims, self.limits).await.map_err(DescribeError::Invalid)?;
         if let Some(cache) = &self.cache
             && let Ok(text) = serde_json::to_vec(&tools)
         {
-            cache.put(CacheKind::Describe, &name, &text);
+            cache.store_entry(CacheKind::Describe, &name, &text);
         }
         Ok(tools.into())
     }
 
     /// The descriptions stored or made by the broker. If it fails, `describe` runs here, which reports the
     /// error, and the result is not stored.
-    async fn brokered(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
+    async fn ask_broker(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
         let broker = self.broker.as_ref()?;
-        let found = match broker.find(Made::Tools, &wasm.digest().to_string()).await {
+        let found = match broker.find_derived(DerivedFile::Tools, &wasm.digest().to_string()).await
+        {
             Ok(Some(found)) => found,
             Ok(None) => {
-                inspect::check(wasm.bytes()).ok()?;
-                let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
+                inspect::check_component(wasm.bytes()).ok()?;
+                let made = tokio::time::timeout(
+                    MAKE_WAIT,
+                    broker.make_derived(DerivedFile::Tools, wasm.bytes()),
+                );
                 // The component is compiled first, which needs most of the time.
-                self.loader.watch(wasm, made).await.ok()?.ok()?
+                self.loader.report_slow(wasm, made).await.ok()?.ok()?
             }
             Err(error) => {
                 tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");
@@ -156,11 +164,11 @@ impl Describer {
     }
 
     /// Runs `describe` in a store without any grant. The host itself describes plain functions.
-    async fn ask(&self, wasm: &Wasm) -> Result<Vec<Claim>, DescribeError> {
+    async fn run_describe(&self, wasm: &Wasm) -> Result<Vec<ToolClaim>, DescribeError> {
         let limits = &self.limits;
-        let loaded = self.loader.load(wasm).await?;
-        if let Some(functions) = loaded.functions() {
-            return Ok(functions.claims(limits.tools));
+        let loaded = self.loader.load_tool(wasm).await?;
+        if let Some(functions) = loaded.offered_functions() {
+            return Ok(functions.to_claims(limits.tools));
         }
         let texts = limits.description_bytes.saturating_add(limits.schema_bytes);
         let bounds = ThrowawayBounds {
@@ -170,9 +178,13 @@ impl Describer {
             answer_bytes: texts.saturating_mul(limits.tools) as u64,
         };
         let cancel = CancellationToken::new();
-        match throwaway::run(&self.loader, &loaded, Job::Describe, &bounds, &cancel).await? {
-            Ok(Done::Described(definitions)) => Ok(definitions.into_iter().map(claim).collect()),
-            Ok(Done::Opened | Done::Invoked(_) | Done::Judged(_)) => {
+        match throwaway::run_throwaway(&self.loader, &loaded, StoreJob::Describe, &bounds, &cancel)
+            .await?
+        {
+            Ok(JobResult::Described(definitions)) => {
+                Ok(definitions.into_iter().map(claim_from_definition).collect())
+            }
+            Ok(JobResult::Opened | JobResult::Invoked(_) | JobResult::Judged(_)) => {
                 Err(DescribeError::Failed("it answered something else".to_owned()))
             }
             Err(why) => Err(DescribeError::Failed(why)),
@@ -187,12 +199,12 @@ pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
     format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")
 }
 
-fn claim(definition: Definition) -> Claim {
+fn claim_from_definition(definition: Definition) -> ToolClaim {
     let Definition { name, description, input_schema, hints } = definition;
-    let hints = Hints {
+    let hints = ToolHints {
         read_only: hints.contains(WitHints::READ_ONLY),
         idempotent: hints.contains(WitHints::IDEMPOTENT),
         open_world: hints.contains(WitHints::OPEN_WORLD),
     };
-    Claim { name, description, schema: input_schema, hints }
+    ToolClaim { name, description, schema: input_schema, hints }
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use belljar_policy::{Shown, ToolName};
+use belljar_policy::{ShownText, ToolName};
 use serde_json::Value;
 
-use crate::component::tool_info::{Hints, ToolInfo};
+use crate::component::tool_info::{ToolHints, ToolInfo};
 use crate::json::check_json;
 
 /// The longest name of a tool, in bytes, by the contract.
@@ -34,12 +34,12 @@ pub struct DescribeLimits {
 
 /// A tool as the guest describes it, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct ToolClaim {
     pub(crate) name: String,
     pub(crate) description: String,
     /// JSON Schema, as text.
     pub(crate) schema: String,
-    pub(crate) hints: Hints,
+    pub(crate) hints: ToolHints,
 }
 
 impl Default for DescribeLimits {
@@ -56,7 +56,10 @@ impl Default for DescribeLimits {
 }
 
 /// Checks an answer as a whole. The error is a text for the tool's author.
-pub(crate) fn check(claims: Vec<Claim>, limits: &DescribeLimits) -> Result<Vec<ToolInfo>, String> {
+pub(crate) fn check_claims(
+    claims: Vec<ToolClaim>,
+    limits: &DescribeLimits,
+) -> Result<Vec<ToolInfo>, String> {
     if claims.is_empty() {
         return Err("it offers no tool".to_owned());
     }
@@ -75,8 +78,8 @@ pub(crate) fn check(claims: Vec<Claim>, limits: &DescribeLimits) -> Result<Vec<T
     Ok(tools)
 }
 
-fn check_one(claim: Claim, limits: &DescribeLimits) -> Result<ToolInfo, String> {
-    let Claim { name, description, schema, hints } = claim;
+fn check_one(claim: ToolClaim, limits: &DescribeLimits) -> Result<ToolInfo, String> {
+    let ToolClaim { name, description, schema, hints } = claim;
     let name = check_name(&name)?;
     let wrong = |what: String| format!("tool `{name}`: {what}");
     let schema = check_words(&description, &schema, limits).map_err(wrong)?;
@@ -103,7 +106,7 @@ fn check_name(name: &str) -> Result<ToolName, String> {
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     let error = || {
-        let shown = Shown::clipped(name, MAX_NAME);
+        let shown = ShownText::clip_line(name, MAX_NAME);
         format!(
             "`{shown}` is not a tool name: use a small letter, then small letters, digits or `_`, at most {MAX_NAME} in all"
         )
@@ -122,12 +125,12 @@ fn check_text(text: &str, limit: usize) -> Result<(), String> {
             text.len()
         ));
     }
-    visible(text, "its description")
+    check_visible(text, "its description")
 }
 
-fn visible(text: &str, what: &str) -> Result<(), String> {
+fn check_visible(text: &str, what: &str) -> Result<(), String> {
     let hidden =
-        |c: &char| !Shown::multiline(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]);
+        |c: &char| !ShownText::multiline(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]);
     match text.chars().find(hidden) {
         None => Ok(()),
         Some(c) => Err(format!("{what} holds the hidden character U+{:04X}", u32::from(c))),
@@ -141,7 +144,7 @@ fn check_schema(text: &str, limit: usize) -> Result<Value, String> {
             text.len()
         ));
     }
-    let text = &*belljar_received::json::mend(text);
+    let text = &*belljar_received::json::mend_text(text);
     check_json(text).map_err(|why| format!("its schema is not JSON: {why}"))?;
     let schema: Value =
         serde_json::from_str(text).map_err(|error| format!("its schema is not JSON: {error}"))?;
@@ -152,17 +155,20 @@ fn check_schema(text: &str, limit: usize) -> Result<Value, String> {
     visible_strings(&schema)?;
     if let Err(error) = jsonschema::meta::validate(&schema) {
         let why = error.to_string();
-        return Err(format!("its schema is not a JSON Schema: {}", Shown::clipped(&why, 300)));
+        return Err(format!(
+            "its schema is not a JSON Schema: {}",
+            ShownText::clip_line(&why, 300)
+        ));
     }
     Ok(schema)
 }
 
 fn visible_strings(value: &Value) -> Result<(), String> {
     match value {
-        Value::String(text) => visible(text, "its schema"),
+        Value::String(text) => check_visible(text, "its schema"),
         Value::Array(items) => items.iter().try_for_each(visible_strings),
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
-            visible(key, "its schema")?;
+            check_visible(key, "its schema")?;
             visible_strings(value)
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
@@ -173,24 +179,24 @@ fn visible_strings(value: &Value) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn claim(name: &str, description: &str, schema: &str) -> Claim {
-        Claim {
+    fn claim(name: &str, description: &str, schema: &str) -> ToolClaim {
+        ToolClaim {
             name: name.to_owned(),
             description: description.to_owned(),
             schema: schema.to_owned(),
-            hints: Hints { read_only: true, ..Hints::default() },
+            hints: ToolHints { read_only: true, ..ToolHints::default() },
         }
     }
 
     const SCHEMA: &str = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
 
-    fn refused(claims: Vec<Claim>) -> String {
-        check(claims, &DescribeLimits::default()).unwrap_err()
+    fn refused(claims: Vec<ToolClaim>) -> String {
+        check_claims(claims, &DescribeLimits::default()).unwrap_err()
     }
 
     #[test]
     fn an_honest_answer_passes() {
-        let tools = check(
+        let tools = check_claims(
             vec![claim("a_1", "Does\nthings.", SCHEMA), claim("b", "Ä", SCHEMA)],
             &DescribeLimits::default(),
         )

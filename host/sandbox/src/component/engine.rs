@@ -1,6 +1,6 @@
 //! The two engines: one with a pool of stores, one that allocates on demand.
 //!
-//! Both are made from one [`belljar_engine::config`], so machine code compiled once loads into either: the
+//! Both are made from one [`belljar_engine::engine_config`], so machine code compiled once loads into either: the
 //! allocator is not part of wasmtime's compatibility hash. Engines are made with the first store, because a
 //! command that only lists agents should not wait for them.
 
@@ -46,19 +46,19 @@ pub(crate) type PoolPermit = OwnedSemaphorePermit;
 
 /// Both engines, each made when first needed.
 #[derive(Debug)]
-pub(crate) struct Engines {
+pub(crate) struct EnginePair {
     slots: u32,
-    pool: OnceLock<Option<Pool>>,
+    pool: OnceLock<Option<EnginePool>>,
     on_demand: OnceLock<Result<Engine, Arc<SandboxError>>>,
     warnings: Mutex<Vec<String>>,
 }
 
-struct Pool {
+struct EnginePool {
     engine: Engine,
     free: Arc<Semaphore>,
 }
 
-impl Engines {
+impl EnginePair {
     /// Prepares the engines without making them.
     pub(crate) fn new(slots: u32) -> Self {
         Self {
@@ -70,22 +70,22 @@ impl Engines {
     }
 
     /// The engine with the pool, if a pool exists.
-    pub(crate) fn pooled(&self) -> Option<&Engine> {
-        self.pool().map(|pool| &pool.engine)
+    pub(crate) fn pooled_engine(&self) -> Option<&Engine> {
+        self.engine_pool().map(|pool| &pool.engine)
     }
 
     /// The engine without a pool, which always exists.
     pub(crate) fn on_demand(&self) -> Result<&Engine, Arc<SandboxError>> {
         let made = self.on_demand.get_or_init(|| {
-            Engine::new(&config())
+            Engine::new(&host_config())
                 .map_err(|error| Arc::new(SandboxError::Engine(format!("{error:#}"))))
         });
         made.as_ref().map_err(Arc::clone)
     }
 
     /// Either engine, for naming compiled code, because both have the same compatible settings.
-    pub(crate) fn any(&self) -> Result<&Engine, Arc<SandboxError>> {
-        match self.pool() {
+    pub(crate) fn any_engine(&self) -> Result<&Engine, Arc<SandboxError>> {
+        match self.engine_pool() {
             Some(pool) => Ok(&pool.engine),
             None => self.on_demand(),
         }
@@ -93,13 +93,13 @@ impl Engines {
 
     /// Reserves room for a component with `slots` memories, without waiting; `None` = no room, so the store
     /// opens outside of the pool.
-    pub(crate) fn take(&self, slots: u32) -> Option<PoolPermit> {
-        let pool = self.pool()?;
+    pub(crate) fn acquire_slots(&self, slots: u32) -> Option<PoolPermit> {
+        let pool = self.engine_pool()?;
         Arc::clone(&pool.free).try_acquire_many_owned(slots).ok()
     }
 
     /// Records a warning for the operator, once.
-    pub(crate) fn warn(&self, text: String) {
+    pub(crate) fn add_warning(&self, text: String) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if !warnings.contains(&text) {
             tracing::warn!(target: "belljar::sandbox", "{text}");
@@ -112,50 +112,53 @@ impl Engines {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn pool(&self) -> Option<&Pool> {
+    fn engine_pool(&self) -> Option<&EnginePool> {
         self.pool.get_or_init(|| self.make_pool()).as_ref()
     }
 
     /// Makes the pool, with fewer slots until the address space suffices.
-    fn make_pool(&self) -> Option<Pool> {
+    fn make_pool(&self) -> Option<EnginePool> {
         let mut slots = self.slots;
         let mut last = None;
         while slots >= MIN_SLOTS.min(self.slots) && slots > 0 {
-            match Engine::new(&pooled(slots)) {
+            match Engine::new(&pooled_config(slots)) {
                 Ok(engine) => {
                     if slots < self.slots {
-                        self.warn(format!(
+                        self.add_warning(format!(
                             "the pool holds {slots} stores instead of {}: more do not fit this machine's address space",
                             self.slots
                         ));
                     }
-                    return Some(Pool { engine, free: Arc::new(Semaphore::new(slots as usize)) });
+                    return Some(EnginePool {
+                        engine,
+                        free: Arc::new(Semaphore::new(slots as usize)),
+                    });
                 }
                 Err(error) => last = Some(error),
             }
             slots /= 2;
         }
         if let Some(error) = last {
-            self.warn(format!("no pool of stores, opening each takes longer: {error:#}"));
+            self.add_warning(format!("no pool of stores, opening each takes longer: {error:#}"));
         }
         None
     }
 }
 
 /// The hash of everything that the engine's compiled code depends on: settings, processor, version.
-pub(crate) fn compatibility(engine: &Engine) -> [u8; 32] {
-    let mut hasher = Sha(Sha256::new());
+pub(crate) fn compatibility_hash(engine: &Engine) -> [u8; 32] {
+    let mut hasher = Sha256Hasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
     hasher.0.finalize().into()
 }
 
-fn config() -> Config {
-    let mut config = belljar_engine::config();
+fn host_config() -> Config {
+    let mut config = belljar_engine::engine_config();
     config.with_custom_code_memory(Some(Arc::new(InPlace)));
     config
 }
 
-fn pooled(slots: u32) -> Config {
+fn pooled_config(slots: u32) -> Config {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_memories(slots)
         .total_stacks(slots)
@@ -169,15 +172,15 @@ fn pooled(slots: u32) -> Config {
         .async_stack_keep_resident(KEEP_STACK)
         // Without this call, keeping pages resident means touching all of them.
         .pagemap_scan(Enabled::Auto);
-    let mut config = config();
+    let mut config = host_config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
 /// Adapts SHA-256 to `Hasher`, because the standard hasher changes between compiler versions.
-struct Sha(Sha256);
+struct Sha256Hasher(Sha256);
 
-impl Hasher for Sha {
+impl Hasher for Sha256Hasher {
     fn write(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -187,9 +190,9 @@ impl Hasher for Sha {
     }
 }
 
-impl std::fmt::Debug for Pool {
+impl std::fmt::Debug for EnginePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("free", &self.free.available_permits()).finish()
+        f.debug_struct("EnginePool").field("free", &self.free.available_permits()).finish()
     }
 }
 
@@ -199,26 +202,26 @@ mod tests {
 
     #[test]
     fn both_engines_share_compiled_code() {
-        let engines = Engines::new(20);
-        let pool = engines.pooled().unwrap();
+        let engines = EnginePair::new(20);
+        let pool = engines.pooled_engine().unwrap();
         let other = engines.on_demand().unwrap();
-        assert_eq!(compatibility(pool), compatibility(other));
+        assert_eq!(compatibility_hash(pool), compatibility_hash(other));
         assert_eq!(engines.warnings(), Vec::<String>::new());
     }
 
     #[test]
     fn a_pool_that_does_not_fit_is_halved_with_a_warning() {
-        let engines = Engines::new(MAX_SLOTS);
-        assert!(engines.pooled().is_some());
+        let engines = EnginePair::new(MAX_SLOTS);
+        assert!(engines.pooled_engine().is_some());
         let warnings = engines.warnings();
         assert!(warnings.iter().any(|text| text.contains("instead of 100000")), "{warnings:?}");
     }
 
     #[test]
     fn without_slots_there_is_no_pool_and_no_warning() {
-        let engines = Engines::new(0);
-        assert!(engines.pooled().is_none());
-        assert!(engines.any().is_ok());
+        let engines = EnginePair::new(0);
+        assert!(engines.pooled_engine().is_none());
+        assert!(engines.any_engine().is_ok());
         assert!(engines.warnings().is_empty());
     }
 }

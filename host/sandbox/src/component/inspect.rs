@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Payload};
 
 use crate::LoadError;
-use crate::component::interfaces::{is_hook_export, is_tool_export, need};
-use crate::component::kind::{ComponentKind, Form, kind_of};
+use crate::component::interfaces::{import_need, is_hook_export, is_tool_export};
+use crate::component::kind::{ComponentKind, ExportForm, kind_of};
 use crate::component::wasm::Digest;
 
 /// The largest component: 64 MiB, because a Python tool with its interpreter has 18 MB.
@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 128;
 
 /// The parts of a component that decide how it can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inspection {
+pub struct ComponentInspection {
     /// SHA-256 of the bytes.
     pub digest: Digest,
     /// Size in bytes.
@@ -44,12 +44,12 @@ pub struct Import {
     /// The name in the component's spelling, for example `wasi:filesystem/types@0.2.3`.
     pub name: String,
     /// The condition for the import to work.
-    pub need: Need,
+    pub need: ImportNeed,
 }
 
 /// The condition for an import to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum ImportNeed {
     /// Nothing: always provided, without content.
     Base,
     /// Nothing: `log` and `progress` are always provided.
@@ -68,7 +68,7 @@ pub enum Need {
     Unknown,
 }
 
-impl fmt::Display for Need {
+impl fmt::Display for ImportNeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Base => "always there",
@@ -85,7 +85,7 @@ impl fmt::Display for Need {
 
 /// Lists a component's imports and exports. The caller decides whether the host supports them; only invalid
 /// bytes are an error.
-pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
+pub fn inspect_component(wasm: &[u8]) -> Result<ComponentInspection, LoadError> {
     let size = wasm.len() as u64;
     if size > MAX_COMPONENT {
         return Err(LoadError::TooLarge { size, limit: MAX_COMPONENT });
@@ -93,8 +93,8 @@ pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
     if !wasm.starts_with(b"\0asm") {
         return Err(LoadError::NotWasm);
     }
-    let mut found = Inspection {
-        digest: Digest::of(wasm),
+    let mut found = ComponentInspection {
+        digest: Digest::hash_bytes(wasm),
         size,
         imports: Vec::new(),
         exports: Vec::new(),
@@ -102,18 +102,18 @@ pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
         hook_export: None,
         kind: None,
     };
-    read(wasm, &mut found)?;
+    read_sections(wasm, &mut found)?;
     Ok(found)
 }
 
-/// Inspects like [`inspect`], and refuses a component that cannot load.
-pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
-    let found = inspect(wasm)?;
-    if let Some(import) = found.imports.iter().find(|import| import.need == Need::Unknown) {
-        return Err(LoadError::UnknownImport(shown(&import.name)));
+/// Inspects like [`inspect_component`], and refuses a component that cannot load.
+pub(crate) fn check_component(wasm: &[u8]) -> Result<ComponentInspection, LoadError> {
+    let found = inspect_component(wasm)?;
+    if let Some(import) = found.imports.iter().find(|import| import.need == ImportNeed::Unknown) {
+        return Err(LoadError::UnknownImport(clip_shown(&import.name)));
     }
     if found.kind.is_none() {
-        let exports: Vec<_> = found.exports.iter().take(8).map(|name| shown(name)).collect();
+        let exports: Vec<_> = found.exports.iter().take(8).map(|name| clip_shown(name)).collect();
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
         return Err(LoadError::WrongWorld(format!(
             "it exports {exports}, and neither `belljar:tool/tools` nor functions that can be called"
@@ -122,22 +122,22 @@ pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
     Ok(found)
 }
 
-fn shown(name: &str) -> String {
-    Shown::clipped(name, MAX_SHOWN).to_string()
+fn clip_shown(name: &str) -> String {
+    ShownText::clip_line(name, MAX_SHOWN).to_string()
 }
 
-fn malformed(error: &BinaryReaderError) -> LoadError {
-    LoadError::Malformed(Shown::clipped(&error.to_string(), 4 * MAX_SHOWN).to_string())
+fn malformed_error(error: &BinaryReaderError) -> LoadError {
+    LoadError::Malformed(ShownText::clip_line(&error.to_string(), 4 * MAX_SHOWN).to_string())
 }
 
 /// Parses the sections. Nested modules and components are skipped, because only the outer component's names
 /// bind the host.
-fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
+fn read_sections(wasm: &[u8], found: &mut ComponentInspection) -> Result<(), LoadError> {
     let mut depth = 0_u32;
     let mut ended = false;
     let mut forms = Vec::new();
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload.map_err(|error| malformed(&error))? {
+        match payload.map_err(|error| malformed_error(&error))? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
                 return Err(LoadError::CoreModule);
             }
@@ -146,20 +146,20 @@ fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
             Payload::End(_) => depth -= 1,
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    let name = import.map_err(|error| malformed(&error))?.name.name;
-                    bound(found.imports.len())?;
-                    found.imports.push(Import { name: name.to_owned(), need: need(name) });
+                    let name = import.map_err(|error| malformed_error(&error))?.name.name;
+                    check_name_count(found.imports.len())?;
+                    found.imports.push(Import { name: name.to_owned(), need: import_need(name) });
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section {
-                    let export = export.map_err(|error| malformed(&error))?;
+                    let export = export.map_err(|error| malformed_error(&error))?;
                     let name = export.name.name;
-                    bound(found.exports.len())?;
+                    check_name_count(found.exports.len())?;
                     forms.push(match export.kind {
-                        ComponentExternalKind::Instance => Form::Interface,
-                        ComponentExternalKind::Func => Form::Function,
-                        _ => Form::Other,
+                        ComponentExternalKind::Instance => ExportForm::Interface,
+                        ComponentExternalKind::Func => ExportForm::Function,
+                        _ => ExportForm::Other,
                     });
                     if export.kind == ComponentExternalKind::Instance {
                         if is_tool_export(name) {
@@ -178,7 +178,7 @@ fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
     if ended { Ok(()) } else { Err(LoadError::Malformed("it ends too early".to_owned())) }
 }
 
-fn bound(names: usize) -> Result<(), LoadError> {
+fn check_name_count(names: usize) -> Result<(), LoadError> {
     if names < MAX_NAMES {
         return Ok(());
     }

@@ -1,20 +1,20 @@
 //! The interfaces that the host provides: one table for linking, refusals and `inspect`.
 
-use crate::Need;
+use crate::ImportNeed;
 
 /// One interface that the host provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interface {
+pub(crate) struct HostInterface {
     /// Package and name, without a version, for example `wasi:clocks/wall-clock`.
     pub(crate) name: &'static str,
-    versions: Versions,
+    versions: InterfaceVersions,
     /// The condition under which the interface works.
-    pub(crate) need: Need,
+    pub(crate) need: ImportNeed,
 }
 
 /// The versions that the host supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Versions {
+enum InterfaceVersions {
     /// Every `0.2.n` without a suffix.
     Wasi02,
     /// Every `0.1.n` and `0.2.n` without a suffix.
@@ -25,12 +25,16 @@ enum Versions {
     Exact(&'static str),
 }
 
-const fn wasi(name: &'static str, need: Need) -> Interface {
-    Interface { name, versions: Versions::Wasi02, need }
+const fn wasi_interface(name: &'static str, need: ImportNeed) -> HostInterface {
+    HostInterface { name, versions: InterfaceVersions::Wasi02, need }
 }
 
-const fn belljar(name: &'static str, versions: Versions, need: Need) -> Interface {
-    Interface { name, versions, need }
+const fn belljar_interface(
+    name: &'static str,
+    versions: InterfaceVersions,
+    need: ImportNeed,
+) -> HostInterface {
+    HostInterface { name, versions, need }
 }
 
 /// All provided interfaces.
@@ -39,62 +43,62 @@ const fn belljar(name: &'static str, versions: Versions, need: Need) -> Interfac
 /// preopened directories, so its standard library reports an ordinary "no such file".
 /// `wasi:sockets/{network,instance-network}` are inert: they return a useless handle, which C libraries
 /// request before they get "access denied".
-pub(crate) const INTERFACES: &[Interface] = &[
-    belljar("belljar:tool/log", Versions::Belljar, Need::Contract),
-    belljar("belljar:tool/progress", Versions::Belljar, Need::Contract),
-    belljar("belljar:tool/types", Versions::Belljar02, Need::Contract),
-    belljar("belljar:tool/peers", Versions::Belljar02, Need::Peers),
-    wasi("wasi:io/error", Need::Base),
-    wasi("wasi:io/poll", Need::Base),
-    wasi("wasi:io/streams", Need::Base),
-    wasi("wasi:clocks/monotonic-clock", Need::Base),
-    wasi("wasi:clocks/wall-clock", Need::Base),
-    wasi("wasi:random/random", Need::Base),
-    wasi("wasi:random/insecure", Need::Base),
-    wasi("wasi:random/insecure-seed", Need::Base),
-    wasi("wasi:cli/environment", Need::Base),
-    wasi("wasi:cli/exit", Need::Base),
-    wasi("wasi:cli/stdin", Need::Base),
-    wasi("wasi:cli/stdout", Need::Base),
-    wasi("wasi:cli/stderr", Need::Base),
-    wasi("wasi:cli/terminal-input", Need::Base),
-    wasi("wasi:cli/terminal-output", Need::Base),
-    wasi("wasi:cli/terminal-stdin", Need::Base),
-    wasi("wasi:cli/terminal-stdout", Need::Base),
-    wasi("wasi:cli/terminal-stderr", Need::Base),
-    wasi("wasi:filesystem/types", Need::Files),
-    wasi("wasi:filesystem/preopens", Need::Files),
-    wasi("wasi:http/types", Need::Network),
-    wasi("wasi:http/outgoing-handler", Need::Network),
-    Interface {
+pub(crate) const INTERFACES: &[HostInterface] = &[
+    belljar_interface("belljar:tool/log", InterfaceVersions::Belljar, ImportNeed::Contract),
+    belljar_interface("belljar:tool/progress", InterfaceVersions::Belljar, ImportNeed::Contract),
+    belljar_interface("belljar:tool/types", InterfaceVersions::Belljar02, ImportNeed::Contract),
+    belljar_interface("belljar:tool/peers", InterfaceVersions::Belljar02, ImportNeed::Peers),
+    wasi_interface("wasi:io/error", ImportNeed::Base),
+    wasi_interface("wasi:io/poll", ImportNeed::Base),
+    wasi_interface("wasi:io/streams", ImportNeed::Base),
+    wasi_interface("wasi:clocks/monotonic-clock", ImportNeed::Base),
+    wasi_interface("wasi:clocks/wall-clock", ImportNeed::Base),
+    wasi_interface("wasi:random/random", ImportNeed::Base),
+    wasi_interface("wasi:random/insecure", ImportNeed::Base),
+    wasi_interface("wasi:random/insecure-seed", ImportNeed::Base),
+    wasi_interface("wasi:cli/environment", ImportNeed::Base),
+    wasi_interface("wasi:cli/exit", ImportNeed::Base),
+    wasi_interface("wasi:cli/stdin", ImportNeed::Base),
+    wasi_interface("wasi:cli/stdout", ImportNeed::Base),
+    wasi_interface("wasi:cli/stderr", ImportNeed::Base),
+    wasi_interface("wasi:cli/terminal-input", ImportNeed::Base),
+    wasi_interface("wasi:cli/terminal-output", ImportNeed::Base),
+    wasi_interface("wasi:cli/terminal-stdin", ImportNeed::Base),
+    wasi_interface("wasi:cli/terminal-stdout", ImportNeed::Base),
+    wasi_interface("wasi:cli/terminal-stderr", ImportNeed::Base),
+    wasi_interface("wasi:filesystem/types", ImportNeed::Files),
+    wasi_interface("wasi:filesystem/preopens", ImportNeed::Files),
+    wasi_interface("wasi:http/types", ImportNeed::Network),
+    wasi_interface("wasi:http/outgoing-handler", ImportNeed::Network),
+    HostInterface {
         name: "wasi:config/store",
-        versions: Versions::Exact("0.2.0-rc.1"),
-        need: Need::Config,
+        versions: InterfaceVersions::Exact("0.2.0-rc.1"),
+        need: ImportNeed::Config,
     },
-    wasi("wasi:sockets/network", Need::Base),
-    wasi("wasi:sockets/instance-network", Need::Base),
-    wasi("wasi:sockets/ip-name-lookup", Need::Denied),
-    wasi("wasi:sockets/tcp", Need::Denied),
-    wasi("wasi:sockets/tcp-create-socket", Need::Denied),
-    wasi("wasi:sockets/udp", Need::Denied),
-    wasi("wasi:sockets/udp-create-socket", Need::Denied),
+    wasi_interface("wasi:sockets/network", ImportNeed::Base),
+    wasi_interface("wasi:sockets/instance-network", ImportNeed::Base),
+    wasi_interface("wasi:sockets/ip-name-lookup", ImportNeed::Denied),
+    wasi_interface("wasi:sockets/tcp", ImportNeed::Denied),
+    wasi_interface("wasi:sockets/tcp-create-socket", ImportNeed::Denied),
+    wasi_interface("wasi:sockets/udp", ImportNeed::Denied),
+    wasi_interface("wasi:sockets/udp-create-socket", ImportNeed::Denied),
 ];
 
 /// The interface of an import, if the host supports its version.
-pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
+pub(crate) fn find_interface(import: &str) -> Option<&'static HostInterface> {
     let (name, version) = import.split_once('@')?;
     let known = INTERFACES.iter().find(|known| known.name == name)?;
     let fits = match known.versions {
-        Versions::Wasi02 | Versions::Belljar02 => is_patch_of("0.2.", version),
-        Versions::Belljar => is_patch_of("0.1.", version) || is_patch_of("0.2.", version),
-        Versions::Exact(exact) => version == exact,
+        InterfaceVersions::Wasi02 | InterfaceVersions::Belljar02 => is_patch_of("0.2.", version),
+        InterfaceVersions::Belljar => is_patch_of("0.1.", version) || is_patch_of("0.2.", version),
+        InterfaceVersions::Exact(exact) => version == exact,
     };
     fits.then_some(known)
 }
 
 /// The condition under which an import works.
-pub(crate) fn need(import: &str) -> Need {
-    interface(import).map_or(Need::Unknown, |known| known.need)
+pub(crate) fn import_need(import: &str) -> ImportNeed {
+    find_interface(import).map_or(ImportNeed::Unknown, |known| known.need)
 }
 
 /// Whether an export is that of the tools' contract.
@@ -111,7 +115,7 @@ pub(crate) fn is_hook_export(name: &str) -> bool {
         .is_some_and(|(name, version)| name == "belljar:hook/hooks" && is_patch_of("0.1.", version))
 }
 
-/// Whether an export is that of a command.
+/// Whether an export is `wasi:cli/run`, which a program built for WASI exports.
 pub(crate) fn is_command_export(name: &str) -> bool {
     name.split_once('@')
         .is_some_and(|(name, version)| name == "wasi:cli/run" && is_patch_of("0.2.", version))
@@ -129,12 +133,12 @@ mod tests {
 
     #[test]
     fn only_released_versions_of_known_interfaces_are_known() {
-        assert_eq!(need("wasi:filesystem/types@0.2.6"), Need::Files);
-        assert_eq!(need("wasi:sockets/tcp@0.2.0"), Need::Denied);
-        assert_eq!(need("wasi:config/store@0.2.0-rc.1"), Need::Config);
-        assert_eq!(need("belljar:tool/log@0.1.0"), Need::Contract);
-        assert_eq!(need("belljar:tool/log@0.2.1"), Need::Contract);
-        assert_eq!(need("belljar:tool/peers@0.2.0"), Need::Peers);
+        assert_eq!(import_need("wasi:filesystem/types@0.2.6"), ImportNeed::Files);
+        assert_eq!(import_need("wasi:sockets/tcp@0.2.0"), ImportNeed::Denied);
+        assert_eq!(import_need("wasi:config/store@0.2.0-rc.1"), ImportNeed::Config);
+        assert_eq!(import_need("belljar:tool/log@0.1.0"), ImportNeed::Contract);
+        assert_eq!(import_need("belljar:tool/log@0.2.1"), ImportNeed::Contract);
+        assert_eq!(import_need("belljar:tool/peers@0.2.0"), ImportNeed::Peers);
         for unknown in [
             "wasi:filesystem/types",
             "wasi:filesystem/types@0.3.0",
@@ -146,7 +150,7 @@ mod tests {
             "belljar:tool/log@0.3.0",
             "env",
         ] {
-            assert_eq!(need(unknown), Need::Unknown, "{unknown}");
+            assert_eq!(import_need(unknown), ImportNeed::Unknown, "{unknown}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum ComponentKind {
 
 /// The form of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ExportForm {
     Interface,
     Function,
     Other,
@@ -30,10 +30,10 @@ pub(crate) enum Form {
 /// exports it has. `None` = no usable export, or a belljar interface in an unknown version, whose types do
 /// not reveal its meaning.
 pub(crate) fn kind_of<'a>(
-    exports: impl Iterator<Item = (&'a str, Form)> + Clone,
+    exports: impl Iterator<Item = (&'a str, ExportForm)> + Clone,
 ) -> Option<ComponentKind> {
     let has = |is: fn(&str) -> bool| {
-        exports.clone().any(|(name, form)| form == Form::Interface && is(name))
+        exports.clone().any(|(name, form)| form == ExportForm::Interface && is(name))
     };
     if has(is_tool_export) {
         return Some(ComponentKind::Tool);
@@ -47,7 +47,7 @@ pub(crate) fn kind_of<'a>(
     if has(is_command_export) {
         return Some(ComponentKind::Command);
     }
-    let callable = |(_, form)| matches!(form, Form::Interface | Form::Function);
+    let callable = |(_, form)| matches!(form, ExportForm::Interface | ExportForm::Function);
     exports.clone().any(callable).then_some(ComponentKind::Functions)
 }
 
@@ -66,21 +66,27 @@ impl std::fmt::Display for ComponentKind {
 mod tests {
     use super::*;
 
-    fn of(exports: &[(&'static str, Form)]) -> Option<ComponentKind> {
+    fn of(exports: &[(&'static str, ExportForm)]) -> Option<ComponentKind> {
         kind_of(exports.iter().copied())
     }
 
     #[test]
     fn the_contract_comes_first_and_its_unknown_versions_are_nothing() {
-        let run = ("wasi:cli/run@0.2.3", Form::Interface);
-        let tool = ("belljar:tool/tools@0.1.0", Form::Interface);
+        let run = ("wasi:cli/run@0.2.3", ExportForm::Interface);
+        let tool = ("belljar:tool/tools@0.1.0", ExportForm::Interface);
         assert_eq!(of(&[run, tool]), Some(ComponentKind::Tool));
-        assert_eq!(of(&[run, ("a:b/c", Form::Interface)]), Some(ComponentKind::Command));
-        assert_eq!(of(&[("run", Form::Function)]), Some(ComponentKind::Functions));
-        assert_eq!(of(&[("belljar:hook/hooks@0.1.0", Form::Interface)]), Some(ComponentKind::Hook));
-        assert_eq!(of(&[("belljar:tool/tools@9.0.0", Form::Interface), run]), None);
-        assert_eq!(of(&[("wasi:cli/run@0.3.0", Form::Interface)]), Some(ComponentKind::Functions));
-        assert_eq!(of(&[("t", Form::Other)]), None);
+        assert_eq!(of(&[run, ("a:b/c", ExportForm::Interface)]), Some(ComponentKind::Command));
+        assert_eq!(of(&[("run", ExportForm::Function)]), Some(ComponentKind::Functions));
+        assert_eq!(
+            of(&[("belljar:hook/hooks@0.1.0", ExportForm::Interface)]),
+            Some(ComponentKind::Hook)
+        );
+        assert_eq!(of(&[("belljar:tool/tools@9.0.0", ExportForm::Interface), run]), None);
+        assert_eq!(
+            of(&[("wasi:cli/run@0.3.0", ExportForm::Interface)]),
+            Some(ComponentKind::Functions)
+        );
+        assert_eq!(of(&[("t", ExportForm::Other)]), None);
         assert_eq!(of(&[]), None);
     }
 }

@@ -4,99 +4,103 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use belljar_os_sandbox::{Broker, Made};
+use belljar_os_sandbox::{Broker, DerivedFile};
 use belljar_work::{OPERATOR, WorkError, WorkKind};
 use tokio::sync::OnceCell;
 use wasmtime::component::Component;
 
 use crate::Compiler;
-use crate::component::artifact::{Artifact, StockCode};
-use crate::component::cache::{Cache, CacheKind};
-use crate::component::compile::{adapt, compile};
-use crate::component::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
-use crate::component::functions::Functions;
-use crate::component::inspect::check;
+use crate::component::artifact::{CompiledArtifact, StockCode};
+use crate::component::cache::{CacheKind, ComponentCache};
+use crate::component::compile::{adapt_module, compile_component};
+use crate::component::engine::{EnginePair, POOL_MEMORY, PoolPermit, TABLES, compatibility_hash};
+use crate::component::functions::FunctionSet;
+use crate::component::inspect::check_component;
 use crate::component::kind::ComponentKind;
-use crate::component::turns::Turns;
+use crate::component::turns::CompilerSlots;
 use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
 use crate::error::LoadError;
-use crate::imports::link::{Bound, Exports, Granted, link};
+use crate::imports::link::{BoundComponent, ComponentExports, GrantedImports, link_imports};
 
 /// The most components kept in memory while no jar uses them.
 const MAX_IDLE: usize = 256;
 
 /// Loads each component once.
 #[derive(Debug)]
-pub(crate) struct Loader {
+pub(crate) struct ComponentLoader {
     compiler: Compiler,
     slow: SlowCompile,
-    cache: Option<Arc<Cache>>,
+    cache: Option<Arc<ComponentCache>>,
     /// The owner of the stored machine code, in place of the cache.
     broker: Option<Broker>,
-    engines: Arc<Engines>,
-    turns: Turns,
+    engines: Arc<EnginePair>,
+    turns: CompilerSlots,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
     /// The machine code that is part of the program.
     brought: Mutex<HashMap<Digest, StockCode>>,
 }
 
-type Entry = OnceCell<Result<Arc<Loaded>, LoadError>>;
+type Entry = OnceCell<Result<Arc<LoadedComponent>, LoadError>>;
 
 /// A component, loaded in one engine or both.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedComponent {
     pub(crate) wasm: Wasm,
     /// The component in the pool's engine; `None` = the pool is missing or too small.
-    pooled: Option<Linked>,
+    pooled: Option<LinkedComponent>,
     /// Pool slots that one store uses.
     slots: u32,
     http: bool,
     /// The kind of component.
     pub(crate) kind: ComponentKind,
     /// The component in the other engine, loaded when first needed.
-    on_demand: OnceCell<Result<Linked, LoadError>>,
+    on_demand: OnceCell<Result<LinkedComponent, LoadError>>,
 }
 
 /// A component in one engine, with its imports bound for each set of granted interfaces.
-struct Linked {
+struct LinkedComponent {
     component: Component,
-    bound: [OnceLock<Result<Bound, LoadError>>; Granted::SETS],
+    bound: [OnceLock<Result<BoundComponent, LoadError>>; GrantedImports::SETS],
 }
 
 /// The resources for opening a store: the bound component, and its reservation in the pool.
-pub(crate) struct Opening<'a> {
-    pub(crate) bound: &'a Bound,
+pub(crate) struct StoreOpening<'a> {
+    pub(crate) bound: &'a BoundComponent,
     pub(crate) permit: Option<PoolPermit>,
 }
 
-impl Loader {
+impl ComponentLoader {
     /// Makes a loader without loading a component.
     pub(crate) fn new(
         compiler: Compiler,
         slow: SlowCompile,
-        cache: Option<Arc<Cache>>,
+        cache: Option<Arc<ComponentCache>>,
         broker: Option<Broker>,
-        engines: Arc<Engines>,
+        engines: Arc<EnginePair>,
     ) -> Self {
-        let (turns, entries, brought) = (Turns::new(), Mutex::default(), Mutex::default());
+        let (turns, entries, brought) = (CompilerSlots::new(), Mutex::default(), Mutex::default());
         Self { compiler, slow, cache, broker, engines, turns, entries, brought }
     }
 
     /// Stores the program's machine code for a component.
-    pub(crate) fn bring(&self, digest: Digest, code: StockCode) {
+    pub(crate) fn register_code(&self, digest: Digest, code: StockCode) {
         self.brought.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, code);
     }
 
     /// Loads a component from existing machine code.
-    pub(crate) async fn preload(&self, artifact: Artifact, wasm: &Wasm) -> Result<(), LoadError> {
+    pub(crate) async fn preload_code(
+        &self,
+        artifact: CompiledArtifact,
+        wasm: &Wasm,
+    ) -> Result<(), LoadError> {
         let (loaded, _) = self.place_first(artifact, wasm).await?;
-        let entry = self.entry(wasm.digest());
+        let entry = self.entry_or_insert(wasm.digest());
         entry.get_or_init(|| std::future::ready(Ok(loaded))).await;
         Ok(())
     }
 
     /// Loads a tool; see [`Self::load_any`].
-    pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+    pub(crate) async fn load_tool(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.kind == ComponentKind::Hook {
             return Err(LoadError::WrongWorld("it is a hook".to_owned()));
@@ -105,7 +109,7 @@ impl Loader {
     }
 
     /// Loads a hook; see [`Self::load_any`].
-    pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+    pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.kind != ComponentKind::Hook {
             return Err(LoadError::NoHook);
@@ -115,9 +119,9 @@ impl Loader {
 
     /// Loads a component once for all callers. Dropping the caller's future during the compilation ends the
     /// compiler; the next waiting caller starts again.
-    async fn load_any(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+    async fn load_any(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
         let digest = wasm.digest();
-        let entry = self.entry(digest);
+        let entry = self.entry_or_insert(digest);
         let loaded = entry.get_or_init(|| self.load_once(wasm)).await.clone();
         if let Err(error) = &loaded
             && !error.is_lasting()
@@ -132,19 +136,23 @@ impl Loader {
     }
 
     /// The resources for a store with these grants and this memory.
-    pub(crate) async fn place<'a>(
+    pub(crate) async fn prepare_opening<'a>(
         &self,
-        loaded: &'a Loaded,
-        granted: Granted,
+        loaded: &'a LoadedComponent,
+        granted: GrantedImports,
         memory: u64,
-    ) -> Result<Opening<'a>, LoadError> {
+    ) -> Result<StoreOpening<'a>, LoadError> {
         if let Some(pooled) = &loaded.pooled
             && memory <= POOL_MEMORY as u64
         {
-            if let Some(permit) = self.engines.take(loaded.slots) {
-                return Ok(Opening { bound: pooled.bind(granted)?, permit: Some(permit) });
+            if let Some(permit) = self.engines.acquire_slots(loaded.slots) {
+                return Ok(StoreOpening {
+                    bound: pooled.bind_imports(granted)?,
+                    permit: Some(permit),
+                });
             }
-            self.engines.warn("the pool of stores is full: more of them open slower".to_owned());
+            self.engines
+                .add_warning("the pool of stores is full: more of them open slower".to_owned());
         }
         self.on_demand(loaded, granted).await
     }
@@ -152,25 +160,28 @@ impl Loader {
     /// The resources for a store outside the pool.
     pub(crate) async fn on_demand<'a>(
         &self,
-        loaded: &'a Loaded,
-        granted: Granted,
-    ) -> Result<Opening<'a>, LoadError> {
+        loaded: &'a LoadedComponent,
+        granted: GrantedImports,
+    ) -> Result<StoreOpening<'a>, LoadError> {
         let load = || async {
-            let artifact = match self.brought(loaded.wasm.digest()).await? {
+            let artifact = match self.find_stock_code(loaded.wasm.digest()).await? {
                 Some(artifact) => artifact,
-                None => match self.cached(&loaded.wasm).await? {
+                None => match self.find_cached_code(&loaded.wasm).await? {
                     (_, Some(artifact)) => artifact,
-                    (_, None) => self.compile(&loaded.wasm).await?,
+                    (_, None) => self.compile_checked(&loaded.wasm).await?,
                 },
             };
             let engine = self.engines.on_demand().map_err(LoadError::Host)?;
-            artifact.load(engine).map(Linked::new).map_err(unloadable)
+            artifact.load_into(engine).map(LinkedComponent::new).map_err(unloadable_error)
         };
         let linked = loaded.on_demand.get_or_init(load).await;
-        Ok(Opening { bound: linked.as_ref().map_err(Clone::clone)?.bind(granted)?, permit: None })
+        Ok(StoreOpening {
+            bound: linked.as_ref().map_err(Clone::clone)?.bind_imports(granted)?,
+            permit: None,
+        })
     }
 
-    fn entry(&self, digest: Digest) -> Arc<Entry> {
+    fn entry_or_insert(&self, digest: Digest) -> Arc<Entry> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get(&digest) {
             return Arc::clone(entry);
@@ -181,8 +192,8 @@ impl Loader {
         Arc::clone(entries.entry(digest).or_default())
     }
 
-    async fn load_once(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
-        if let Some(artifact) = self.brought(wasm.digest()).await? {
+    async fn load_once(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
+        if let Some(artifact) = self.find_stock_code(wasm.digest()).await? {
             match self.place_first(artifact, wasm).await {
                 Ok((loaded, _)) => return Ok(loaded),
                 Err(LoadError::Artifact(why)) => {
@@ -194,7 +205,7 @@ impl Loader {
                 Err(error) => return Err(error),
             }
         }
-        let (name, cached) = self.cached(wasm).await?;
+        let (name, cached) = self.find_cached_code(wasm).await?;
         if let Some(artifact) = cached {
             match self.place_first(artifact, wasm).await {
                 Ok((loaded, _)) => return Ok(loaded),
@@ -204,76 +215,82 @@ impl Loader {
                 Err(error) => return Err(error),
             }
         }
-        let artifact = self.compile(wasm).await?;
+        let artifact = self.compile_checked(wasm).await?;
         let (loaded, artifact) = self.place_first(artifact, wasm).await?;
         if let Some(cache) = self.cache.clone() {
-            let write = move || cache.put(CacheKind::Artifact, &name, artifact.bytes());
-            belljar_work::run(&LOAD, OPERATOR, move |_| write()).await.map_err(crashed)?;
+            let write = move || cache.store_entry(CacheKind::Artifact, &name, artifact.as_bytes());
+            belljar_work::run_job(&LOAD, OPERATOR, move |_| write()).await.map_err(crash_error)?;
         }
         Ok(loaded)
     }
 
     /// The machine code in the program for a component.
-    async fn brought(&self, digest: Digest) -> Result<Option<Artifact>, LoadError> {
+    async fn find_stock_code(&self, digest: Digest) -> Result<Option<CompiledArtifact>, LoadError> {
         let code =
             self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
         let Some(code) = code else { return Ok(None) };
-        belljar_work::run(&LOAD, OPERATOR, move |_| Artifact::stock(code)).await.map_err(crashed)
+        belljar_work::run_job(&LOAD, OPERATOR, move |_| CompiledArtifact::from_stock(code))
+            .await
+            .map_err(crash_error)
     }
 
     /// The cache name of the component's machine code, and the code if present. With a broker, only the
     /// broker knows the name.
-    async fn cached(&self, wasm: &Wasm) -> Result<(String, Option<Artifact>), LoadError> {
+    async fn find_cached_code(
+        &self,
+        wasm: &Wasm,
+    ) -> Result<(String, Option<CompiledArtifact>), LoadError> {
         if let Some(broker) = &self.broker {
-            let found = broker.find(Made::Code, &wasm.digest().to_string()).await;
+            let found = broker.find_derived(DerivedFile::Code, &wasm.digest().to_string()).await;
             let found = found.unwrap_or_else(|error| {
                 tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");
                 None
             });
-            return Ok((String::new(), found.map(Artifact::trusted)));
+            return Ok((String::new(), found.map(CompiledArtifact::from_trusted)));
         }
         let engines = Arc::clone(&self.engines);
         let cache = self.cache.clone();
         let digest = wasm.digest();
         let look = move || {
             let name = code_name(digest, &engines)?;
-            let found = cache.and_then(|cache| cache.get(CacheKind::Artifact, &name));
-            Ok((name, found.map(Artifact::trusted)))
+            let found = cache.and_then(|cache| cache.find_entry(CacheKind::Artifact, &name));
+            Ok((name, found.map(CompiledArtifact::from_trusted)))
         };
-        belljar_work::run(&LOAD, OPERATOR, move |_| look()).await.map_err(crashed)?
+        belljar_work::run_job(&LOAD, OPERATOR, move |_| look()).await.map_err(crash_error)?
     }
 
     /// Runs work, and reports a run of more than a second.
-    pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
-        self.slow.watch(wasm, work).await
+    pub(crate) async fn report_slow<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
+        self.slow.report_slow(wasm, work).await
     }
 
-    async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
+    async fn compile_checked(&self, wasm: &Wasm) -> Result<CompiledArtifact, LoadError> {
         if let Some(file) = wasm.missing_file() {
             return Err(LoadError::Missing(file));
         }
-        check(wasm.bytes())?;
-        let work = || self.slow.watch(wasm, compile(&self.compiler, wasm));
+        check_component(wasm.bytes())?;
+        let work = || self.slow.report_slow(wasm, compile_component(&self.compiler, wasm));
         match self.compiler {
-            Compiler::InProcess => self.turns.keep(work()).await,
-            Compiler::Child { .. } | Compiler::Broker(_) => self.turns.take(work).await,
+            Compiler::InProcess => self.turns.run_uninterrupted(work()).await,
+            Compiler::Child { .. } | Compiler::Broker(_) => self.turns.run_restartable(work).await,
         }
     }
 
     /// Converts a command's core module to a component.
-    pub(crate) async fn adapt(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
-        self.turns.keep(adapt(&self.compiler, module)).await
+    pub(crate) async fn adapt_module(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
+        self.turns.run_uninterrupted(adapt_module(&self.compiler, module)).await
     }
 
     async fn place_first(
         &self,
-        artifact: Artifact,
+        artifact: CompiledArtifact,
         wasm: &Wasm,
-    ) -> Result<(Arc<Loaded>, Artifact), LoadError> {
+    ) -> Result<(Arc<LoadedComponent>, CompiledArtifact), LoadError> {
         let (engines, wasm) = (Arc::clone(&self.engines), wasm.clone());
         let place = move || place_first(&engines, &artifact, wasm).map(|it| (it, artifact));
-        let (loaded, artifact) =
-            belljar_work::run(&LOAD, OPERATOR, move |_| place()).await.map_err(crashed)??;
+        let (loaded, artifact) = belljar_work::run_job(&LOAD, OPERATOR, move |_| place())
+            .await
+            .map_err(crash_error)??;
         Ok((Arc::new(loaded), artifact))
     }
 }
@@ -281,44 +298,50 @@ impl Loader {
 /// Work of the operator, because components are installed tools or the program's own.
 const LOAD: WorkKind = WorkKind { name: "loading a component", time: Duration::from_secs(300) };
 
-fn crashed(_: WorkError) -> LoadError {
+fn crash_error(_: WorkError) -> LoadError {
     LoadError::Artifact("the loader crashed".to_owned())
 }
 
 /// Loads into the pool's engine, or else into the other, and checks the component's exports.
-fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loaded, LoadError> {
-    let pooled = engines.pooled().map(|engine| artifact.load(engine).map(Linked::new));
+fn place_first(
+    engines: &EnginePair,
+    artifact: &CompiledArtifact,
+    wasm: Wasm,
+) -> Result<LoadedComponent, LoadError> {
+    let pooled =
+        engines.pooled_engine().map(|engine| artifact.load_into(engine).map(LinkedComponent::new));
     let on_demand = match &pooled {
         Some(Ok(_)) => OnceCell::new(),
         Some(Err(_)) | None => {
             let engine = engines.on_demand().map_err(LoadError::Host)?;
-            let linked = artifact.load(engine).map(Linked::new).map_err(unloadable)?;
-            linked.bind(Granted::NOTHING)?;
+            let linked =
+                artifact.load_into(engine).map(LinkedComponent::new).map_err(unloadable_error)?;
+            linked.bind_imports(GrantedImports::NOTHING)?;
             OnceCell::new_with(Some(Ok(linked)))
         }
     };
     let pooled = pooled.and_then(|pooled| {
         let outside = |error: &wasmtime::Error| {
             let digest = wasm.digest();
-            engines.warn(format!("component {digest} opens outside the pool: {error:#}"));
+            engines.add_warning(format!("component {digest} opens outside the pool: {error:#}"));
         };
         pooled.inspect_err(outside).ok()
     });
     let mut slots = 1;
     if let Some(linked) = &pooled {
-        linked.bind(Granted::NOTHING)?;
+        linked.bind_imports(GrantedImports::NOTHING)?;
         if let Some(needs) = linked.component.resources_required() {
             slots = needs.num_memories.max(needs.num_tables.div_ceil(TABLES)).max(1);
         }
     }
     let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
-    let http = any.is_some_and(Linked::imports_http);
-    let bound = any.map(|linked| linked.bind(Granted::NOTHING)).transpose()?;
-    let kind = bound.map_or(ComponentKind::Tool, |bound| bound.exports.kind());
-    Ok(Loaded { wasm, pooled, slots, http, kind, on_demand })
+    let http = any.is_some_and(LinkedComponent::imports_http);
+    let bound = any.map(|linked| linked.bind_imports(GrantedImports::NOTHING)).transpose()?;
+    let kind = bound.map_or(ComponentKind::Tool, |bound| bound.exports.component_kind());
+    Ok(LoadedComponent { wasm, pooled, slots, http, kind, on_demand })
 }
 
-impl Linked {
+impl LinkedComponent {
     fn new(component: Component) -> Self {
         Self { component, bound: Default::default() }
     }
@@ -329,45 +352,52 @@ impl Linked {
         imports.any(|(name, _)| name.starts_with("wasi:http/"))
     }
 
-    fn bind(&self, granted: Granted) -> Result<&Bound, LoadError> {
+    fn bind_imports(&self, granted: GrantedImports) -> Result<&BoundComponent, LoadError> {
         let missing = || LoadError::Artifact("there is no such set of grants".to_owned());
-        let cell = self.bound.get(granted.number()).ok_or_else(missing)?;
-        let bound = cell.get_or_init(|| link(self.component.engine(), &self.component, granted));
+        let cell = self.bound.get(granted.set_number()).ok_or_else(missing)?;
+        let bound =
+            cell.get_or_init(|| link_imports(self.component.engine(), &self.component, granted));
         bound.as_ref().map_err(Clone::clone)
     }
 }
 
-impl Loaded {
+impl LoadedComponent {
     /// Whether the component imports HTTP.
     pub(crate) fn imports_http(&self) -> bool {
         self.http
     }
 
     /// The functions that are offered as tools, and the others; `None` = another kind of component.
-    pub(crate) fn functions(&self) -> Option<&Functions> {
+    pub(crate) fn offered_functions(&self) -> Option<&FunctionSet> {
         let on_demand = || self.on_demand.get().and_then(|linked| linked.as_ref().ok());
         let linked = self.pooled.as_ref().or_else(on_demand)?;
-        match &linked.bind(Granted::NOTHING).ok()?.exports {
-            Exports::Functions(functions) => Some(functions),
-            Exports::Tool(_) | Exports::Hook(_) | Exports::Command(_) => None,
+        match &linked.bind_imports(GrantedImports::NOTHING).ok()?.exports {
+            ComponentExports::Functions(functions) => Some(functions),
+            ComponentExports::Tool(_)
+            | ComponentExports::Hook(_)
+            | ComponentExports::Command(_) => None,
         }
     }
 
     /// The bound component of an open store.
-    pub(crate) fn bound(&self, pooled: bool, granted: Granted) -> Result<&Bound, LoadError> {
+    pub(crate) fn find_bound(
+        &self,
+        pooled: bool,
+        granted: GrantedImports,
+    ) -> Result<&BoundComponent, LoadError> {
         let linked = if pooled {
             self.pooled.as_ref()
         } else {
             self.on_demand.get().and_then(|linked| linked.as_ref().ok())
         };
         match linked {
-            Some(linked) => linked.bind(granted),
+            Some(linked) => linked.bind_imports(granted),
             None => Err(LoadError::Artifact("the component is gone".to_owned())),
         }
     }
 }
 
-impl std::fmt::Debug for Loaded {
+impl std::fmt::Debug for LoadedComponent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Loaded").field(&self.wasm.digest()).finish()
     }
@@ -375,24 +405,24 @@ impl std::fmt::Debug for Loaded {
 
 /// Whether an entry is loaded or failed, and no jar uses it.
 fn is_idle(entry: &Arc<Entry>) -> bool {
-    let unused = |loaded: &Result<Arc<Loaded>, _>| match loaded {
+    let unused = |loaded: &Result<Arc<LoadedComponent>, _>| match loaded {
         Ok(loaded) => Arc::strong_count(loaded) == 1,
         Err(_) => true,
     };
     Arc::strong_count(entry) == 1 && entry.get().is_some_and(unused)
 }
 
-fn unloadable(error: wasmtime::Error) -> LoadError {
+fn unloadable_error(error: wasmtime::Error) -> LoadError {
     LoadError::Artifact(format!("{error:#}"))
 }
 
 /// The cache's name for a component's machine code.
-pub(crate) fn code_name(digest: Digest, engines: &Engines) -> Result<String, LoadError> {
-    let engine = engines.any().map_err(LoadError::Host)?;
-    Ok(format!("{digest}-{}", short(&compatibility(engine))))
+pub(crate) fn code_name(digest: Digest, engines: &EnginePair) -> Result<String, LoadError> {
+    let engine = engines.any_engine().map_err(LoadError::Host)?;
+    Ok(format!("{digest}-{}", shorten_hash(&compatibility_hash(engine))))
 }
 
 /// A part of the compatibility hash, long enough to distinguish engines in a file name.
-fn short(hash: &[u8; 32]) -> String {
+fn shorten_hash(hash: &[u8; 32]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

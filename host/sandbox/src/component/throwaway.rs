@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{Budget, Caps, Level, Limits, Meter};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits, Meter};
 use tokio_util::sync::CancellationToken;
 
-use crate::component::load::{Loaded, Loader};
+use crate::component::load::{ComponentLoader, LoadedComponent};
 use crate::error::LoadError;
 use crate::imports::files::FilesCtx;
-use crate::imports::link::Granted;
+use crate::imports::link::GrantedImports;
 use crate::jar::limits::MemoryLimiter;
-use crate::jar::state::{Guest, Settings};
-use crate::jar::store::{Allowance, Done, Job, OpenStore, RunFault};
-use crate::receipt::record::Record;
+use crate::jar::state::{Guest, GuestSettings};
+use crate::jar::store::{JobBudget, JobResult, OpenStore, RunFault, StoreJob};
+use crate::receipt::record::CallRecord;
 
 /// The limits of the job.
 pub(crate) struct ThrowawayBounds {
@@ -28,31 +28,32 @@ pub(crate) struct ThrowawayBounds {
 }
 
 /// Runs the job and drops the store. The inner error is an escaped text.
-pub(crate) async fn run(
-    loader: &Loader,
-    loaded: &Loaded,
-    job: Job,
+pub(crate) async fn run_throwaway(
+    loader: &ComponentLoader,
+    loaded: &LoadedComponent,
+    job: StoreJob,
     bounds: &ThrowawayBounds,
     cancel: &CancellationToken,
-) -> Result<Result<Done, String>, LoadError> {
-    let granted = Granted::NOTHING;
-    let opening = loader.place(loaded, granted, bounds.memory_bytes).await?;
+) -> Result<Result<JobResult, String>, LoadError> {
+    let granted = GrantedImports::NOTHING;
+    let opening = loader.prepare_opening(loaded, granted, bounds.memory_bytes).await?;
     let bound = opening.bound;
-    let caps =
-        Caps::unlimited().with(Meter::Fuel, bounds.fuel).with(Meter::Memory, bounds.memory_bytes);
-    let budget = Budget::root(Level::Call, caps);
-    let record = Arc::new(Record::new(budget.clone(), 0));
+    let caps = BudgetCaps::unlimited()
+        .with_cap(Meter::Fuel, bounds.fuel)
+        .with_cap(Meter::Memory, bounds.memory_bytes);
+    let budget = Budget::new_root(BudgetLevel::Call, caps);
+    let record = Arc::new(CallRecord::new(budget.clone(), 0));
     let none = Limits { open_files: 0, ..Limits::default() };
     let files = FilesCtx::new(&[], &none, Arc::clone(&record));
     let memory = MemoryLimiter::new(budget.clone());
-    let guest = Guest::new(files, None, Settings::default(), memory, record, 0);
+    let guest = Guest::new(files, None, GuestSettings::default(), memory, record, 0);
     let mut store = OpenStore::new(opening, guest, bounds.answer_bytes);
-    let allowance = Allowance { budget: &budget, slice: None, time: bounds.time, cancel };
-    let end = store.run(bound, job, &allowance).await.end;
-    Ok(end.map_err(|fault| explain(&fault, bounds)))
+    let allowance = JobBudget { budget: &budget, slice: None, time: bounds.time, cancel };
+    let end = store.run_job(bound, job, &allowance).await.end;
+    Ok(end.map_err(|fault| explain_fault(&fault, bounds)))
 }
 
-fn explain(fault: &RunFault, bounds: &ThrowawayBounds) -> String {
+fn explain_fault(fault: &RunFault, bounds: &ThrowawayBounds) -> String {
     match fault {
         RunFault::Trapped { detail, .. } => detail.clone(),
         RunFault::Exhausted(which) => which.to_string(),

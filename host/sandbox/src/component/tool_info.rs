@@ -13,13 +13,13 @@ pub struct ToolInfo {
     /// A JSON Schema of an object.
     pub schema: serde_json::Value,
     /// Hints about effects.
-    pub hints: Hints,
+    pub hints: ToolHints,
 }
 
 /// A tool's hints about its effects. They decide which calls may overlap, and never widen a right. The
 /// default is the most cautious.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hints {
+pub struct ToolHints {
     /// Whether calls change nothing outside the tool's own store.
     pub read_only: bool,
     /// Whether repeating a call with the same arguments has no further effect.

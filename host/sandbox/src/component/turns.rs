@@ -21,19 +21,22 @@ const LONG: usize = 2;
 
 /// The places of running compilations.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct CompilerSlots {
     quick: Semaphore,
     long: Semaphore,
 }
 
-impl Turns {
+impl CompilerSlots {
     pub(crate) fn new() -> Self {
         Self { quick: Semaphore::new(1), long: Semaphore::new(LONG) }
     }
 
     /// Runs the work at its turn. Dropping the work's future must stop it, because `work` is called again for
     /// a restart.
-    pub(crate) async fn take<T, W: Future<Output = T>>(&self, work: impl Fn() -> W) -> T {
+    pub(crate) async fn run_restartable<T, W: Future<Output = T>>(
+        &self,
+        work: impl Fn() -> W,
+    ) -> T {
         {
             let quick = self.quick.acquire().await;
             let mut first = pin!(work());
@@ -49,8 +52,8 @@ impl Turns {
         work().await
     }
 
-    /// Runs uninterruptible work like [`Self::take`], in one turn.
-    pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Runs uninterruptible work like [`Self::run_restartable`], in one turn.
+    pub(crate) async fn run_uninterrupted<T>(&self, work: impl Future<Output = T>) -> T {
         let _quick = self.quick.acquire().await;
         work.await
     }
@@ -68,11 +71,11 @@ mod tests {
     /// The clock is tokio's own, which goes on by itself while everything waits.
     #[tokio::test(start_paused = true)]
     async fn work_without_end_does_not_keep_the_others_waiting() {
-        let turns = Turns::new();
-        let endless = (0..5).map(|_| Box::pin(turns.take(pending::<()>)));
+        let turns = CompilerSlots::new();
+        let endless = (0..5).map(|_| Box::pin(turns.run_restartable(pending::<()>)));
         let quick = async {
             for _ in 0..20 {
-                turns.take(|| ready(())).await;
+                turns.run_restartable(|| ready(())).await;
             }
         };
         let both = futures::future::select(Box::pin(quick), select_all(endless));
@@ -81,10 +84,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn long_work_is_done_once_where_there_is_room_and_again_where_there_is_none() {
-        let turns = Turns::new();
+        let turns = CompilerSlots::new();
         let begun = Cell::new(0);
         let long = || {
-            turns.take(|| {
+            turns.run_restartable(|| {
                 begun.set(begun.get() + 1);
                 tokio::time::sleep(PATIENCE * 4)
             })

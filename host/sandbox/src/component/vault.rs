@@ -12,18 +12,18 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use belljar_os_sandbox::{Made, Making, Running, Wall};
+use belljar_os_sandbox::{DerivedFile, Making, RunningChild, Wall};
 
 use crate::Compiler;
 use crate::component::adapt::is_module;
-use crate::component::artifact::Artifact;
-use crate::component::cache::{Cache, CacheKind, MAX_ENTRY};
-use crate::component::compile::{compile, restrict, talk};
-use crate::component::describe::{Describer, checked, tools_name};
-use crate::component::described::{Claim, DescribeLimits};
-use crate::component::engine::Engines;
+use crate::component::artifact::CompiledArtifact;
+use crate::component::cache::{CacheKind, ComponentCache, MAX_ENTRY};
+use crate::component::compile::{compile_component, pipe_through_child, restrict_process};
+use crate::component::describe::{ToolDescriber, check_on_thread, tools_name};
+use crate::component::described::{DescribeLimits, ToolClaim};
+use crate::component::engine::EnginePair;
 use crate::component::inspect::MAX_COMPONENT;
-use crate::component::load::{Loader, code_name};
+use crate::component::load::{ComponentLoader, code_name};
 use crate::component::tool_info::ToolInfo;
 use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
@@ -43,26 +43,26 @@ const MAX_TOOLS: u64 = 16 << 20;
 /// Wall time of the child: that of `describe` itself, and of its start.
 const DESCRIBE_WAIT: Duration = Duration::from_secs(30);
 
-/// Prepares a cache directory for a [`Vault`]: makes it private, with a key.
+/// Prepares a cache directory for a [`ComponentVault`]: makes it private, with a key.
 ///
 /// # Errors
 ///
 /// The directory cannot be used; the text has the reason.
 pub fn prepare_cache(directory: &Path) -> Result<(), SandboxError> {
-    Cache::open(directory).map(drop)
+    ComponentCache::open(directory).map(drop)
 }
 
-/// The broker's side of the cache.
+/// Makes and stores compiled code and checked descriptions of components, in the broker.
 #[derive(Debug)]
-pub struct Vault {
+pub struct ComponentVault {
     program: PathBuf,
     compiler: Compiler,
     describer: Vec<OsString>,
-    cache: OnceLock<Option<Cache>>,
-    engines: Engines,
+    cache: OnceLock<Option<ComponentCache>>,
+    engines: EnginePair,
 }
 
-impl Vault {
+impl ComponentVault {
     /// Makes a vault. `program compiler...` must call [`crate::compile_child`], and `program describer...`
     /// [`describe_child`].
     pub fn new(program: PathBuf, compiler: Vec<OsString>, describer: Vec<OsString>) -> Self {
@@ -72,81 +72,84 @@ impl Vault {
             compiler: child,
             describer,
             cache: OnceLock::new(),
-            engines: Engines::new(0),
+            engines: EnginePair::new(0),
         }
     }
 
-    fn get(&self, made: Made, digest: Digest) -> Option<Vec<u8>> {
+    fn find_cached(&self, made: DerivedFile, digest: Digest) -> Option<Vec<u8>> {
         let cache = self.cache.get()?.as_ref()?;
         match made {
-            Made::Code => cache.get(CacheKind::Artifact, &code_name(digest, &self.engines).ok()?),
-            Made::Tools => {
-                cache.get(CacheKind::Describe, &tools_name(digest, &DescribeLimits::default()))
+            DerivedFile::Code => {
+                cache.find_entry(CacheKind::Artifact, &code_name(digest, &self.engines).ok()?)
             }
+            DerivedFile::Tools => cache
+                .find_entry(CacheKind::Describe, &tools_name(digest, &DescribeLimits::default())),
         }
     }
 
-    fn put(&self, made: Made, digest: Digest, bytes: &[u8]) {
+    fn store_cached(&self, made: DerivedFile, digest: Digest, bytes: &[u8]) {
         let Some(Some(cache)) = self.cache.get() else { return };
         match made {
-            Made::Code => {
+            DerivedFile::Code => {
                 if let Ok(name) = code_name(digest, &self.engines) {
-                    cache.put(CacheKind::Artifact, &name, bytes);
+                    cache.store_entry(CacheKind::Artifact, &name, bytes);
                 }
             }
-            Made::Tools => {
+            DerivedFile::Tools => {
                 let name = tools_name(digest, &DescribeLimits::default());
-                cache.put(CacheKind::Describe, &name, bytes);
+                cache.store_entry(CacheKind::Describe, &name, bytes);
             }
         }
     }
 
-    async fn code(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
-        let made = compile(&self.compiler, wasm).await.map_err(|error| match error {
+    async fn make_code(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
+        let made = compile_component(&self.compiler, wasm).await.map_err(|error| match error {
             LoadError::Compile(why) => why,
             other => other.to_string(),
         })?;
-        self.put(Made::Code, wasm.digest(), made.bytes());
+        self.store_cached(DerivedFile::Code, wasm.digest(), made.as_bytes());
         Ok(made.into_bytes())
     }
 
     /// The checked descriptions of a component. The child may be hostile, so its answer is checked like a
     /// component's.
-    async fn tools(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
-        let code = match self.get(Made::Code, wasm.digest()) {
+    async fn make_tools(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
+        let code = match self.find_cached(DerivedFile::Code, wasm.digest()) {
             Some(code) => code,
-            None => self.code(wasm).await?,
+            None => self.make_code(wasm).await?,
         };
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.describer).env_clear();
         let length = (code.len() as u64).to_le_bytes();
         let parts = [length.as_slice(), &code, wasm.bytes()];
-        let told = talk(Running::here(command), &parts, MAX_TOOLS, DESCRIBE_WAIT).await;
+        let told =
+            pipe_through_child(RunningChild::start_here(command), &parts, MAX_TOOLS, DESCRIBE_WAIT)
+                .await;
         let told = told.map_err(|error| error.to_string())?;
         let tools: Vec<ToolInfo> =
             serde_json::from_slice(&told).map_err(|error| error.to_string())?;
-        let claims = tools.into_iter().map(claim).collect();
-        let tools = checked(claims, DescribeLimits::default()).await?;
+        let claims = tools.into_iter().map(claim_from_tool).collect();
+        let tools = check_on_thread(claims, DescribeLimits::default()).await?;
         let bytes = serde_json::to_vec(&tools).map_err(|error| error.to_string())?;
-        self.put(Made::Tools, wasm.digest(), &bytes);
+        self.store_cached(DerivedFile::Tools, wasm.digest(), &bytes);
         Ok(bytes)
     }
 }
 
-impl belljar_os_sandbox::BrokerVault for Vault {
-    fn open(&self, directory: Option<&Path>) {
+impl belljar_os_sandbox::BrokerVault for ComponentVault {
+    fn open_cache(&self, directory: Option<&Path>) {
         // The process that started the broker has tried the directory, and has reported errors.
-        let cache = directory.and_then(|directory| Cache::open(directory).ok());
+        let cache = directory.and_then(|directory| ComponentCache::open(directory).ok());
         let _ = self.cache.set(cache);
-        // Computes the code's name now, so that the first request does not wait.
-        let _ = code_name(Digest::of(&[]), &self.engines);
+        // Naming compiled code needs an engine; it is made here, so that the first request does not wait.
+        let _ = code_name(Digest::hash_bytes(&[]), &self.engines);
     }
 
-    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>> {
-        self.get(made, Digest::from_hex(digest)?)
+    fn find_derived(&self, made: DerivedFile, digest: &str) -> Option<Vec<u8>> {
+        self.find_cached(made, Digest::from_hex(digest)?)
     }
 
-    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a> {
+    fn make_derived<'a>(&'a self, made: DerivedFile, component: Vec<u8>) -> Making<'a> {
         Box::pin(async move {
             if component.len() as u64 > MAX_COMPONENT {
                 return Err("the component is too large".to_owned());
@@ -158,27 +161,27 @@ impl belljar_os_sandbox::BrokerVault for Vault {
             }
             let wasm = Wasm::new(component);
             match made {
-                Made::Code => self.code(&wasm).await,
-                Made::Tools => self.tools(&wasm).await,
+                DerivedFile::Code => self.make_code(&wasm).await,
+                DerivedFile::Tools => self.make_tools(&wasm).await,
             }
         })
     }
 }
 
-fn claim(tool: ToolInfo) -> Claim {
+fn claim_from_tool(tool: ToolInfo) -> ToolClaim {
     let ToolInfo { name, description, schema, hints } = tool;
     let (name, schema) = (name.as_str().to_owned(), schema.to_string());
-    Claim { name, description, schema, hints }
+    ToolClaim { name, description, schema, hints }
 }
 
 /// Runs a describing child: reads machine code and its component from stdin, and writes the component's
 /// checked descriptions to stdout. Before reading a byte, the child lowers its limits and raises a wall
 /// without openings.
 pub fn describe_child() -> ExitCode {
-    belljar_os_sandbox::conceal();
+    belljar_os_sandbox::conceal_process();
     // The host reports missing kernel support, which it shares with the child.
-    let _ = Wall::default().raise();
-    let described = describe().and_then(|tools| {
+    let _ = Wall::default().raise_wall();
+    let described = run_describe_child().and_then(|tools| {
         let mut stdout = io::stdout().lock();
         let written = stdout.write_all(&tools).and_then(|()| stdout.flush());
         written.map_err(|error| error.to_string())
@@ -192,9 +195,9 @@ pub fn describe_child() -> ExitCode {
     }
 }
 
-fn describe() -> Result<Vec<u8>, String> {
+fn run_describe_child() -> Result<Vec<u8>, String> {
     let text = |error: io::Error| error.to_string();
-    restrict(DESCRIBE_ADDRESSES, DESCRIBE_FILE).map_err(text)?;
+    restrict_process(DESCRIBE_ADDRESSES, DESCRIBE_FILE).map_err(text)?;
     let mut stdin = io::stdin().lock();
     let mut length = [0; 8];
     stdin.read_exact(&mut length).map_err(text)?;
@@ -204,14 +207,14 @@ fn describe() -> Result<Vec<u8>, String> {
     stdin.take(MAX_COMPONENT).read_to_end(&mut component).map_err(text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(text)?.block_on(async {
-        let (engines, wasm) = (Arc::new(Engines::new(0)), Wasm::new(component));
+        let (engines, wasm) = (Arc::new(EnginePair::new(0)), Wasm::new(component));
         let slow = SlowCompile::default();
-        let loader = Arc::new(Loader::new(Compiler::InProcess, slow, None, None, engines));
+        let loader = Arc::new(ComponentLoader::new(Compiler::InProcess, slow, None, None, engines));
         // The code is from the broker's own cache or compiler.
-        let loaded = loader.preload(Artifact::trusted(code), &wasm).await;
+        let loaded = loader.preload_code(CompiledArtifact::from_trusted(code), &wasm).await;
         loaded.map_err(|error| error.to_string())?;
-        let describer = Describer::new(DescribeLimits::default(), loader, None, None);
-        let tools = describer.describe(&wasm).await.map_err(|error| error.to_string())?;
+        let describer = ToolDescriber::new(DescribeLimits::default(), loader, None, None);
+        let tools = describer.describe_tools(&wasm).await.map_err(|error| error.to_string())?;
         serde_json::to_vec(&*tools).map_err(|error| error.to_string())
     })
 }

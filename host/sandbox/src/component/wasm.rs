@@ -16,10 +16,10 @@ pub struct Digest([u8; 32]);
 
 /// The bytes of a component. Clones share the bytes; the digest is computed once, on first use.
 #[derive(Clone)]
-pub struct Wasm(Arc<Inner>);
+pub struct Wasm(Arc<WasmInner>);
 
-struct Inner {
-    bytes: Bytes,
+struct WasmInner {
+    bytes: WasmSource,
     digest: OnceLock<Digest>,
     /// A name for people, for example `file_read`.
     name: OnceLock<String>,
@@ -27,7 +27,7 @@ struct Inner {
     form: OnceLock<Arc<CommandForm>>,
 }
 
-enum Bytes {
+enum WasmSource {
     Here(Cow<'static, [u8]>),
     /// Packed in the program, unpacked at the first use.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
@@ -40,12 +40,12 @@ type Unpack = fn(&[u8]) -> Option<Vec<u8>>;
 
 impl Digest {
     /// The digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// The digest of a file's content, read piece by piece; more than `most` bytes are an error.
-    pub fn of_file(file: File, most: u64) -> io::Result<Self> {
+    pub fn hash_file(file: File, most: u64) -> io::Result<Self> {
         let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
         let (mut file, mut read) = (file.take(most.saturating_add(1)), 0_u64);
         loop {
@@ -94,58 +94,61 @@ impl Digest {
 impl Wasm {
     /// Bytes embedded in the program.
     pub fn from_static(bytes: &'static [u8]) -> Self {
-        Self::of(Bytes::Here(Cow::Borrowed(bytes)), OnceLock::new())
+        Self::from_source(WasmSource::Here(Cow::Borrowed(bytes)), OnceLock::new())
     }
 
     /// Bytes packed in the program, the function that unpacks them, and the digest from build time. A process
     /// with the machine code never unpacks the bytes.
-    pub fn packed(
+    pub fn from_packed(
         bytes: &'static [u8],
         unpack: fn(&[u8]) -> Option<Vec<u8>>,
         digest: Digest,
     ) -> Self {
-        Self::of(Bytes::Packed(bytes, unpack, OnceLock::new()), OnceLock::from(digest))
+        Self::from_source(
+            WasmSource::Packed(bytes, unpack, OnceLock::new()),
+            OnceLock::from(digest),
+        )
     }
 
     /// A component of the program whose installed file is missing or not trustworthy. It loads only with
     /// known machine code; otherwise the error names the file.
-    pub fn missing(file: &'static str, digest: Digest) -> Self {
-        Self::of(Bytes::Missing(file), OnceLock::from(digest))
+    pub fn from_missing(file: &'static str, digest: Digest) -> Self {
+        Self::from_source(WasmSource::Missing(file), OnceLock::from(digest))
     }
 
     /// Bytes in memory.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self::of(Bytes::Here(Cow::Owned(bytes)), OnceLock::new())
+        Self::from_source(WasmSource::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes. Empty, and so an invalid component, if the bytes of [`Wasm::packed`] are malformed, or for
-    /// [`Wasm::missing`].
+    /// The bytes. Empty, and so an invalid component, if the bytes of [`Wasm::from_packed`] are malformed, or for
+    /// [`Wasm::from_missing`].
     pub fn bytes(&self) -> &[u8] {
         match &self.0.bytes {
-            Bytes::Here(bytes) => bytes,
-            Bytes::Packed(packed, unpack, whole) => {
+            WasmSource::Here(bytes) => bytes,
+            WasmSource::Packed(packed, unpack, whole) => {
                 whole.get_or_init(|| unpack(packed).unwrap_or_default())
             }
-            Bytes::Missing(_) => &[],
+            WasmSource::Missing(_) => &[],
         }
     }
 
     /// The name of the missing file with the bytes.
     pub(crate) fn missing_file(&self) -> Option<&'static str> {
         match self.0.bytes {
-            Bytes::Missing(file) => Some(file),
-            Bytes::Here(_) | Bytes::Packed(..) => None,
+            WasmSource::Missing(file) => Some(file),
+            WasmSource::Here(_) | WasmSource::Packed(..) => None,
         }
     }
 
     /// The digest.
     pub fn digest(&self) -> Digest {
-        *self.0.digest.get_or_init(|| Digest::of(self.bytes()))
+        *self.0.digest.get_or_init(|| Digest::hash_bytes(self.bytes()))
     }
 
     /// The same component with a name for people, for all owners of these bytes. The first name stays.
     #[must_use]
-    pub fn named(self, name: impl Into<String>) -> Self {
+    pub fn with_name(self, name: impl Into<String>) -> Self {
         let _ = self.0.name.set(name.into());
         self
     }
@@ -158,19 +161,19 @@ impl Wasm {
     /// The same component, called in this form if a command, for all owners of these bytes. The first form
     /// stays. Default: [`CommandForm::default`].
     #[must_use]
-    pub fn called(self, form: CommandForm) -> Self {
+    pub fn with_form(self, form: CommandForm) -> Self {
         let _ = self.0.form.set(Arc::new(form));
         self
     }
 
-    pub(crate) fn form(&self) -> Arc<CommandForm> {
+    pub(crate) fn command_form(&self) -> Arc<CommandForm> {
         // Shared, because every jar needs it.
         static DEFAULT: LazyLock<Arc<CommandForm>> = LazyLock::new(Arc::default);
         Arc::clone(self.0.form.get().unwrap_or(&DEFAULT))
     }
 
-    fn of(bytes: Bytes, digest: OnceLock<Digest>) -> Self {
-        Self(Arc::new(Inner { bytes, digest, name: OnceLock::new(), form: OnceLock::new() }))
+    fn from_source(bytes: WasmSource, digest: OnceLock<Digest>) -> Self {
+        Self(Arc::new(WasmInner { bytes, digest, name: OnceLock::new(), form: OnceLock::new() }))
     }
 }
 
@@ -197,8 +200,10 @@ impl fmt::Debug for Digest {
 impl fmt::Debug for Wasm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.bytes {
-            Bytes::Here(bytes) => write!(f, "Wasm({} bytes)", bytes.len()),
-            Bytes::Packed(..) | Bytes::Missing(_) => write!(f, "Wasm({:?})", self.digest()),
+            WasmSource::Here(bytes) => write!(f, "Wasm({} bytes)", bytes.len()),
+            WasmSource::Packed(..) | WasmSource::Missing(_) => {
+                write!(f, "Wasm({:?})", self.digest())
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Clocks for guests: real time, in steps of a millisecond; for a repeatable call, the time of its
-//! [`Course`](crate::Course).
+//! [`CallCourse`](crate::CallCourse).
 //!
 //! A tool needs the date and the length of a wait. Finer steps are withheld, because they would help to
 //! measure the host's caches and other guests.
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant, SystemTime};
 
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
-use crate::jar::course::Following;
+use crate::jar::course::CourseFollower;
 
 const STEP: Duration = Duration::from_millis(1);
 const STEP_NANOS: u64 = 1_000_000;
 
 /// The clock of dates.
-pub(crate) struct Wall(pub(crate) Arc<Following>);
+pub(crate) struct StoreWallClock(pub(crate) Arc<CourseFollower>);
 
 /// The time since the store opened, plus one step, because Go's runtime treats a clock at zero as broken.
-pub(crate) struct Monotonic(pub(crate) Instant, pub(crate) Arc<Following>);
+pub(crate) struct StoreMonotonicClock(pub(crate) Instant, pub(crate) Arc<CourseFollower>);
 
-impl HostWallClock for Wall {
+impl HostWallClock for StoreWallClock {
     fn resolution(&self) -> Duration {
         STEP
     }
 
     fn now(&self) -> Duration {
-        if let Some(nanos) = self.0.now() {
+        if let Some(nanos) = self.0.course_time() {
             return Duration::from_nanos(nanos);
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -34,13 +34,13 @@ impl HostWallClock for Wall {
     }
 }
 
-impl HostMonotonicClock for Monotonic {
+impl HostMonotonicClock for StoreMonotonicClock {
     fn resolution(&self) -> u64 {
         STEP_NANOS
     }
 
     fn now(&self) -> u64 {
-        if let Some(nanos) = self.1.now() {
+        if let Some(nanos) = self.1.course_time() {
             return nanos;
         }
         let millis = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -54,6 +54,6 @@ mod tests {
 
     #[test]
     fn the_clock_of_a_new_store_does_not_read_zero() {
-        assert!(Monotonic(Instant::now(), Arc::default()).now() >= STEP_NANOS);
+        assert!(StoreMonotonicClock(Instant::now(), Arc::default()).now() >= STEP_NANOS);
     }
 }

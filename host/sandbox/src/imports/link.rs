@@ -5,7 +5,7 @@
 //! result has an error, the refusal is that error; otherwise the call traps. For example, without a granted
 //! host `wasi:http/outgoing-handler` returns `HTTP-request-denied`.
 
-use belljar_policy::{DenyCode, Shown};
+use belljar_policy::{DenyCode, ShownText};
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{Component, InstancePre, Linker, LinkerInstance, ResourceType, Val};
 use wasmtime::{Engine, StoreContextMut};
@@ -17,7 +17,7 @@ use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 
-use crate::Need;
+use crate::ImportNeed;
 use crate::component::bindings::config::wasi::config::store as config;
 use crate::component::bindings::exports::belljar::tool::tools::{
     Call, Definition, Output, ToolError,
@@ -25,9 +25,9 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 use crate::component::bindings::hook::HookIndices;
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::component::contract::ToolIndices;
-use crate::component::functions::Functions;
-use crate::component::interfaces::{interface, is_hook_export, is_tool_export};
-use crate::component::kind::{ComponentKind, Form, kind_of};
+use crate::component::functions::FunctionSet;
+use crate::component::interfaces::{find_interface, is_hook_export, is_tool_export};
+use crate::component::kind::{ComponentKind, ExportForm, kind_of};
 use crate::error::LoadError;
 use crate::imports::files;
 use crate::imports::http::{self, HasHttp as _};
@@ -37,14 +37,14 @@ use crate::receipt::Denial;
 
 /// The interfaces that a store gets in addition to the base set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Granted {
+pub(crate) struct GrantedImports {
     /// At least one host.
     pub(crate) network: bool,
     /// At least one other tool to call.
     pub(crate) peers: bool,
 }
 
-impl Granted {
+impl GrantedImports {
     /// The number of possible sets.
     pub(crate) const SETS: usize = 4;
 
@@ -52,27 +52,27 @@ impl Granted {
     pub(crate) const NOTHING: Self = Self { network: false, peers: false };
 
     /// The number of this set, below [`Self::SETS`].
-    pub(crate) fn number(self) -> usize {
+    pub(crate) fn set_number(self) -> usize {
         usize::from(self.network) + 2 * usize::from(self.peers)
     }
 }
 
 /// A component with its imports bound and its exports found.
-pub(crate) struct Bound {
+pub(crate) struct BoundComponent {
     pub(crate) pre: InstancePre<Guest>,
-    pub(crate) exports: Exports,
+    pub(crate) exports: ComponentExports,
 }
 
 /// The exports for using a component. A component with both contracts is a tool.
-pub(crate) enum Exports {
+pub(crate) enum ComponentExports {
     Tool(ToolIndices),
     Hook(HookIndices),
     Command(CommandIndices),
-    Functions(Box<Functions>),
+    Functions(Box<FunctionSet>),
 }
 
-impl Exports {
-    pub(crate) fn kind(&self) -> ComponentKind {
+impl ComponentExports {
+    pub(crate) fn component_kind(&self) -> ComponentKind {
         match self {
             Self::Tool(_) => ComponentKind::Tool,
             Self::Hook(_) => ComponentKind::Hook,
@@ -83,11 +83,11 @@ impl Exports {
 }
 
 /// Binds a component's imports. Once per component, engine and granted set.
-pub(crate) fn link(
+pub(crate) fn link_imports(
     engine: &Engine,
     component: &Component,
-    granted: Granted,
-) -> Result<Bound, LoadError> {
+    granted: GrantedImports,
+) -> Result<BoundComponent, LoadError> {
     let host = |error: wasmtime::Error| LoadError::Artifact(format!("{error:#}"));
     let mut linker = Linker::new(engine);
     add_base(&mut linker).map_err(host)?;
@@ -98,56 +98,60 @@ pub(crate) fn link(
     }
     linker.allow_shadowing(true);
     for (name, item) in &imports {
-        match refusal(name, granted) {
+        match import_refusal(name, granted) {
             None => {}
-            Some(Refusal::Unknown) => return Err(unknown(name)),
-            Some(Refusal::Deny) if name.starts_with("belljar:tool/peers@") => {
-                peers::deny(&mut linker, name).map_err(host)?;
+            Some(ImportRefusal::Unknown) => return Err(unknown_import_error(name)),
+            Some(ImportRefusal::Deny) if name.starts_with("belljar:tool/peers@") => {
+                peers::deny_peers(&mut linker, name).map_err(host)?;
             }
-            Some(Refusal::Deny) => {
+            Some(ImportRefusal::Deny) => {
                 let ComponentItem::ComponentInstance(instance) = item else {
-                    return Err(unknown(name));
+                    return Err(unknown_import_error(name));
                 };
-                deny(engine, &mut linker, name, instance)?;
+                deny_interface(engine, &mut linker, name, instance)?;
             }
         }
     }
     let pre = linker.instantiate_pre(component).map_err(|error| {
         // The text names the import and the mismatch.
-        LoadError::UnknownImport(Shown::clipped(&format!("{error:#}"), 500).to_string())
+        LoadError::UnknownImport(ShownText::clip_line(&format!("{error:#}"), 500).to_string())
     })?;
     let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
     let exports = match check_exports(engine, component)? {
-        World::Tool => {
+        ComponentWorld::Tool => {
             let missing = || LoadError::WrongWorld("it lacks a function".to_owned());
-            Exports::Tool(ToolIndices::of(component).ok_or_else(missing)?)
+            ComponentExports::Tool(ToolIndices::from_component(component).ok_or_else(missing)?)
         }
-        World::Hook => Exports::Hook(HookIndices::new(&pre).map_err(wrong)?),
-        World::Command => Exports::Command(CommandIndices::new(&pre).map_err(wrong)?),
-        World::Functions => Exports::Functions(Box::new(Functions::find(engine, component)?)),
+        ComponentWorld::Hook => ComponentExports::Hook(HookIndices::new(&pre).map_err(wrong)?),
+        ComponentWorld::Command => {
+            ComponentExports::Command(CommandIndices::new(&pre).map_err(wrong)?)
+        }
+        ComponentWorld::Functions => {
+            ComponentExports::Functions(Box::new(FunctionSet::from_component(engine, component)?))
+        }
     };
-    Ok(Bound { pre, exports })
+    Ok(BoundComponent { pre, exports })
 }
 
-enum Refusal {
+enum ImportRefusal {
     Unknown,
     Deny,
 }
 
-fn refusal(import: &str, granted: Granted) -> Option<Refusal> {
-    let Some(known) = interface(import) else { return Some(Refusal::Unknown) };
+fn import_refusal(import: &str, granted: GrantedImports) -> Option<ImportRefusal> {
+    let Some(known) = find_interface(import) else { return Some(ImportRefusal::Unknown) };
     match known.need {
-        Need::Base | Need::Contract | Need::Files | Need::Config => None,
+        ImportNeed::Base | ImportNeed::Contract | ImportNeed::Files | ImportNeed::Config => None,
         // The types are inert: requests can be built, but not sent.
-        Need::Network if granted.network || known.name == "wasi:http/types" => None,
-        Need::Peers if granted.peers => None,
-        Need::Network | Need::Peers | Need::Denied => Some(Refusal::Deny),
-        Need::Unknown => Some(Refusal::Unknown),
+        ImportNeed::Network if granted.network || known.name == "wasi:http/types" => None,
+        ImportNeed::Peers if granted.peers => None,
+        ImportNeed::Network | ImportNeed::Peers | ImportNeed::Denied => Some(ImportRefusal::Deny),
+        ImportNeed::Unknown => Some(ImportRefusal::Unknown),
     }
 }
 
-fn unknown(import: &str) -> LoadError {
-    LoadError::UnknownImport(Shown::clipped(import, 128).to_string())
+fn unknown_import_error(import: &str) -> LoadError {
+    LoadError::UnknownImport(ShownText::clip_line(import, 128).to_string())
 }
 
 /// Adds the interfaces that every store gets, without content: no environment, no arguments, stdio into
@@ -179,7 +183,7 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
 }
 
 /// Defines every function of an interface as a refusal.
-fn deny(
+fn deny_interface(
     engine: &Engine,
     linker: &mut Linker<Guest>,
     import: &str,
@@ -194,14 +198,14 @@ fn deny(
                 deny_function(&mut instance, name, what).map_err(host)?;
             }
             ComponentItem::Resource(_) => {
-                let ty = resource(import, name);
+                let ty = resource_type(import, name);
                 instance.resource(name, ty, |_, _| Ok(())).map_err(host)?;
             }
             ComponentItem::Type(_) => {}
             ComponentItem::CoreFunc(_)
             | ComponentItem::Module(_)
             | ComponentItem::Component(_)
-            | ComponentItem::ComponentInstance(_) => return Err(unknown(import)),
+            | ComponentItem::ComponentInstance(_) => return Err(unknown_import_error(import)),
         }
     }
     Ok(())
@@ -223,9 +227,9 @@ fn deny_function(
             let dropped = drop_handles(&mut store, params, &mut denial).await;
             let record = &store.data_mut().record;
             record.host_call();
-            record.deny(denial);
+            record.add_denial(denial);
             dropped?;
-            match (refused(&ty), results) {
+            match (refusal_value(&ty), results) {
                 (Some(error), [result]) => {
                     *result = error;
                     Ok(())
@@ -248,7 +252,7 @@ async fn drop_handles(
         let Val::Resource(handle) = param else { continue };
         if handle.owned() && handle.ty() == request {
             let request = handle.try_into_resource(&mut *store)?;
-            let target = http::take_refused(&mut store.data_mut().http(), request)?;
+            let target = http::take_refused(&mut store.data_mut().http_view(), request)?;
             if let Some(target) = target {
                 denial.what = "request".to_owned();
                 denial.facts =
@@ -272,7 +276,7 @@ const REFUSED: &[&str] =
     &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
 
 /// The function's own error, if its result has one.
-fn refused(ty: &ComponentFunc) -> Option<Val> {
+fn refusal_value(ty: &ComponentFunc) -> Option<Val> {
     let Type::Result(result) = ty.results().next()? else { return None };
     let payload = match result.err() {
         None => return Some(Val::Result(Err(None))),
@@ -291,7 +295,7 @@ fn refused(ty: &ComponentFunc) -> Option<Val> {
 }
 
 /// The type of a resource that an interface re-exports from a real one, or an inert type.
-fn resource(import: &str, name: &str) -> ResourceType {
+fn resource_type(import: &str, name: &str) -> ResourceType {
     use wasmtime_wasi_http::p2::types;
     match name {
         "error" => ResourceType::host::<wasmtime::Error>(),
@@ -313,7 +317,7 @@ fn resource(import: &str, name: &str) -> ResourceType {
 }
 
 /// The contract of a component, or the kind of a component without one.
-enum World {
+enum ComponentWorld {
     Tool,
     Hook,
     Command,
@@ -321,17 +325,17 @@ enum World {
 }
 
 /// The kind of a component that implements none of belljar's contracts.
-fn foreign(engine: &Engine, component: &Component) -> Result<World, LoadError> {
+fn foreign_world(engine: &Engine, component: &Component) -> Result<ComponentWorld, LoadError> {
     let ty = component.component_type();
     let form = |item: &ComponentItem| match item {
-        ComponentItem::ComponentInstance(_) => Form::Interface,
-        ComponentItem::ComponentFunc(_) => Form::Function,
-        _ => Form::Other,
+        ComponentItem::ComponentInstance(_) => ExportForm::Interface,
+        ComponentItem::ComponentFunc(_) => ExportForm::Function,
+        _ => ExportForm::Other,
     };
     let exports: Vec<_> = ty.exports(engine).map(|(name, item)| (name, form(&item.ty))).collect();
     match kind_of(exports.into_iter()) {
-        Some(ComponentKind::Command) => Ok(World::Command),
-        Some(ComponentKind::Functions) => Ok(World::Functions),
+        Some(ComponentKind::Command) => Ok(ComponentWorld::Command),
+        Some(ComponentKind::Functions) => Ok(ComponentWorld::Functions),
         Some(ComponentKind::Tool | ComponentKind::Hook) | None => {
             let why = "it exports nothing that can be called, nor `belljar:tool/tools@0.1.0`";
             Err(LoadError::WrongWorld(why.to_owned()))
@@ -340,14 +344,14 @@ fn foreign(engine: &Engine, component: &Component) -> Result<World, LoadError> {
 }
 
 /// Checks that the exports are the contract's functions with the contract's types.
-fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadError> {
+fn check_exports(engine: &Engine, component: &Component) -> Result<ComponentWorld, LoadError> {
     let wrong = |text: String| LoadError::WrongWorld(text);
     let ty = component.component_type();
     let find = |is: fn(&str) -> bool| ty.exports(engine).find(|(name, _)| is(name));
     let ((name, export), world) = match (find(is_tool_export), find(is_hook_export)) {
-        (Some(tool), _) => (tool, World::Tool),
-        (None, Some(hook)) => (hook, World::Hook),
-        (None, None) => return foreign(engine, component),
+        (Some(tool), _) => (tool, ComponentWorld::Tool),
+        (None, Some(hook)) => (hook, ComponentWorld::Hook),
+        (None, None) => return foreign_world(engine, component),
     };
     let ComponentItem::ComponentInstance(interface) = export.ty else {
         return Err(wrong(format!("its export `{name}` is not an interface")));
@@ -361,7 +365,7 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
     };
     let instance = ty.instance_type();
     match world {
-        World::Tool => {
+        ComponentWorld::Tool => {
             function("describe")?
                 .typecheck::<(), (Vec<Definition>,)>(&instance)
                 .map_err(|error| another("describe", error))?;
@@ -369,11 +373,11 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
                 .typecheck::<(Call,), (Result<Output, ToolError>,)>(&instance)
                 .map_err(|error| another("invoke", error))?;
         }
-        World::Hook => function("check")?
+        ComponentWorld::Hook => function("check")?
             .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
             .map_err(|error| another("check", error))?,
         // The types of these exports are checked where the exports are looked up.
-        World::Command | World::Functions => {}
+        ComponentWorld::Command | ComponentWorld::Functions => {}
     }
     Ok(world)
 }

@@ -1,8 +1,8 @@
-//! `belljar:tool/peers`: lets a guest call other tools. [`Peers`](crate::Peers) makes the calls; bounds, fuel
+//! `belljar:tool/peers`: lets a guest call other tools. [`PeerPort`](crate::PeerPort) makes the calls; bounds, fuel
 //! and the clock are managed here.
 
 use belljar_policy::{DenyCode, Meter};
-use belljar_received::json::mended;
+use belljar_received::json::mend_owned;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use wasmtime::StoreContextMut;
@@ -11,8 +11,8 @@ use wasmtime::component::Linker;
 use crate::component::bindings::belljar::tool::{log, progress};
 use crate::component::bindings::exports::belljar::tool::tools as wit;
 use crate::component::contract::{VERSIONS, WITH_PEERS};
-use crate::jar::output::{Output, Part, ToolErrorKind};
-use crate::jar::peers::{PeerCall, PeerError, PeerReach, PeerResult, PeerTool, Within};
+use crate::jar::output::{OutputPart, ToolErrorKind, ToolOutput};
+use crate::jar::peers::{NestedScope, PeerCall, PeerError, PeerReach, PeerResult, PeerTool};
 use crate::jar::state::Guest;
 use crate::receipt::Denial;
 
@@ -45,33 +45,37 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     // Types alone.
     linker.instance(&format!("belljar:tool/types@{WITH_PEERS}"))?;
     let mut peers = linker.instance(&format!("{PEERS}@{WITH_PEERS}"))?;
-    peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| Ok((list(&mut cx)?,)))?;
+    peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| {
+        Ok((list_peers(&mut cx)?,))
+    })?;
     peers.func_wrap_async(
         "call",
         |mut cx: StoreContextMut<'_, Guest>, (call,): (wit::Call,)| {
             Box::new(async move {
-                let told = calls(&mut cx, vec![call]).await?.pop();
-                Ok((told.unwrap_or_else(|| failed(ToolErrorKind::Failed, "the host failed")),))
+                let told = call_peers(&mut cx, vec![call]).await?.pop();
+                Ok((
+                    told.unwrap_or_else(|| failed_result(ToolErrorKind::Failed, "the host failed")),
+                ))
             })
         },
     )?;
     peers.func_wrap_async(
         "call-many",
         |mut cx: StoreContextMut<'_, Guest>, (many,): (Vec<wit::Call>,)| {
-            Box::new(async move { Ok((calls(&mut cx, many).await?,)) })
+            Box::new(async move { Ok((call_peers(&mut cx, many).await?,)) })
         },
     )
 }
 
 /// INV-230: defines refusals in place of `peers`, for a store without that grant.
-pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result<()> {
+pub(crate) fn deny_peers(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result<()> {
     let mut peers = linker.instance(import)?;
     peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| {
         cx.data_mut().record.host_call();
         Ok((Vec::<wit::Definition>::new(),))
     })?;
     peers.func_wrap("call", |mut cx: StoreContextMut<'_, Guest>, (_,): (wit::Call,)| {
-        Ok((nobody(&mut cx),))
+        Ok((refuse_peer(&mut cx),))
     })?;
     peers.func_wrap(
         "call-many",
@@ -82,18 +86,18 @@ pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result
 }
 
 /// INV-257: returns the list and bills each byte, because a guest may request it repeatedly.
-fn list(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Definition>> {
+fn list_peers(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Definition>> {
     let guest = cx.data_mut();
     guest.record.host_call();
     let PeerReach::Open(peers, nest) = &guest.peers else { return Ok(Vec::new()) };
-    let all = peers.list().into_iter().filter(|peer| nest.shows(&peer.tool));
-    let all: Vec<_> = all.map(definition).collect();
+    let all = peers.list_tools().into_iter().filter(|peer| nest.is_shown(&peer.tool));
+    let all: Vec<_> = all.map(to_wit_definition).collect();
     let bytes = all.iter().map(|it| it.name.len() + it.description.len() + it.input_schema.len());
-    pay(cx, bytes.sum())?;
+    bill_fuel(cx, bytes.sum())?;
     Ok(all)
 }
 
-async fn calls(
+async fn call_peers(
     cx: &mut StoreContextMut<'_, Guest>,
     many: Vec<wit::Call>,
 ) -> wasmtime::Result<Vec<Told>> {
@@ -102,7 +106,8 @@ async fn calls(
         PeerReach::Nobody => return nobody_many(cx, many.len()),
         PeerReach::TooDeep(most) => {
             let what = format!("calls may not be nested deeper than {most} levels");
-            noted(many.len()).for_each(|_| refuse(cx, DenyCode::LimitReached, &what));
+            noted_refusals(many.len())
+                .for_each(|_| record_refusal(cx, DenyCode::LimitReached, &what));
             return the_same(cx, many.len(), ToolErrorKind::Denied, &what);
         }
         PeerReach::Open(peers, nest) => (peers, nest),
@@ -115,45 +120,45 @@ async fn calls(
         let text = format!("{} calls at once, and at most {MAX_AT_ONCE} are made", many.len());
         return the_same(cx, many.len(), ToolErrorKind::TooLarge, &text);
     }
-    if let Err(most) = nest.take(many.len() as u64) {
+    if let Err(most) = nest.reserve_calls(many.len() as u64) {
         let text = format!("too many calls: at most {most} are made below one call of the model");
         return the_same(cx, many.len(), ToolErrorKind::Failed, &text);
     }
-    let standing = guest.standstill.begin();
+    let standing = guest.standstill.stop_clock();
     let left = cx.get_fuel()?;
-    let slice = nest.slice(left - left / RESERVE);
-    let within = Within { nest, slice: slice.clone() };
+    let slice = nest.slice_fuel(left - left / RESERVE);
+    let within = NestedScope { nest, slice: slice.clone() };
     let made: Vec<_> = many
         .into_iter()
-        .map(|call| PeerCall { tool: call.tool, arguments: mended(call.arguments) })
+        .map(|call| PeerCall { tool: call.tool, arguments: mend_owned(call.arguments) })
         .collect();
     let count = made.len();
-    let making: BoxFuture<'static, Vec<PeerResult>> = peers.call(made, within);
-    let mut told: Vec<Told> = making.map(|all| all.into_iter().map(tell).collect()).await;
-    told.resize_with(count, || failed(ToolErrorKind::Failed, "the host failed"));
+    let making: BoxFuture<'static, Vec<PeerResult>> = peers.call_tools(made, within);
+    let mut told: Vec<Told> = making.map(|all| all.into_iter().map(to_wit_result).collect()).await;
+    told.resize_with(count, || failed_result(ToolErrorKind::Failed, "the host failed"));
     drop(standing);
     // INV-231: the nested calls' usage is subtracted from this call, and from every outer one.
-    let used = slice.spent(Meter::Fuel).min(left);
+    let used = slice.spent_amount(Meter::Fuel).min(left);
     cx.set_fuel(left - used)?;
     cx.data_mut().nested_fuel += used;
     Ok(told)
 }
 
 /// Refuses a call for lack of a grant or a provider, and records the refusal in the receipt.
-fn nobody(cx: &mut StoreContextMut<'_, Guest>) -> Told {
+fn refuse_peer(cx: &mut StoreContextMut<'_, Guest>) -> Told {
     let facts = "this tool was not granted any other tool, or nobody provides them here";
-    refuse(cx, DenyCode::InterfaceNotGranted, facts);
-    failed(ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
+    record_refusal(cx, DenyCode::InterfaceNotGranted, facts);
+    failed_result(ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
 }
 
 fn nobody_many(cx: &mut StoreContextMut<'_, Guest>, count: usize) -> wasmtime::Result<Vec<Told>> {
-    noted(count).for_each(|_| drop(nobody(cx)));
+    noted_refusals(count).for_each(|_| drop(refuse_peer(cx)));
     the_same(cx, count, ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
 }
 
 /// INV-257: the refusals of a `call-many` that are recorded in log and receipt, because a guest may request
 /// hundreds of thousands in one call.
-fn noted(count: usize) -> std::ops::Range<usize> {
+fn noted_refusals(count: usize) -> std::ops::Range<usize> {
     0..count.min(MAX_AT_ONCE)
 }
 
@@ -164,28 +169,28 @@ fn the_same(
     kind: ToolErrorKind,
     text: &str,
 ) -> wasmtime::Result<Vec<Told>> {
-    pay(cx, count.saturating_mul(text.len()))?;
-    Ok((0..count).map(|_| failed(kind, text)).collect())
+    bill_fuel(cx, count.saturating_mul(text.len()))?;
+    Ok((0..count).map(|_| failed_result(kind, text)).collect())
 }
 
 /// Bills fuel for so many bytes. A guest with less fuel ends at its next instruction.
-fn pay(cx: &mut StoreContextMut<'_, Guest>, bytes: usize) -> wasmtime::Result<()> {
+fn bill_fuel(cx: &mut StoreContextMut<'_, Guest>, bytes: usize) -> wasmtime::Result<()> {
     let left = cx.get_fuel()?.saturating_sub(bytes as u64);
     cx.set_fuel(left)
 }
 
-fn refuse(cx: &mut StoreContextMut<'_, Guest>, code: DenyCode, facts: &str) {
+fn record_refusal(cx: &mut StoreContextMut<'_, Guest>, code: DenyCode, facts: &str) {
     let record = &cx.data_mut().record;
     record.host_call();
-    record.deny(Denial::new(code, format!("{PEERS}#call"), facts));
+    record.add_denial(Denial::new(code, format!("{PEERS}#call"), facts));
 }
 
-fn failed(kind: ToolErrorKind, text: &str) -> Told {
-    tell(Err(PeerError { kind, message: text.to_owned() }))
+fn failed_result(kind: ToolErrorKind, text: &str) -> Told {
+    to_wit_result(Err(PeerError { kind, message: text.to_owned() }))
 }
 
-fn tell(result: PeerResult) -> Told {
-    result.map(output).map_err(|PeerError { kind, message }| match kind {
+fn to_wit_result(result: PeerResult) -> Told {
+    result.map(to_wit_output).map_err(|PeerError { kind, message }| match kind {
         ToolErrorKind::InvalidArguments => wit::ToolError::InvalidArguments(message),
         ToolErrorKind::NotFound => wit::ToolError::NotFound(message),
         ToolErrorKind::Denied => wit::ToolError::Denied(message),
@@ -194,18 +199,18 @@ fn tell(result: PeerResult) -> Told {
     })
 }
 
-fn output(output: Output) -> wit::Output {
+fn to_wit_output(output: ToolOutput) -> wit::Output {
     let part = |part| match part {
-        Part::Text(text) => wit::Part::Text(text),
-        Part::Json(text) => wit::Part::Json(text),
-        Part::Attachment { name, media_type, data } => {
+        OutputPart::Text(text) => wit::Part::Text(text),
+        OutputPart::Json(text) => wit::Part::Json(text),
+        OutputPart::Attachment { name, media_type, data } => {
             wit::Part::Attachment(wit::Attachment { name, media_type, data: data.to_vec() })
         }
     };
     wit::Output { parts: output.parts.into_iter().map(part).collect() }
 }
 
-fn definition(peer: PeerTool) -> wit::Definition {
+fn to_wit_definition(peer: PeerTool) -> wit::Definition {
     let PeerTool { name, description, schema, hints, .. } = peer;
     let mut flags = wit::Hints::empty();
     for (given, flag) in [

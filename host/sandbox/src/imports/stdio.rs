@@ -11,75 +11,75 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use wasmtime_wasi::cli::{IsTerminal, StdinStream, StdoutStream};
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::receipt::record::Record;
+use crate::receipt::record::CallRecord;
 
 /// The largest write, because the host allocates as much for `write-zeroes`.
 const MAX_WRITE: usize = 64 << 10;
 
 /// The stdout or the stderr of a store.
 #[derive(Clone)]
-pub(crate) struct Stdio {
+pub(crate) struct StdioCapture {
     limit: usize,
-    kept: Arc<Mutex<Kept>>,
-    record: Arc<Record>,
+    kept: Arc<Mutex<CapturedText>>,
+    record: Arc<CallRecord>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CapturedText {
     bytes: Vec<u8>,
     dropped: u64,
 }
 
-impl Stdio {
+impl StdioCapture {
     /// Makes a stream that stores `limit` bytes of each call.
-    pub(crate) fn new(limit: u64, record: Arc<Record>) -> Self {
+    pub(crate) fn new(limit: u64, record: Arc<CallRecord>) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Self { limit, kept: Arc::default(), record }
     }
 
     /// Returns and clears the stored text, and the number of dropped bytes.
-    pub(crate) fn take(&self) -> (String, u64) {
+    pub(crate) fn drain_text(&self) -> (String, u64) {
         let (bytes, dropped) = self.take_bytes();
         (String::from_utf8_lossy(&bytes).into_owned(), dropped)
     }
 
     /// Returns and clears the stored bytes, and the number of dropped ones.
     pub(crate) fn take_bytes(&self) -> (Vec<u8>, u64) {
-        let Kept { bytes, dropped } = std::mem::take(&mut *self.kept());
+        let CapturedText { bytes, dropped } = std::mem::take(&mut *self.lock_captured());
         (bytes, dropped)
     }
 
-    /// The text that [`Self::take`] would return, without clearing it.
-    pub(crate) fn text(&self) -> (String, u64) {
-        let kept = self.kept();
+    /// The text that [`Self::drain_text`] would return, without clearing it.
+    pub(crate) fn peek_text(&self) -> (String, u64) {
+        let kept = self.lock_captured();
         (String::from_utf8_lossy(&kept.bytes).into_owned(), kept.dropped)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock_captured(&self) -> MutexGuard<'_, CapturedText> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A command's standard input: the call's text, followed by the end. All its streams share one position.
 #[derive(Clone)]
-pub(crate) struct Stdin {
+pub(crate) struct CommandStdin {
     left: Arc<Mutex<Bytes>>,
-    record: Arc<Record>,
+    record: Arc<CallRecord>,
 }
 
-impl Stdin {
-    pub(crate) fn new(bytes: Vec<u8>, record: Arc<Record>) -> Self {
+impl CommandStdin {
+    pub(crate) fn new(bytes: Vec<u8>, record: Arc<CallRecord>) -> Self {
         Self { left: Arc::new(Mutex::new(bytes.into())), record }
     }
 }
 
-impl IsTerminal for Stdin {
+impl IsTerminal for CommandStdin {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdinStream for Stdin {
+impl StdinStream for CommandStdin {
     /// Unused by WASI 0.2, which calls [`StdinStream::p2_stream`]; always at the end.
     fn async_stream(&self) -> Box<dyn AsyncRead + Send + Sync> {
         Box::new(tokio::io::empty())
@@ -91,12 +91,12 @@ impl StdinStream for Stdin {
 }
 
 #[async_trait::async_trait]
-impl Pollable for Stdin {
+impl Pollable for CommandStdin {
     async fn ready(&mut self) {}
 }
 
 #[async_trait::async_trait]
-impl InputStream for Stdin {
+impl InputStream for CommandStdin {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
         self.record.host_call();
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,13 +108,13 @@ impl InputStream for Stdin {
     }
 }
 
-impl IsTerminal for Stdio {
+impl IsTerminal for StdioCapture {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Stdio {
+impl StdoutStream for StdioCapture {
     /// Unused by WASI 0.2, which calls [`StdoutStream::p2_stream`]; drops all bytes.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
@@ -126,14 +126,14 @@ impl StdoutStream for Stdio {
 }
 
 #[async_trait::async_trait]
-impl Pollable for Stdio {
+impl Pollable for StdioCapture {
     async fn ready(&mut self) {}
 }
 
-impl OutputStream for Stdio {
+impl OutputStream for StdioCapture {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.record.host_call();
-        let mut kept = self.kept();
+        let mut kept = self.lock_captured();
         let room = self.limit.saturating_sub(kept.bytes.len()).min(bytes.len());
         let (keep, drop) = bytes.split_at(room);
         kept.bytes.extend_from_slice(keep);
@@ -152,19 +152,19 @@ impl OutputStream for Stdio {
 
 #[cfg(test)]
 mod tests {
-    use belljar_policy::{Budget, Caps, Level};
+    use belljar_policy::{Budget, BudgetCaps, BudgetLevel};
 
     use super::*;
 
     #[test]
     fn a_flood_is_cut_and_counted_and_never_fails() {
-        let budget = Budget::root(Level::Call, Caps::unlimited());
-        let stdio = Stdio::new(5, Arc::new(Record::new(budget, 0)));
+        let budget = Budget::new_root(BudgetLevel::Call, BudgetCaps::unlimited());
+        let stdio = StdioCapture::new(5, Arc::new(CallRecord::new(budget, 0)));
         let (mut a, mut b) = (stdio.p2_stream(), stdio.p2_stream());
         a.write(Bytes::from_static(b"abc")).unwrap();
         b.write(Bytes::from_static(b"defg")).unwrap();
         assert_eq!(a.check_write().unwrap(), MAX_WRITE);
-        assert_eq!(stdio.take(), ("abcde".to_owned(), 2));
-        assert_eq!(stdio.take(), (String::new(), 0));
+        assert_eq!(stdio.drain_text(), ("abcde".to_owned(), 2));
+        assert_eq!(stdio.drain_text(), (String::new(), 0));
     }
 }

@@ -1,13 +1,13 @@
 //! Checks a tool's answer before any other code uses it.
 
-use belljar_policy::spelling::meant;
-use belljar_policy::{Budget, Level, Meter, Shown};
-use belljar_received::json::mended;
+use belljar_policy::spelling::parse_spelled;
+use belljar_policy::{Budget, BudgetLevel, Meter, ShownText};
+use belljar_received::json::mend_owned;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use crate::component::bindings::exports::belljar::tool::tools as wit;
-use crate::jar::output::{CallError, Output, Part, ToolErrorKind};
+use crate::jar::output::{CallError, OutputPart, ToolErrorKind, ToolOutput};
 use crate::json::check_json;
 
 /// The most parts of one output; models read only a few.
@@ -34,22 +34,22 @@ pub(crate) fn is_object(text: &str) -> bool {
 }
 
 /// Checks an output and reserves its size from the budget.
-pub(crate) fn accept(output: wit::Output, budget: &Budget) -> Result<Output, CallError> {
+pub(crate) fn accept_output(output: wit::Output, budget: &Budget) -> Result<ToolOutput, CallError> {
     if output.parts.len() > MAX_PARTS {
         let why = format!("{} parts, and at most {MAX_PARTS} are accepted", output.parts.len());
         return Err(CallError::BadOutput(why));
     }
-    let size = output.parts.iter().map(size).fold(0, u64::saturating_add);
+    let size = output.parts.iter().map(part_size).fold(0, u64::saturating_add);
     if let Err(over) = budget.reserve(Meter::Output, size) {
-        return Err(if over.level == Level::Call {
+        return Err(if over.level == BudgetLevel::Call {
             let limit = over.limit;
             CallError::BadOutput(format!("{size} bytes, and at most {limit} are accepted"))
         } else {
             CallError::Exhausted(over)
         });
     }
-    let parts = output.parts.into_iter().map(part).collect::<Result<_, _>>()?;
-    Ok(Output { parts })
+    let parts = output.parts.into_iter().map(check_part).collect::<Result<_, _>>()?;
+    Ok(ToolOutput { parts })
 }
 
 /// A tool's error, with its text cut to a limit.
@@ -70,8 +70,8 @@ pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
 
 /// The digest of an output. For a single text, the SHA-256 of that text, so that it equals the digest of a
 /// file with the same content; otherwise over kind and content of each part.
-pub(crate) fn digest(output: &Output) -> [u8; 32] {
-    if let [Part::Text(text)] = output.parts.as_slice() {
+pub(crate) fn output_digest(output: &ToolOutput) -> [u8; 32] {
+    if let [OutputPart::Text(text)] = output.parts.as_slice() {
         return Sha256::digest(text.as_bytes()).into();
     }
     let mut hasher = Sha256::new();
@@ -81,15 +81,15 @@ pub(crate) fn digest(output: &Output) -> [u8; 32] {
     };
     for part in &output.parts {
         match part {
-            Part::Text(text) => {
+            OutputPart::Text(text) => {
                 add(b"text");
                 add(text.as_bytes());
             }
-            Part::Json(text) => {
+            OutputPart::Json(text) => {
                 add(b"json");
                 add(text.as_bytes());
             }
-            Part::Attachment { name, media_type, data } => {
+            OutputPart::Attachment { name, media_type, data } => {
                 add(b"attachment");
                 add(name.as_bytes());
                 add(media_type.as_bytes());
@@ -100,7 +100,7 @@ pub(crate) fn digest(output: &Output) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-fn size(part: &wit::Part) -> u64 {
+fn part_size(part: &wit::Part) -> u64 {
     let bytes = match part {
         wit::Part::Text(text) | wit::Part::Json(text) => text.len(),
         wit::Part::Attachment(file) => file.name.len() + file.media_type.len() + file.data.len(),
@@ -108,18 +108,18 @@ fn size(part: &wit::Part) -> u64 {
     bytes as u64
 }
 
-fn part(part: wit::Part) -> Result<Part, CallError> {
+fn check_part(part: wit::Part) -> Result<OutputPart, CallError> {
     match part {
-        wit::Part::Text(text) => Ok(Part::Text(text)),
+        wit::Part::Text(text) => Ok(OutputPart::Text(text)),
         wit::Part::Json(text) => {
             // INV-471: the text is mended, so that every JSON parser accepts it.
-            let text = mended(text);
+            let text = mend_owned(text);
             match check_json(&text) {
-                Ok(()) => Ok(Part::Json(text)),
+                Ok(()) => Ok(OutputPart::Json(text)),
                 Err(why) => Err(CallError::BadOutput(format!("a json part is not usable: {why}"))),
             }
         }
-        wit::Part::Attachment(file) => Ok(Part::Attachment {
+        wit::Part::Attachment(file) => Ok(OutputPart::Attachment {
             name: clean_name(&file.name),
             media_type: media_type(&file.media_type)?,
             data: Bytes::from(file.data),
@@ -130,12 +130,12 @@ fn part(part: wit::Part) -> Result<Part, CallError> {
 /// The last component of a path, without characters that are harmful to a file system or a terminal.
 fn clean_name(name: &str) -> String {
     // A byte that is not text keeps its escape: `caf\xE9.txt` is not a file in a directory `caf`.
-    let spelt = meant(name).to_str().is_none().then(|| name.replace("\\x", "_x"));
+    let spelt = parse_spelled(name).to_str().is_none().then(|| name.replace("\\x", "_x"));
     let name = spelt.as_deref().unwrap_or(name);
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last
         .chars()
-        .filter(|c| Shown::new(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]))
+        .filter(|c| ShownText::new(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]))
         .map(|c| if matches!(c, ':' | '*' | '?' | '"' | '<' | '>' | '|') { '_' } else { c })
         .collect();
     // A leading dot hides a file, and `..` is a directory; Windows drops dots and blanks at the
@@ -156,19 +156,22 @@ fn media_type(text: &str) -> Result<String, CallError> {
     if fits {
         return Ok(text.to_owned());
     }
-    let shown = Shown::clipped(text, 64);
+    let shown = ShownText::clip_line(text, 64);
     Err(CallError::BadOutput(format!("`{shown}` is not a media type such as `text/plain`")))
 }
 
 #[cfg(test)]
 mod tests {
-    use belljar_policy::Caps;
+    use belljar_policy::BudgetCaps;
 
     use super::*;
 
     fn budget(call: u64, above: u64) -> Budget {
-        let top = Budget::root(Level::Subagent, Caps::unlimited().with(Meter::Output, above));
-        top.child(Level::Call, Caps::unlimited().with(Meter::Output, call))
+        let top = Budget::new_root(
+            BudgetLevel::Subagent,
+            BudgetCaps::unlimited().with_cap(Meter::Output, above),
+        );
+        top.new_child(BudgetLevel::Call, BudgetCaps::unlimited().with_cap(Meter::Output, call))
     }
 
     fn output(parts: Vec<wit::Part>) -> wit::Output {
@@ -197,25 +200,25 @@ mod tests {
     #[test]
     fn an_output_is_bounded_by_the_call_and_by_what_is_above() {
         let text = || output(vec![wit::Part::Text("12345".to_owned())]);
-        assert!(accept(text(), &budget(5, 5)).is_ok());
-        assert!(matches!(accept(text(), &budget(4, 9)), Err(CallError::BadOutput(_))));
-        assert!(matches!(accept(text(), &budget(9, 4)), Err(CallError::Exhausted(_))));
+        assert!(accept_output(text(), &budget(5, 5)).is_ok());
+        assert!(matches!(accept_output(text(), &budget(4, 9)), Err(CallError::BadOutput(_))));
+        assert!(matches!(accept_output(text(), &budget(9, 4)), Err(CallError::Exhausted(_))));
     }
 
     #[test]
     fn json_must_parse_and_not_be_deep() {
         let json = |text: &str| output(vec![wit::Part::Json(text.to_owned())]);
-        assert!(accept(json("{\"a\": [1]}"), &budget(999, 999)).is_ok());
+        assert!(accept_output(json("{\"a\": [1]}"), &budget(999, 999)).is_ok());
         for bad in ["{", "", "{} {}", &"[".repeat(100_000)] {
-            assert!(accept(json(bad), &budget(1 << 20, 1 << 20)).is_err(), "{:.9}", bad);
+            assert!(accept_output(json(bad), &budget(1 << 20, 1 << 20)).is_err(), "{:.9}", bad);
         }
     }
 
     #[test]
     fn half_a_surrogate_pair_of_a_tool_is_replaced() {
         let given = output(vec![wit::Part::Json(r#"{"a": "cut \ud83d"}"#.to_owned())]);
-        let taken = accept(given, &budget(999, 999)).unwrap();
-        assert_eq!(taken.parts, [Part::Json(r#"{"a": "cut \ufffd"}"#.to_owned())]);
+        let taken = accept_output(given, &budget(999, 999)).unwrap();
+        assert_eq!(taken.parts, [OutputPart::Json(r#"{"a": "cut \ufffd"}"#.to_owned())]);
     }
 
     #[test]

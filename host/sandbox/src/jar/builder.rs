@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_policy::{
-    Access, Asked, Budget, Caps, Grants, GuestPath, GuestPathError, HostRule, HostRuleError, Level,
-    Limits, Mount, Permission, Rights, SecretName, ShownPath as _, ToolAsk,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, GuestPath,
+    GuestPathError, HostRule, HostRuleError, Limits, Mount, MountAccess, Rights, SecretName,
+    ShownPath as _, ToolAsk,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,7 @@ pub enum JarBuildError {
     #[error("the jar has no tool")]
     NoTool,
     /// The file of a component cannot be read.
-    #[error("failed to read component `{}`: {source}", path.shown())]
+    #[error("failed to read component `{}`: {source}", path.to_shown())]
     Read {
         /// The file.
         path: PathBuf,
@@ -162,39 +163,41 @@ impl JarBuilder {
 
     /// Adds all tools of the component in this file.
     pub fn tool_file(mut self, path: impl AsRef<Path>) -> Self {
-        match read(path.as_ref()) {
+        match read_component(path.as_ref()) {
             Ok(bytes) => self.tools.push((Some(path.as_ref().to_owned()), Wasm::new(bytes))),
-            Err(source) => self.fail(JarBuildError::Read { path: path.as_ref().into(), source }),
+            Err(source) => {
+                self.store_problem(JarBuildError::Read { path: path.as_ref().into(), source })
+            }
         }
         self
     }
 
     /// Lets the tools read this directory, as `/workspace`.
     pub fn read_only(self, directory: impl AsRef<Path>) -> Self {
-        self.mount(belljar_policy::WORKSPACE, directory, Access::Read)
+        self.mount(belljar_policy::WORKSPACE, directory, MountAccess::Read)
     }
 
     /// Lets the tools read and write this directory, as `/workspace`. Names of rules or settings
     /// ([`belljar_policy::PROTECTED_NAMES`]) are read-only; `.git` is not protected.
     pub fn read_write(self, directory: impl AsRef<Path>) -> Self {
-        self.mount(belljar_policy::WORKSPACE, directory, Access::ReadWrite)
+        self.mount(belljar_policy::WORKSPACE, directory, MountAccess::ReadWrite)
     }
 
     /// Mounts a directory as `/workspace`, with writes as for [`Self::read_write`] into the overlay's layer;
     /// the directory does not change. Jars with clones of one overlay see the same files.
     pub fn overlay(mut self, overlay: &Overlay) -> Self {
         self.overlays.insert(GuestPath::workspace(), overlay.clone());
-        self.mount(belljar_policy::WORKSPACE, overlay.path(), Access::Overlay)
+        self.mount(belljar_policy::WORKSPACE, overlay.path(), MountAccess::Overlay)
     }
 
-    /// Mounts this directory at `guest`. For [`Access::Overlay`] use [`Self::overlay`].
-    pub fn mount(mut self, guest: &str, directory: impl AsRef<Path>, access: Access) -> Self {
+    /// Mounts this directory at `guest`. For [`MountAccess::Overlay`] use [`Self::overlay`].
+    pub fn mount(mut self, guest: &str, directory: impl AsRef<Path>, access: MountAccess) -> Self {
         match GuestPath::new(guest) {
             Ok(guest) => {
                 let host = directory.as_ref().to_owned();
                 self.grants.mounts.push(Mount { guest, host, access });
             }
-            Err(error) => self.fail(error.into()),
+            Err(error) => self.store_problem(error.into()),
         }
         self
     }
@@ -207,7 +210,7 @@ impl JarBuilder {
                 Some(rules) => rules.push(rule),
                 None => self.grants.hosts.push(vec![rule]),
             },
-            Err(error) => self.fail(error.into()),
+            Err(error) => self.store_problem(error.into()),
         }
         self
     }
@@ -246,35 +249,37 @@ impl JarBuilder {
             return Err(JarBuildError::NoTool);
         }
         let ask = ToolAsk {
-            mounts: Some(Access::ReadWrite),
+            mounts: Some(MountAccess::ReadWrite),
             hosts: self.grants.hosts.concat(),
             secrets: self.grants.secrets.clone(),
             ..ToolAsk::default()
         };
         let mut tools = Vec::with_capacity(self.tools.len());
         for (path, wasm) in self.tools {
-            let described = sandbox.describe(&wasm).await.map_err(|source| {
+            let described = sandbox.describe_tools(&wasm).await.map_err(|source| {
                 let digest = || wasm.digest().to_string();
-                let component = path.map_or_else(digest, |path| path.shown().to_string());
+                let component = path.map_or_else(digest, |path| path.to_shown().to_string());
                 JarBuildError::Describe { component, source }
             })?;
             let offered = described.iter().map(|tool| (tool.name.clone(), tool.hints)).collect();
-            let names = described.iter().map(|tool| (tool.name.clone(), Permission::Allow));
+            let names = described.iter().map(|tool| (tool.name.clone(), CallPermission::Allow));
             self.grants.tools.extend(names);
             tools.push(JarTool { tools: offered, wasm, ask: ask.clone(), config: Arc::default() });
         }
-        let (rights, _) = Rights::effective(&Asked::default(), &self.grants, None);
-        let budget = Budget::root(Level::Subagent, Caps::of(&self.grants.limits));
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &self.grants, None);
+        let budget =
+            Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&self.grants.limits));
         let (secrets, overlays, cancel) = (self.secrets, self.overlays, self.cancel);
-        Ok(sandbox.jar(JarSpec { rights, budget, tools, secrets, overlays, cancel })?)
+        Ok(sandbox.open_jar(JarSpec { rights, budget, tools, secrets, overlays, cancel })?)
     }
 
-    fn fail(&mut self, problem: JarBuildError) {
+    fn store_problem(&mut self, problem: JarBuildError) {
         self.problem.get_or_insert(problem);
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a component, up to one byte above the limit, so that the caller notices a larger file.
+fn read_component(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_COMPONENT + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -9,7 +9,7 @@ use wasmtime_wasi::p2::bindings::CommandIndices;
 use crate::component::bindings::exports::belljar::tool::tools::{
     Attachment, Call, Output, Part, ToolError,
 };
-use crate::jar::state::{Exited, Guest};
+use crate::jar::state::{Guest, GuestExit};
 
 /// The share of stderr in an answer: small, because a byte may need six in JSON.
 const STDERR_SHARE: usize = 8;
@@ -22,15 +22,15 @@ const BYTES_NAME: &str = "stdout.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
 /// Sets the arguments of a call in a fresh store. Returns the error in the arguments, if any.
-pub(crate) fn start(guest: &mut Guest, call: &Call) -> Result<(), String> {
-    let line = guest.settings.form.line(&call.tool, &call.arguments)?;
+pub(crate) fn start_command(guest: &mut Guest, call: &Call) -> Result<(), String> {
+    let line = guest.settings.form.command_line(&call.tool, &call.arguments)?;
     let most = guest.settings.output_bytes;
-    guest.start(line, most);
+    guest.start_command(line, most);
     Ok(())
 }
 
 /// Runs the command. An exit is an ordinary end; the outer error is a trap.
-pub(crate) async fn run(
+pub(crate) async fn run_command(
     indices: &CommandIndices,
     store: &mut Store<Guest>,
     instance: &Instance,
@@ -39,23 +39,23 @@ pub(crate) async fn run(
     let code = match command.wasi_cli_run().call_run(&mut *store).await {
         Ok(Ok(())) => 0,
         Ok(Err(())) => 1,
-        Err(error) => match error.downcast_ref::<Exited>() {
-            Some(Exited::Success) => 0,
-            Some(Exited::Failure) => 1,
-            Some(Exited::Status(code)) => *code,
+        Err(error) => match error.downcast_ref::<GuestExit>() {
+            Some(GuestExit::Success) => 0,
+            Some(GuestExit::Failure) => 1,
+            Some(GuestExit::Status(code)) => *code,
             None => return Err(error),
         },
     };
-    Ok(Ok(answer(store.data(), code)))
+    Ok(Ok(command_output(store.data(), code)))
 }
 
 /// The output: first the host's line about the exit, so that the command's text cannot imitate it, then
 /// stdout.
-fn answer(guest: &Guest, code: u8) -> Output {
+fn command_output(guest: &Guest, code: u8) -> Output {
     let most = usize::try_from(guest.settings.output_bytes).unwrap_or(usize::MAX);
     let (mut stdout, out_dropped) = guest.stdout.take_bytes();
-    let (mut stderr, err_dropped) = guest.stderr.text();
-    let err_cut = cut(&mut stderr, most / STDERR_SHARE);
+    let (mut stderr, err_dropped) = guest.stderr.peek_text();
+    let err_cut = cut_text(&mut stderr, most / STDERR_SHARE);
     let head = |out_dropped: u64| {
         let mut head = Map::new();
         head.insert("exit_code".to_owned(), code.into());
@@ -75,13 +75,13 @@ fn answer(guest: &Guest, code: u8) -> Output {
     let mut dropped = out_dropped;
     let written = match String::from_utf8(std::mem::take(&mut stdout)) {
         Ok(mut text) => {
-            dropped += cut(&mut text, room);
+            dropped += cut_text(&mut text, room);
             (!text.is_empty()).then_some(Part::Text(text))
         }
         // Cut in the middle of a character, so the output is still text.
         Err(error) if out_dropped > 0 && is_cut(&error.utf8_error()) => {
             let mut text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            dropped += cut(&mut text, room);
+            dropped += cut_text(&mut text, room);
             Some(Part::Text(text))
         }
         Err(error) => {
@@ -102,7 +102,7 @@ fn is_cut(error: &std::str::Utf8Error) -> bool {
 }
 
 /// Cuts a text to a number of bytes, and returns how many were removed.
-fn cut(text: &mut String, most: usize) -> u64 {
+fn cut_text(text: &mut String, most: usize) -> u64 {
     let before = text.len();
     if before > most {
         text.truncate(text.floor_char_boundary(most));

@@ -13,32 +13,33 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// The start values of a repeatable call: with equal values, an equal guest sees equal times and random
 /// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Course {
+pub struct CallCourse {
     /// The seed of the random numbers.
     pub seed: [u8; 32],
     /// The start of the call, in milliseconds since 1970.
     pub began: u64,
 }
 
-/// The repeatable course of a store's present call, if any.
+/// The simulated time and random numbers of a store's present call, if that call is repeatable.
 #[derive(Default)]
-pub(crate) struct Following(Mutex<Option<Position>>);
+pub(crate) struct CourseFollower(Mutex<Option<CoursePosition>>);
 
-struct Position {
-    course: Course,
+struct CoursePosition {
+    course: CallCourse,
     looks: u64,
     blocks: u64,
 }
 
-impl Following {
+impl CourseFollower {
     /// INV-241: begins a call. No state of the previous call's course remains.
-    pub(crate) fn begin(&self, course: Option<Course>) {
-        let begun = course.map(|course| Position { course, looks: 0, blocks: 0 });
+    pub(crate) fn begin_call(&self, course: Option<CallCourse>) {
+        let begun = course.map(|course| CoursePosition { course, looks: 0, blocks: 0 });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
     }
 
-    /// Nanoseconds since 1970 in a repeatable call; `None` = not repeatable.
-    pub(crate) fn now(&self) -> Option<u64> {
+    /// The time in a repeatable call, in nanoseconds since 1970: the start of the call, plus one tick for
+    /// each look at the clock. `None` = the call is not repeatable.
+    pub(crate) fn course_time(&self) -> Option<u64> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = slot.as_mut()?;
         position.looks = position.looks.saturating_add(1);
@@ -46,8 +47,9 @@ impl Following {
         Some(begun.saturating_add(position.looks.saturating_mul(TICK_NANOS)))
     }
 
-    /// Fills in random bytes in a repeatable call; false = not repeatable.
-    pub(crate) fn fill(&self, bytes: &mut [u8]) -> bool {
+    /// Fills in random bytes from the seed of a repeatable call; `false` = the call is not repeatable, and
+    /// `bytes` is unchanged.
+    pub(crate) fn fill_random(&self, bytes: &mut [u8]) -> bool {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(position) = slot.as_mut() else { return false };
         for chunk in bytes.chunks_mut(32) {
@@ -69,13 +71,13 @@ mod tests {
 
     #[test]
     fn the_same_course_has_the_same_times_and_numbers_and_another_has_others() {
-        let course = |byte| Course { seed: [byte; 32], began: 1_700_000_000_000 };
-        let seen = |course: Course| {
-            let following = Following::default();
-            following.begin(Some(course));
+        let course = |byte| CallCourse { seed: [byte; 32], began: 1_700_000_000_000 };
+        let seen = |course: CallCourse| {
+            let following = CourseFollower::default();
+            following.begin_call(Some(course));
             let mut bytes = [0; 70];
-            assert!(following.fill(&mut bytes));
-            (following.now(), following.now(), bytes)
+            assert!(following.fill_random(&mut bytes));
+            (following.course_time(), following.course_time(), bytes)
         };
         assert_eq!(seen(course(1)), seen(course(1)));
         assert_ne!(seen(course(1)).2, seen(course(2)).2);
@@ -87,10 +89,10 @@ mod tests {
 
     #[test]
     fn without_a_course_there_is_neither() {
-        let following = Following::default();
-        following.begin(Some(Course { seed: [1; 32], began: 1 }));
-        following.begin(None);
-        assert_eq!(following.now(), None);
-        assert!(!following.fill(&mut [0; 4]));
+        let following = CourseFollower::default();
+        following.begin_call(Some(CallCourse { seed: [1; 32], began: 1 }));
+        following.begin_call(None);
+        assert_eq!(following.course_time(), None);
+        assert!(!following.fill_random(&mut [0; 4]));
     }
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
-use crate::component::load::Loader;
+use crate::component::load::ComponentLoader;
 use crate::component::throwaway::{self, ThrowawayBounds};
 use crate::component::wasm::Wasm;
 use crate::error::LoadError;
 use crate::jar::answer::is_object;
-use crate::jar::store::{Done, Job};
+use crate::jar::store::{JobResult, StoreJob};
 
 /// Fuel of one judgement: a tenth of a second of a tight loop; a Rust hook uses a thousandth. Small compared
 /// with a call's own limit, because every call waits for it.
@@ -58,8 +58,8 @@ pub enum HookError {
 }
 
 /// Runs `check` in a store without rights, and checks the answer.
-pub(crate) async fn judge(
-    loader: &Loader,
+pub(crate) async fn judge_event(
+    loader: &ComponentLoader,
     wasm: &Wasm,
     event: &str,
     time: Duration,
@@ -67,24 +67,24 @@ pub(crate) async fn judge(
 ) -> Result<HookVerdict, HookError> {
     let loaded = loader.load_hook(wasm).await?;
     let bounds = ThrowawayBounds { fuel: FUEL, memory_bytes: MEMORY, time, answer_bytes: ANSWER };
-    let job = Job::Judge(event.to_owned());
-    match throwaway::run(loader, &loaded, job, &bounds, cancel).await? {
-        Ok(Done::Judged(Ok(verdict))) => accept(verdict),
-        Ok(Done::Judged(Err(why))) => {
-            Err(HookError::Said(Shown::clipped(&why, MAX_REASON).to_string()))
+    let job = StoreJob::Judge(event.to_owned());
+    match throwaway::run_throwaway(loader, &loaded, job, &bounds, cancel).await? {
+        Ok(JobResult::Judged(Ok(verdict))) => check_verdict(verdict),
+        Ok(JobResult::Judged(Err(why))) => {
+            Err(HookError::Said(ShownText::clip_line(&why, MAX_REASON).to_string()))
         }
-        Ok(Done::Opened | Done::Described(_) | Done::Invoked(_)) => {
+        Ok(JobResult::Opened | JobResult::Described(_) | JobResult::Invoked(_)) => {
             Err(HookError::BadAnswer("it answered something else"))
         }
         Err(why) => Err(HookError::Failed(why)),
     }
 }
 
-fn accept(verdict: Verdict) -> Result<HookVerdict, HookError> {
+fn check_verdict(verdict: Verdict) -> Result<HookVerdict, HookError> {
     Ok(match verdict {
         Verdict::Pass => HookVerdict::Pass,
-        Verdict::Deny(why) => HookVerdict::Deny(clip(&why)),
-        Verdict::Ask(why) => HookVerdict::Ask(clip(&why)),
+        Verdict::Deny(why) => HookVerdict::Deny(clip_reason(&why)),
+        Verdict::Ask(why) => HookVerdict::Ask(clip_reason(&why)),
         Verdict::Narrow(arguments) if is_object(&arguments) => HookVerdict::Narrow(arguments),
         Verdict::Narrow(_) => {
             return Err(HookError::BadAnswer("the new arguments are no JSON object"));
@@ -92,6 +92,6 @@ fn accept(verdict: Verdict) -> Result<HookVerdict, HookError> {
     })
 }
 
-fn clip(text: &str) -> String {
+fn clip_reason(text: &str) -> String {
     text.chars().take(MAX_REASON).collect()
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use belljar_policy::ToolName;
 
-use crate::jar::output::{Output, Part};
-use crate::jar::{Jar, Slot};
+use crate::jar::output::{OutputPart, ToolOutput};
+use crate::jar::{Jar, JarSlot};
 
 /// The note before the first result of a tool whose store was lost.
 const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had left in it (variables, \
@@ -20,7 +20,7 @@ impl Jar {
     /// The tools with state from earlier calls, or with a pending note about lost state. In another jar,
     /// their state is lost.
     pub fn with_state(&self) -> Vec<ToolName> {
-        let has_state = |slot: &Slot| {
+        let has_state = |slot: &JarSlot| {
             let open = || slot.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
             slot.tool.ask.keeps_state && (slot.lost.load(Ordering::Relaxed) || open())
         };
@@ -37,15 +37,15 @@ impl Jar {
     }
 
     /// The result of a call, with the note if the tool lost its state since the previous call.
-    pub(super) fn marked(&self, slot: usize, mut output: Output) -> Output {
+    pub(super) fn mark_output(&self, slot: usize, mut output: ToolOutput) -> ToolOutput {
         if self.has_begun_anew(slot) {
-            output.parts.insert(0, Part::Text(BEGAN_ANEW.to_owned()));
+            output.parts.insert(0, OutputPart::Text(BEGAN_ANEW.to_owned()));
         }
         output
     }
 
     /// Adds the note before the text of an error.
-    pub(super) fn mark(&self, slot: usize, message: &mut String) {
+    pub(super) fn mark_error(&self, slot: usize, message: &mut String) {
         if self.has_begun_anew(slot) {
             message.insert_str(0, &format!("{BEGAN_ANEW}\n"));
         }
@@ -58,7 +58,7 @@ impl Jar {
     }
 }
 
-impl Slot {
+impl JarSlot {
     /// The time limit in a call's own arguments, if its tool has such an argument.
     pub(super) fn asked_time(&self, arguments: &str) -> Option<Duration> {
         let name = self.tool.ask.time_argument.as_ref()?;

@@ -1,6 +1,6 @@
 //! The fixed limits of a store, and the limit of its memory, which grants set.
 
-use belljar_policy::{Budget, Exhausted, Meter};
+use belljar_policy::{Budget, ExhaustedLimit, Meter};
 use wasmtime::{Error, ResourceLimiter, Result};
 
 /// Resources of one store in the host at one time: streams, pollables, requests, descriptors. Each uses about
@@ -36,7 +36,7 @@ pub(crate) struct MemoryLimiter {
     peak: u64,
     /// Reserved for a growth that may still fail.
     pending: u64,
-    refused: Option<Exhausted>,
+    refused: Option<ExhaustedLimit>,
 }
 
 impl MemoryLimiter {
@@ -51,11 +51,11 @@ impl MemoryLimiter {
     }
 
     /// The first refused growth since the last call of this method.
-    pub(crate) fn take_refused(&mut self) -> Option<Exhausted> {
+    pub(crate) fn take_refused(&mut self) -> Option<ExhaustedLimit> {
         self.refused.take()
     }
 
-    fn grow(&mut self, current: u64, desired: u64) -> bool {
+    fn allow_growth(&mut self, current: u64, desired: u64) -> bool {
         self.pending = 0;
         let more = desired.saturating_sub(current);
         match self.budget.reserve(Meter::Memory, more) {
@@ -74,7 +74,7 @@ impl MemoryLimiter {
 
     /// Growth can fail after permission, for example in a full slot. A failure may also be reported without a
     /// request; then nothing is pending.
-    fn failed(&mut self) {
+    fn undo_growth(&mut self) {
         let back = std::mem::take(&mut self.pending);
         self.held = self.held.saturating_sub(back);
         self.budget.refund(Meter::Memory, back);
@@ -89,21 +89,21 @@ impl Drop for MemoryLimiter {
 
 impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> Result<bool> {
-        Ok(self.grow(current as u64, desired as u64))
+        Ok(self.allow_growth(current as u64, desired as u64))
     }
 
     fn memory_grow_failed(&mut self, _: Error) -> Result<()> {
-        self.failed();
+        self.undo_growth();
         Ok(())
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> Result<bool> {
         let bytes = |elements: usize| (elements as u64).saturating_mul(TABLE_ELEMENT);
-        Ok(self.grow(bytes(current), bytes(desired)))
+        Ok(self.allow_growth(bytes(current), bytes(desired)))
     }
 
     fn table_grow_failed(&mut self, _: Error) -> Result<()> {
-        self.failed();
+        self.undo_growth();
         Ok(())
     }
 
@@ -122,12 +122,15 @@ impl ResourceLimiter for MemoryLimiter {
 
 #[cfg(test)]
 mod tests {
-    use belljar_policy::{Caps, Level};
+    use belljar_policy::{BudgetCaps, BudgetLevel};
 
     use super::*;
 
     fn budget(bytes: u64) -> Budget {
-        Budget::root(Level::Subagent, Caps::unlimited().with(Meter::Memory, bytes))
+        Budget::new_root(
+            BudgetLevel::Subagent,
+            BudgetCaps::unlimited().with_cap(Meter::Memory, bytes),
+        )
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
         drop(a);
         assert!(b.memory_growing(0, 200, None).unwrap());
         drop(b);
-        assert_eq!(budget.spent(Meter::Memory), 0);
+        assert_eq!(budget.spent_amount(Meter::Memory), 0);
     }
 
     #[test]
@@ -151,7 +154,7 @@ mod tests {
         assert!(a.memory_growing(0, 200, None).unwrap());
         a.memory_grow_failed(Error::msg("full")).unwrap();
         a.memory_grow_failed(Error::msg("full")).unwrap();
-        assert_eq!(budget.spent(Meter::Memory), 0);
+        assert_eq!(budget.spent_amount(Meter::Memory), 0);
         assert_eq!((a.take_peak(), a.take_peak()), (200, 0));
     }
 

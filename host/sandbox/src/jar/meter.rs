@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use belljar_policy::{Budget, Cancelled, Exhausted, Meter};
+use belljar_policy::{Budget, CancellationWait, ExhaustedLimit, Meter};
 use futures::task::AtomicWaker;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::jar::standstill::Standstill;
-use crate::receipt::record::Record;
+use crate::jar::standstill::CallClock;
+use crate::receipt::record::CallRecord;
 
 /// Fuel between two yields: about 9 µs of a tight loop. The yields cost 3 % of its time.
 pub(crate) const INTERVAL: u64 = 100_000;
@@ -32,9 +32,9 @@ const FUEL_PER_BYTE: u64 = 1;
 
 /// Why a call was ended by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum CallStop {
     /// A budget of the call or an ancestor is used up.
-    Exhausted(Exhausted),
+    Exhausted(ExhaustedLimit),
     /// The time is up.
     TimedOut,
     /// The run was cancelled.
@@ -43,28 +43,28 @@ pub(crate) enum Stop {
 
 /// The budgets that pay for one call.
 #[derive(Clone, Copy)]
-pub(crate) struct Purse<'a> {
+pub(crate) struct CallBudgets<'a> {
     /// The call's own budget, whose ancestors include the agent's.
     pub(crate) budget: &'a Budget,
     /// The remaining fuel of the outer call, if this one is nested.
     pub(crate) slice: Option<&'a Budget>,
 }
 
-impl Purse<'_> {
+impl CallBudgets<'_> {
     /// The fuel left in all budgets.
-    pub(crate) fn remaining(self) -> u64 {
-        let own = self.budget.remaining(Meter::Fuel);
-        self.slice.map_or(own, |slice| own.min(slice.remaining(Meter::Fuel)))
+    pub(crate) fn remaining_fuel(self) -> u64 {
+        let own = self.budget.remaining_amount(Meter::Fuel);
+        self.slice.map_or(own, |slice| own.min(slice.remaining_amount(Meter::Fuel)))
     }
 
     /// Bills all budgets; `Err` = one is used up.
-    fn bill(self, fuel: u64) -> Result<(), Exhausted> {
+    fn bill_fuel(self, fuel: u64) -> Result<(), ExhaustedLimit> {
         let own = self.budget.bill(Meter::Fuel, fuel);
         let above = self.slice.map_or(Ok(()), |slice| slice.bill(Meter::Fuel, fuel));
         own.and(above)
     }
 
-    fn refund(self, fuel: u64) {
+    fn refund_fuel(self, fuel: u64) {
         self.budget.refund(Meter::Fuel, fuel);
         if let Some(slice) = self.slice {
             slice.refund(Meter::Fuel, fuel);
@@ -72,29 +72,29 @@ impl Purse<'_> {
     }
 
     /// The first exhausted budget.
-    pub(crate) fn exhausted(self) -> Option<Exhausted> {
-        let above = || self.slice.and_then(|slice| slice.exhausted(Meter::Fuel));
-        self.budget.exhausted(Meter::Fuel).or_else(above)
+    pub(crate) fn exhausted_budget(self) -> Option<ExhaustedLimit> {
+        let above = || self.slice.and_then(|slice| slice.exhausted_limit(Meter::Fuel));
+        self.budget.exhausted_limit(Meter::Fuel).or_else(above)
     }
 }
 
 /// The limits of one call.
-pub(crate) struct Bounds<'a> {
+pub(crate) struct CallBounds<'a> {
     /// Its budgets.
-    pub(crate) purse: Purse<'a>,
+    pub(crate) purse: CallBudgets<'a>,
     /// The counts of the host's work for the call.
-    pub(crate) record: &'a Record,
+    pub(crate) record: &'a CallRecord,
     /// The deadline, extended by the time in which the call's clock was stopped.
     pub(crate) deadline: Instant,
     /// The call's clock, which nested calls and questions stop.
-    pub(crate) standstill: &'a Standstill,
+    pub(crate) standstill: &'a CallClock,
     /// Ends the call early.
     pub(crate) cancel: &'a CancellationToken,
 }
 
 /// The amounts billed and measured so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CallTally {
     /// Fuel billed for guest code, in whole intervals.
     pub(crate) guest_fuel: u64,
     /// Fuel billed for host work.
@@ -103,37 +103,41 @@ pub(crate) struct Tally {
     pub(crate) guest_time: Duration,
 }
 
-impl Bounds<'_> {
+impl CallBounds<'_> {
     /// The present deadline; `None` while the clock is stopped.
-    fn deadline(&self) -> Option<Instant> {
-        self.deadline.checked_add(self.standstill.total()?)
+    fn current_deadline(&self) -> Option<Instant> {
+        self.deadline.checked_add(self.standstill.stopped_time()?)
     }
 }
 
-impl Tally {
+impl CallTally {
     /// Bills the difference between the billed and the used fuel.
-    pub(crate) fn settle(&mut self, used: u64, purse: Purse<'_>, record: &Record) {
+    pub(crate) fn settle_fuel(&mut self, used: u64, purse: CallBudgets<'_>, record: &CallRecord) {
         let _ = self.bill_host(purse, record);
         match used.checked_sub(self.guest_fuel) {
-            Some(more) => drop(purse.bill(more)),
-            None => purse.refund(self.guest_fuel - used),
+            Some(more) => drop(purse.bill_fuel(more)),
+            None => purse.refund_fuel(self.guest_fuel - used),
         }
         self.guest_fuel = used;
     }
 
     /// All fuel billed so far.
-    pub(crate) fn fuel(&self) -> u64 {
+    pub(crate) fn total_fuel(&self) -> u64 {
         self.guest_fuel.saturating_add(self.host_fuel)
     }
 
-    fn bill_host(&mut self, purse: Purse<'_>, record: &Record) -> Result<(), Exhausted> {
-        let (calls, bytes) = record.work();
+    fn bill_host(
+        &mut self,
+        purse: CallBudgets<'_>,
+        record: &CallRecord,
+    ) -> Result<(), ExhaustedLimit> {
+        let (calls, bytes) = record.host_work();
         let total = calls
             .saturating_mul(FUEL_PER_HOST_CALL)
             .saturating_add(bytes.saturating_mul(FUEL_PER_BYTE));
         let more = total.saturating_sub(self.host_fuel);
         self.host_fuel += more;
-        if more == 0 { Ok(()) } else { purse.bill(more) }
+        if more == 0 { Ok(()) } else { purse.bill_fuel(more) }
     }
 }
 
@@ -158,64 +162,68 @@ impl Wake for YieldFlag {
 /// A call with its limits. Dropping `MeteredCall` ends the guest at once.
 pub(crate) struct MeteredCall<'a, F> {
     call: Pin<&'a mut F>,
-    bounds: Bounds<'a>,
-    tally: &'a mut Tally,
+    bounds: CallBounds<'a>,
+    tally: &'a mut CallTally,
     flag: Arc<YieldFlag>,
     waker: Waker,
     /// Made when the call first waits, because most calls never do.
-    waits: Option<Waits>,
+    waits: Option<StopWaits>,
 }
 
-struct Waits {
+struct StopWaits {
     sleep: Pin<Box<Sleep>>,
     cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
-    budget: Cancelled,
+    budget: CancellationWait,
 }
 
 impl<'a, F: Future> MeteredCall<'a, F> {
     /// Runs `call` until it ends or a limit is reached.
-    pub(crate) fn new(call: Pin<&'a mut F>, bounds: Bounds<'a>, tally: &'a mut Tally) -> Self {
+    pub(crate) fn new(
+        call: Pin<&'a mut F>,
+        bounds: CallBounds<'a>,
+        tally: &'a mut CallTally,
+    ) -> Self {
         let flag = Arc::<YieldFlag>::default();
         let waker = Waker::from(Arc::clone(&flag));
         Self { call, bounds, tally, flag, waker, waits: None }
     }
 
     /// Whether a limit is reached at the time `now`.
-    fn check(&mut self, now: Instant) -> Option<Stop> {
-        let Bounds { purse, record, cancel, .. } = self.bounds;
+    fn check_bounds(&mut self, now: Instant) -> Option<CallStop> {
+        let CallBounds { purse, record, cancel, .. } = self.bounds;
         if cancel.is_cancelled() || purse.budget.is_cancelled() {
-            return Some(Stop::Cancelled);
+            return Some(CallStop::Cancelled);
         }
         if let Err(which) = self.tally.bill_host(purse, record) {
-            return Some(Stop::Exhausted(which));
+            return Some(CallStop::Exhausted(which));
         }
-        let late = self.bounds.deadline().is_some_and(|deadline| now >= deadline);
-        late.then_some(Stop::TimedOut)
+        let late = self.bounds.current_deadline().is_some_and(|deadline| now >= deadline);
+        late.then_some(CallStop::TimedOut)
     }
 
     /// Registers to be woken at the deadline, or when the run or a budget is cancelled.
-    fn wait(&mut self, cx: &mut Context<'_>) -> Option<Stop> {
-        let Bounds { purse, deadline, cancel, .. } = self.bounds;
-        let waits = self.waits.get_or_insert_with(|| Waits {
+    fn poll_stop(&mut self, cx: &mut Context<'_>) -> Option<CallStop> {
+        let CallBounds { purse, deadline, cancel, .. } = self.bounds;
+        let waits = self.waits.get_or_insert_with(|| StopWaits {
             sleep: Box::pin(tokio::time::sleep_until(deadline.into())),
             cancelled: Box::pin(cancel.clone().cancelled_owned()),
-            budget: purse.budget.cancelled(),
+            budget: purse.budget.wait_cancelled(),
         });
         let budget = Pin::new(&mut waits.budget).poll(cx);
         if budget.is_ready() || waits.cancelled.as_mut().poll(cx).is_ready() {
-            return Some(Stop::Cancelled);
+            return Some(CallStop::Cancelled);
         }
         // With a stopped clock no deadline applies, and the awaited call wakes this one.
-        let deadline: tokio::time::Instant = self.bounds.deadline()?.into();
+        let deadline: tokio::time::Instant = self.bounds.current_deadline()?.into();
         if waits.sleep.deadline() != deadline {
             waits.sleep.as_mut().reset(deadline);
         }
-        waits.sleep.as_mut().poll(cx).is_ready().then_some(Stop::TimedOut)
+        waits.sleep.as_mut().poll(cx).is_ready().then_some(CallStop::TimedOut)
     }
 }
 
 impl<F: Future> Future for MeteredCall<'_, F> {
-    type Output = Result<F::Output, Stop>;
+    type Output = Result<F::Output, CallStop>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -223,7 +231,7 @@ impl<F: Future> Future for MeteredCall<'_, F> {
         this.flag.woken.store(false, Ordering::Release);
         let before = Instant::now();
         // After a wake-up past the limit, no guest code may run.
-        if let Some(stop) = this.check(before) {
+        if let Some(stop) = this.check_bounds(before) {
             return Poll::Ready(Err(stop));
         }
         let polled = this.call.as_mut().poll(&mut Context::from_waker(&this.waker));
@@ -234,16 +242,16 @@ impl<F: Future> Future for MeteredCall<'_, F> {
         }
         if this.flag.woken.swap(false, Ordering::AcqRel) {
             this.tally.guest_fuel += INTERVAL;
-            if let Err(which) = this.bounds.purse.bill(INTERVAL) {
-                return Poll::Ready(Err(Stop::Exhausted(which)));
+            if let Err(which) = this.bounds.purse.bill_fuel(INTERVAL) {
+                return Poll::Ready(Err(CallStop::Exhausted(which)));
             }
             // The task is already woken and polls again at once.
-            return match this.check(after) {
+            return match this.check_bounds(after) {
                 Some(stop) => Poll::Ready(Err(stop)),
                 None => Poll::Pending,
             };
         }
-        match this.check(after).or_else(|| this.wait(cx)) {
+        match this.check_bounds(after).or_else(|| this.poll_stop(cx)) {
             Some(stop) => Poll::Ready(Err(stop)),
             None => Poll::Pending,
         }

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod builder;
 pub(crate) mod command;
 pub(crate) mod course;
+mod failure;
 pub(crate) mod hook;
 pub(crate) mod lasting;
 pub(crate) mod limits;
@@ -28,39 +29,40 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use belljar_policy::{
-    Budget, Caps, Denied, DenyCode, GuestPath, Level, Limits, Mount, Rights, ToolAsk, ToolName,
-    ToolPermit, ToolRights,
+    Budget, BudgetCaps, BudgetLevel, DenyCode, GuestPath, Limits, Mount, PolicyDenial, Rights,
+    ToolAsk, ToolName, ToolPermit, ToolRights,
 };
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::Call;
 use crate::component::kind::ComponentKind;
-use crate::component::load::Loaded;
+use crate::component::load::LoadedComponent;
 use crate::component::wasm::Digest;
-use crate::error::{JarError, LoadError};
+use crate::error::JarError;
 use crate::imports::files::{FilesCtx, OpenMount};
-use crate::imports::http::{Connections, HttpCtx, JarSecrets, SecretStore, Watch};
-use crate::imports::link::{Bound, Granted};
-use crate::jar::answer::{accept, digest, is_object, tool_error};
-use crate::jar::course::Course;
+use crate::imports::http::{ConnectionLimit, HttpCtx, JarSecrets, SecretStore, SecretWatch};
+use crate::imports::link::{BoundComponent, GrantedImports};
+use crate::jar::answer::{accept_output, is_object, output_digest, tool_error};
+use crate::jar::course::CallCourse;
+use crate::jar::failure::CallFailure;
 use crate::jar::limits::MemoryLimiter;
 use crate::jar::mounts::HeldMount;
-use crate::jar::noted::{micros, note};
-use crate::jar::operations::Operations;
-use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
-use crate::jar::peers::{PeerReach, Peers, Within};
+use crate::jar::noted::{to_micros, write_receipt};
+use crate::jar::operations::JarOperations;
+use crate::jar::output::{CallError, CallResult, ToolErrorKind, ToolOutput};
+use crate::jar::peers::{NestedScope, PeerPort, PeerReach};
 use crate::jar::progress::ProgressSink;
-use crate::jar::queue::Queue;
+use crate::jar::queue::CallQueue;
 use crate::jar::reach::waits_for_itself;
-use crate::jar::state::{Guest, Settings};
-use crate::jar::store::{Allowance, Done, Job, OpenStore, RunFault};
+use crate::jar::state::{Guest, GuestSettings};
+use crate::jar::store::{JobBudget, JobResult, OpenStore, RunFault, StoreJob};
 use crate::overlay::Overlay;
-use crate::receipt::record::Record;
+use crate::receipt::record::CallRecord;
 use crate::receipt::withheld;
-use crate::receipt::{Ending, Receipt};
+use crate::receipt::{CallEnding, Receipt};
 use crate::sandbox::Sandbox;
-use crate::{Hints, Wasm};
+use crate::{ToolHints, Wasm};
 
 /// How long closing a jar waits for running operations before returning their names.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
@@ -78,7 +80,7 @@ pub struct JarSpec {
     /// searched for the rights' secrets and the run's ([`SecretStore::for_run`]).
     pub secrets: SecretStore,
     /// Overlays of mounts, by guest path. A mount with an overlay is read and written only through the
-    /// overlay, whatever its access; a mount with [`belljar_policy::Access::Overlay`] must have one.
+    /// overlay, whatever its access; a mount with [`belljar_policy::MountAccess::Overlay`] must have one.
     pub overlays: BTreeMap<GuestPath, Overlay>,
     /// Ends all calls, permanently.
     pub cancel: CancellationToken,
@@ -88,7 +90,7 @@ pub struct JarSpec {
 #[derive(Debug, Clone)]
 pub struct JarTool {
     /// The callable tools of the component, with their hints.
-    pub tools: BTreeMap<ToolName, Hints>,
+    pub tools: BTreeMap<ToolName, ToolHints>,
     /// The component.
     pub wasm: Wasm,
     /// The rights that the manifest asks for.
@@ -108,68 +110,61 @@ pub struct Jar {
     budget: Budget,
     secrets: SecretStore,
     /// The secrets that no output may contain.
-    watch: Watch,
+    watch: SecretWatch,
     /// The connections that all stores share.
-    connections: Connections,
+    connections: ConnectionLimit,
     cancel: CancellationToken,
     /// The open directories of the rights, the same for all tools of the jar whatever happens to the paths.
     held: Vec<Arc<HeldMount>>,
-    slots: Vec<Slot>,
-    names: HashMap<ToolName, (usize, Hints)>,
-    queue: Queue,
-    operations: Arc<Operations>,
+    slots: Vec<JarSlot>,
+    names: HashMap<ToolName, (usize, ToolHints)>,
+    queue: CallQueue,
+    operations: Arc<JarOperations>,
 }
 
 /// One component of the jar.
-struct Slot {
+struct JarSlot {
     tool: JarTool,
-    loaded: OnceCell<Arc<Loaded>>,
-    given: OnceLock<Given>,
+    loaded: OnceCell<Arc<LoadedComponent>>,
+    given: OnceLock<SlotResources>,
     store: Mutex<Option<Box<OpenStore>>>,
     /// Whether a store was discarded, with the state of earlier calls.
     lost: AtomicBool,
 }
 
 /// The rights and resources of a slot's stores, fixed with the first one.
-struct Given {
+struct SlotResources {
     rights: ToolRights,
     budget: Budget,
-    settings: Settings,
+    settings: GuestSettings,
     secrets: JarSecrets,
     mounts: Vec<OpenMount>,
 }
 
 /// Options of a call beside its arguments. The default has none.
 #[derive(Default)]
-pub struct CallWith<'a> {
+pub struct CallOptions<'a> {
     /// The receiver of the guest's progress reports.
     pub progress: Option<ProgressSink>,
     /// The provider of the guest's nested calls; without one, such calls are refused.
-    pub peers: Option<Arc<dyn Peers>>,
+    pub peers: Option<Arc<dyn PeerPort>>,
     /// The outer call, if this call is nested.
-    pub within: Option<&'a Within>,
+    pub within: Option<&'a NestedScope>,
     /// The times and random numbers of a repeatable call; without them, real ones are used.
-    pub course: Option<Course>,
+    pub course: Option<CallCourse>,
     /// Whether the call has its own store, without the state of earlier calls, and dropped afterwards.
     pub fresh: bool,
 }
 
 /// A job for a slot.
-struct Work<'a> {
-    job: Job,
+struct SlotWork<'a> {
+    job: StoreJob,
     /// Whether the job may overlap with other shared jobs.
     shared: bool,
-    with: CallWith<'a>,
+    with: CallOptions<'a>,
     asked: Instant,
     /// The time limit in the call's arguments, if less than the tool's.
     time: Option<Duration>,
-}
-
-/// Why a call did not complete.
-enum Failure {
-    Refused(DenyCode),
-    NotLoaded(LoadError),
-    Fault(RunFault),
 }
 
 impl Jar {
@@ -183,7 +178,7 @@ impl Jar {
                     return Err(JarError::DuplicateTool(name.clone()));
                 }
             }
-            slots.push(Slot {
+            slots.push(JarSlot {
                 tool,
                 loaded: OnceCell::new(),
                 given: OnceLock::new(),
@@ -191,7 +186,7 @@ impl Jar {
                 store: Mutex::new(None),
             });
         }
-        let held = sandbox.shared.mounts.open(
+        let held = sandbox.shared.mounts.open_all(
             rights.mounts(),
             &overlays,
             &sandbox.work_directories,
@@ -199,10 +194,10 @@ impl Jar {
             &sandbox.written_directories,
         )?;
         let secrets = secrets.with_watched(rights.secrets());
-        let watch = secrets.watch();
+        let watch = secrets.secret_watch();
         let cancel = cancel.child_token();
-        let (queue, operations) = (Queue::default(), Arc::default());
-        let connections = Connections::of(rights.limits());
+        let (queue, operations) = (CallQueue::default(), Arc::default());
+        let connections = ConnectionLimit::from_limits(rights.limits());
         Ok(Self {
             sandbox,
             rights,
@@ -226,32 +221,32 @@ impl Jar {
     /// needs a person's answer is refused ([`ToolPermit::consented`]).
     ///
     /// Dropping the future ends the call at once; its store is discarded.
-    pub async fn call(&self, permit: ToolPermit, arguments: &str) -> CallResult {
+    pub async fn call_permitted(&self, permit: ToolPermit, arguments: &str) -> CallResult {
         self.call_with_progress(permit, arguments, None).await
     }
 
     /// Calls a tool by name, with the jar's own rights: for a program without agents. Otherwise like
-    /// [`Jar::call`].
+    /// [`Jar::call_permitted`].
     ///
     /// # Errors
     ///
     /// The jar has no such tool, or no right to call it.
-    pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<CallResult, Denied> {
+    pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<CallResult, PolicyDenial> {
         let permit = self.rights.tool(tool)?;
-        Ok(self.call(permit, arguments).await)
+        Ok(self.call_permitted(permit, arguments).await)
     }
 
-    /// Calls a tool like [`Jar::call`], and passes on the guest's progress reports.
+    /// Calls a tool like [`Jar::call_permitted`], and passes on the guest's progress reports.
     pub async fn call_with_progress(
         &self,
         permit: ToolPermit,
         arguments: &str,
         progress: Option<ProgressSink>,
     ) -> CallResult {
-        self.call_with(permit, arguments, CallWith { progress, ..CallWith::default() }).await
+        self.call_with(permit, arguments, CallOptions { progress, ..CallOptions::default() }).await
     }
 
-    /// Calls a tool like [`Jar::call`], with further options.
+    /// Calls a tool like [`Jar::call_permitted`], with further options.
     ///
     /// A nested call (`within`) queues with its siblings and not in the jar, is also billed to the outer
     /// call, and ends with it. Whatever the permit, the jar refuses a tool that the outer manifest does not
@@ -260,38 +255,40 @@ impl Jar {
         &self,
         permit: ToolPermit,
         arguments: &str,
-        with: CallWith<'_>,
+        with: CallOptions<'_>,
     ) -> CallResult {
         let asked = Instant::now();
         let name = permit.tool();
-        let mut receipt = Receipt::empty(name.as_str(), "", arguments);
+        let mut receipt = Receipt::for_call(name.as_str(), "", arguments);
         let outcome = if permit.needs_answer() {
-            Err(Failure::Refused(DenyCode::NobodyToAsk).tell(0, &mut receipt))
+            Err(CallFailure::Refused(DenyCode::NobodyToAsk).record_failure(0, &mut receipt))
         } else {
-            let progress = with.progress.map(|sink| withheld::progress(&self.watch, sink));
-            let with = CallWith { progress, ..with };
-            self.answer(name, arguments, with, asked, &mut receipt).await
+            let progress = with.progress.map(|sink| withheld::filter_progress(&self.watch, sink));
+            let with = CallOptions { progress, ..with };
+            self.answer_call(name, arguments, with, asked, &mut receipt).await
         };
-        let outcome = withheld::outcome(&self.watch, outcome, &mut receipt);
-        receipt.times.total = micros(asked.elapsed());
+        let outcome = withheld::filter_outcome(&self.watch, outcome, &mut receipt);
+        receipt.times.total = to_micros(asked.elapsed());
         if let Ok(output) = &outcome {
             receipt.bytes.output = output.size();
-            receipt.output_digest = Digest::from_bytes(digest(output)).to_string();
+            receipt.output_digest = Digest::from_bytes(output_digest(output)).to_string();
         }
         CallResult { outcome, receipt }
     }
 
     /// Opens the store of a tool before its first call.
-    pub async fn open(&self, tool: &str) -> Result<(), CallError> {
+    pub async fn preopen_store(&self, tool: &str) -> Result<(), CallError> {
         let Some((slot, _)) = self.names.get(tool) else {
             return Err(CallError::Refused(DenyCode::ToolNotAllowed));
         };
-        let mut receipt = Receipt::empty(tool, "", "");
-        let with = CallWith::default();
+        let mut receipt = Receipt::for_call(tool, "", "");
+        let with = CallOptions::default();
         let asked = Instant::now();
-        let work = Work { job: Job::Open, shared: false, with, asked, time: None };
-        let ran = self.run(*slot, work, &mut receipt).await;
-        ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot, None), &mut receipt))
+        let work = SlotWork { job: StoreJob::Open, shared: false, with, asked, time: None };
+        let ran = self.run_work(*slot, work, &mut receipt).await;
+        ran.map(|_| ()).map_err(|failure| {
+            failure.record_failure(self.timeout_seconds(*slot, None), &mut receipt)
+        })
     }
 
     /// Ends running calls, waits for their operations, and drops the stores. Afterwards no code of this jar
@@ -300,91 +297,91 @@ impl Jar {
     pub async fn close(&self) -> Vec<String> {
         self.cancel.cancel();
         let ended = async {
-            self.queue.idle().await;
+            self.queue.wait_idle().await;
             for slot in &self.slots {
-                drop(slot.take());
+                drop(slot.remove_store());
             }
-            self.operations.ended().await;
+            self.operations.wait_ended().await;
         };
         match tokio::time::timeout(CLOSE_WAIT, ended).await {
             Ok(()) => Vec::new(),
-            Err(_) => self.operations.names(),
+            Err(_) => self.operations.running_names(),
         }
     }
 
-    async fn answer(
+    async fn answer_call(
         &self,
         name: &ToolName,
         arguments: &str,
-        with: CallWith<'_>,
+        with: CallOptions<'_>,
         asked: Instant,
         receipt: &mut Receipt,
-    ) -> Result<Output, CallError> {
+    ) -> Result<ToolOutput, CallError> {
         let here = self.names.get(name).filter(|_| self.rights.tool(name.as_str()).is_ok());
         // INV-230: a tool cannot call a tool that its manifest does not request, even with a
         // permit.
         let here = here.filter(|_| with.within.is_none_or(|it| it.may_call(name.as_str())));
         let Some((slot, hints)) = here else {
-            return Err(Failure::Refused(DenyCode::ToolNotAllowed).tell(0, receipt));
+            return Err(CallFailure::Refused(DenyCode::ToolNotAllowed).record_failure(0, receipt));
         };
         if with.within.is_some_and(|it| it.nest.slots.contains(slot)) {
             let message = waits_for_itself(name);
-            receipt.ending = Ending::Refused(message.clone());
+            receipt.ending = CallEnding::Refused(message.clone());
             return Err(CallError::Tool { kind: ToolErrorKind::Denied, message });
         }
         // INV-471: every tool's parser gets mended JSON, because a strict parser would refuse half
         // a surrogate pair.
-        let arguments = &*belljar_received::json::mend(arguments);
+        let arguments = &*belljar_received::json::mend_text(arguments);
         let arguments = &*self.with_whole_numbers(*slot, name, arguments).await;
         if !is_object(arguments) {
             let message = "the arguments are not a JSON object".to_owned();
-            receipt.ending = Ending::Refused(message.clone());
+            receipt.ending = CallEnding::Refused(message.clone());
             return Err(CallError::Tool { kind: ToolErrorKind::InvalidArguments, message });
         }
         let call = Call { tool: name.as_str().to_owned(), arguments: arguments.to_owned() };
-        let job = Job::Invoke(call);
+        let job = StoreJob::Invoke(call);
         // A tool's hints do not include the effects of its nested calls.
         let shared = hints.read_only && !self.may_call_others(name.as_str());
         let time = self.slots.get(*slot).and_then(|slot| slot.asked_time(arguments));
-        match self.run(*slot, Work { job, shared, with, asked, time }, receipt).await {
-            Ok((Done::Invoked(Ok(output)), budget)) => match accept(output, &budget) {
+        match self.run_work(*slot, SlotWork { job, shared, with, asked, time }, receipt).await {
+            Ok((JobResult::Invoked(Ok(output)), budget)) => match accept_output(output, &budget) {
                 Ok(output) => {
-                    receipt.ending = Ending::Completed;
-                    Ok(self.marked(*slot, output))
+                    receipt.ending = CallEnding::Completed;
+                    Ok(self.mark_output(*slot, output))
                 }
                 Err(error) => {
                     receipt.ending = match &error {
-                        CallError::Exhausted(which) => Ending::Exhausted(which.to_string()),
-                        error => Ending::BadOutput(error.to_string()),
+                        CallError::Exhausted(which) => CallEnding::Exhausted(which.to_string()),
+                        error => CallEnding::BadOutput(error.to_string()),
                     };
                     Err(error)
                 }
             },
-            Ok((Done::Invoked(Err(error)), _)) => {
+            Ok((JobResult::Invoked(Err(error)), _)) => {
                 let mut error = tool_error(error);
                 if let CallError::Tool { kind, message } = &mut error {
-                    receipt.ending = Ending::ToolError(kind.as_str().to_owned());
-                    self.mark(*slot, message);
+                    receipt.ending = CallEnding::ToolError(kind.as_str().to_owned());
+                    self.mark_error(*slot, message);
                 }
                 Err(error)
             }
-            Ok((Done::Opened | Done::Described(_) | Done::Judged(_), _)) => {
+            Ok((JobResult::Opened | JobResult::Described(_) | JobResult::Judged(_), _)) => {
                 Err(CallError::HostFault)
             }
-            Err(failure) => Err(failure.tell(self.timeout(*slot, time), receipt)),
+            Err(failure) => Err(failure.record_failure(self.timeout_seconds(*slot, time), receipt)),
         }
     }
 
     /// Waits for its turn, opens a missing store, runs the job, and keeps a sound store.
-    async fn run(
+    async fn run_work(
         &self,
         at: usize,
-        work: Work<'_>,
+        work: SlotWork<'_>,
         receipt: &mut Receipt,
-    ) -> Result<(Done, Budget), Failure> {
-        let Work { job, shared, with, asked, time } = work;
-        let CallWith { progress, peers, within, course, fresh } = with;
-        let cancelled = || Failure::Fault(RunFault::Cancelled);
+    ) -> Result<(JobResult, Budget), CallFailure> {
+        let SlotWork { job, shared, with, asked, time } = work;
+        let CallOptions { progress, peers, within, course, fresh } = with;
+        let cancelled = || CallFailure::Fault(RunFault::Cancelled);
         // INV-232: a nested call ends with its outer call.
         let cancel = within.map_or(&self.cancel, |within| &within.nest.stop);
         if cancel.is_cancelled() || self.budget.is_cancelled() {
@@ -393,108 +390,111 @@ impl Jar {
         let queue = within.map_or(&self.queue, |within| &within.nest.queue);
         let turn = tokio::select! {
             biased;
-            turn = queue.enter(at, shared) => turn,
-            () = self.cancelled(cancel) => return Err(cancelled()),
+            turn = queue.enter_lane(at, shared) => turn,
+            () = self.wait_cancelled(cancel) => return Err(cancelled()),
         };
-        let _turn = turn.map_err(|_| Failure::Refused(DenyCode::LimitReached))?;
+        let _turn = turn.map_err(|_| CallFailure::Refused(DenyCode::LimitReached))?;
         let begun = Instant::now();
-        receipt.times.queued = micros(begun - asked);
+        receipt.times.queued = to_micros(begun - asked);
         let Some(slot) = self.slots.get(at) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
         if fresh {
             // INV-350: it is this call's turn, so no other call uses the old store.
-            drop(slot.take());
+            drop(slot.remove_store());
         }
-        let given = self.given(slot);
+        let given = self.slot_resources(slot);
         let opening = async {
             let loaded = slot
                 .loaded
-                .get_or_try_init(|| self.sandbox.shared.loader.load(&slot.tool.wasm))
+                .get_or_try_init(|| self.sandbox.shared.loader.load_tool(&slot.tool.wasm))
                 .await
-                .map_err(Failure::NotLoaded)?;
+                .map_err(CallFailure::NotLoaded)?;
             self.open_store(slot, given, loaded).await
         };
         let (mut store, bound) = tokio::select! {
             biased;
             opened = opening => opened?,
-            () = self.cancelled(cancel) => return Err(cancelled()),
+            () = self.wait_cancelled(cancel) => return Err(cancelled()),
         };
         let loading = begun.elapsed();
         let limits = given.rights.limits();
-        let budget = given.budget.child(Level::Call, Caps::of_call(limits));
-        let reach = self.reach(at, given, within, peers);
+        let budget = given.budget.new_child(BudgetLevel::Call, BudgetCaps::for_call(limits));
+        let reach = self.peer_reach(at, given, within, peers);
         let nest = match &reach {
             PeerReach::Open(_, nest) => Some(Arc::clone(nest)),
             PeerReach::Nobody | PeerReach::TooDeep(_) => None,
         };
         // The guard also ends nested calls if this future is dropped.
         let _ends = nest.as_ref().map(|nest| nest.stop.clone().drop_guard());
-        store.guest().progress = progress;
-        store.guest().following.begin(course);
-        store.guest().peers = reach;
+        store.guest_mut().progress = progress;
+        store.guest_mut().following.begin_call(course);
+        store.guest_mut().peers = reach;
         let most = Duration::from_secs(limits.call_timeout_seconds);
-        let allowance = Allowance {
+        let allowance = JobBudget {
             budget: &budget,
             slice: within.map(|within| &within.slice),
             time: time.map_or(most, |time| time.min(most)),
             cancel,
         };
-        let ran = store.run(bound, job, &allowance).await;
-        store.guest().progress = None;
-        store.guest().peers = PeerReach::Nobody;
+        let ran = store.run_job(bound, job, &allowance).await;
+        store.guest_mut().progress = None;
+        store.guest_mut().peers = PeerReach::Nobody;
         if let Some(nest) = nest {
             // Nested calls end with their outer call.
             nest.stop.cancel();
-            nest.queue.idle().await;
+            nest.queue.wait_idle().await;
         }
-        note(receipt, &mut store, &ran, loading, begun.elapsed());
+        write_receipt(receipt, &mut store, &ran, loading, begun.elapsed());
         // INV-221: a command's store ends with its run; the next call opens another.
-        if ran.end.is_ok() && bound.exports.kind() != ComponentKind::Command {
+        if ran.end.is_ok() && bound.exports.component_kind() != ComponentKind::Command {
             // INV-350: a fresh store is never kept.
             if !fresh {
-                slot.put(store);
+                slot.insert_store(store);
             }
         } else {
             slot.lost.store(true, Ordering::Relaxed);
         }
-        ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
+        ran.end.map(|done| (done, budget)).map_err(CallFailure::Fault)
     }
 
     /// Waits until this token, or a budget of the jar, is cancelled.
-    async fn cancelled(&self, cancel: &CancellationToken) {
+    async fn wait_cancelled(&self, cancel: &CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = self.budget.cancelled() => {}
+            () = self.budget.wait_cancelled() => {}
         }
     }
 
     /// The slot's store, or a new one.
     async fn open_store<'a>(
         &self,
-        slot: &Slot,
-        given: &Given,
-        loaded: &'a Loaded,
-    ) -> Result<(Box<OpenStore>, &'a Bound), Failure> {
+        slot: &JarSlot,
+        given: &SlotResources,
+        loaded: &'a LoadedComponent,
+    ) -> Result<(Box<OpenStore>, &'a BoundComponent), CallFailure> {
         let limits = given.rights.limits();
-        let granted = Granted {
+        let granted = GrantedImports {
             network: !given.rights.hosts().is_none(),
-            peers: !given.rights.peers().is_empty(),
+            peers: !given.rights.peer_tools().is_empty(),
         };
-        if let Some(store) = slot.take() {
-            let bound = loaded.bound(store.is_pooled(), granted).map_err(Failure::NotLoaded)?;
+        if let Some(store) = slot.remove_store() {
+            let bound =
+                loaded.find_bound(store.is_pooled(), granted).map_err(CallFailure::NotLoaded)?;
             return Ok((store, bound));
         }
         let loader = &self.sandbox.shared.loader;
-        let opening =
-            loader.place(loaded, granted, limits.memory_bytes).await.map_err(Failure::NotLoaded)?;
+        let opening = loader
+            .prepare_opening(loaded, granted, limits.memory_bytes)
+            .await
+            .map_err(CallFailure::NotLoaded)?;
         let bound = opening.bound;
-        let guest = self.guest(given, granted.network && loaded.imports_http());
+        let guest = self.new_guest(given, granted.network && loaded.imports_http());
         Ok((Box::new(OpenStore::new(opening, guest, limits.output_bytes)), bound))
     }
 
-    fn guest(&self, given: &Given, network: bool) -> Guest {
+    fn new_guest(&self, given: &SlotResources, network: bool) -> Guest {
         let limits = given.rights.limits();
-        let record = Record::new(given.budget.clone(), limits.log_lines)
+        let record = CallRecord::new(given.budget.clone(), limits.log_lines)
             .with_operations(Arc::clone(&self.operations));
         let record = Arc::new(record);
         let files = FilesCtx::new(&given.mounts, limits, Arc::clone(&record));
@@ -509,82 +509,52 @@ impl Jar {
     }
 
     /// The rights and resources of the slot's stores, derived from the jar's rights.
-    fn given<'a>(&self, slot: &'a Slot) -> &'a Given {
+    fn slot_resources<'a>(&self, slot: &'a JarSlot) -> &'a SlotResources {
         slot.given.get_or_init(|| {
             let rights = self.rights.for_tool(&slot.tool.ask);
-            let secrets = self.secrets.allowed(rights.secrets());
-            let settings = Settings {
+            let secrets = self.secrets.allowed_secrets(rights.secrets());
+            let settings = GuestSettings {
                 values: Arc::clone(&slot.tool.config),
                 secrets: Arc::new(secrets.names().cloned().collect()),
-                form: slot.tool.wasm.form(),
+                form: slot.tool.wasm.command_form(),
                 output_bytes: rights.limits().output_bytes,
             };
             let budget = self.budget_of(rights.limits());
-            let mounts = rights.mounts().iter().filter_map(|mount| self.held(mount)).collect();
-            Given { rights, budget, settings, secrets, mounts }
+            let mounts =
+                rights.mounts().iter().filter_map(|mount| self.find_mount(mount)).collect();
+            SlotResources { rights, budget, settings, secrets, mounts }
         })
     }
 
     /// The open directory of a mount, with the mount's access at most.
-    fn held(&self, mount: &Mount) -> Option<OpenMount> {
-        let held = self.held.iter().find(|held| *held.mount.guest() == mount.guest)?;
+    fn find_mount(&self, mount: &Mount) -> Option<OpenMount> {
+        let held = self.held.iter().find(|held| *held.mount.guest_path() == mount.guest)?;
         Some(held.mount.at_most(mount.access))
     }
 
     /// The subagent's budget, or a child budget with the manifest's limits.
     fn budget_of(&self, limits: &Limits) -> Budget {
-        let caps = Caps::of(limits);
-        if caps == Caps::of(self.rights.limits()) {
+        let caps = BudgetCaps::for_agent(limits);
+        if caps == BudgetCaps::for_agent(self.rights.limits()) {
             return self.budget.clone();
         }
-        self.budget.child(Level::Subagent, caps)
+        self.budget.new_child(BudgetLevel::Subagent, caps)
     }
 
-    fn timeout(&self, slot: usize, asked: Option<Duration>) -> u64 {
+    fn timeout_seconds(&self, slot: usize, asked: Option<Duration>) -> u64 {
         let given = self.slots.get(slot).and_then(|slot| slot.given.get());
         let most = given.map_or(0, |given| given.rights.limits().call_timeout_seconds);
         asked.map_or(most, |asked| most.min(asked.as_secs_f64().ceil() as u64))
     }
 }
 
-impl Slot {
-    fn take(&self) -> Option<Box<OpenStore>> {
+impl JarSlot {
+    fn remove_store(&self) -> Option<Box<OpenStore>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, store: Box<OpenStore>) {
+    fn insert_store(&self, store: Box<OpenStore>) {
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
-    }
-}
-
-impl Failure {
-    /// Records the full failure in the receipt, and returns the part for the model.
-    fn tell(self, timeout: u64, receipt: &mut Receipt) -> CallError {
-        let (ending, error) = match self {
-            Self::Refused(code) => (Ending::Refused(code.to_string()), CallError::Refused(code)),
-            Self::NotLoaded(LoadError::Host(why)) => {
-                (Ending::HostFault(why.to_string()), CallError::HostFault)
-            }
-            Self::NotLoaded(why) => {
-                (Ending::Refused(why.to_string()), CallError::NotLoaded(why.to_string()))
-            }
-            Self::Fault(RunFault::Trapped { name, detail }) => {
-                (Ending::Trapped(detail), CallError::Trapped(name))
-            }
-            Self::Fault(RunFault::Exhausted(which)) => {
-                (Ending::Exhausted(which.to_string()), CallError::Exhausted(which))
-            }
-            Self::Fault(RunFault::TimedOut) => (Ending::TimedOut, CallError::TimedOut(timeout)),
-            Self::Fault(RunFault::Cancelled) => (Ending::Cancelled, CallError::Cancelled),
-            Self::Fault(RunFault::Panicked) => {
-                (Ending::HostFault("a host function panicked".to_owned()), CallError::HostFault)
-            }
-        };
-        if let Ending::HostFault(facts) = &ending {
-            tracing::error!(target: "belljar::sandbox", tool = %receipt.tool, "{facts}");
-        }
-        receipt.ending = ending;
-        error
     }
 }
 

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use belljar_policy::{Access, GuestPath, Mount};
+use belljar_policy::{GuestPath, Mount, MountAccess};
 
 use crate::error::JarError;
-use crate::imports::files::{Closed, OpenMount};
+use crate::imports::files::{ClosedPaths, OpenMount};
 use crate::jar::way;
 use crate::overlay::Overlay;
 
@@ -25,21 +25,21 @@ const CLOSED_HOLDS: Duration = Duration::from_secs(1);
 
 /// The open directories.
 #[derive(Default)]
-pub(crate) struct Mounts {
+pub(crate) struct MountTable {
     open: Mutex<HashMap<Key, Weak<HeldMount>>>,
-    closed: Mutex<Option<Looked>>,
+    closed: Mutex<Option<ClosedState>>,
 }
 
 /// The closed directories, as resolved at a time.
-struct Looked {
+struct ClosedState {
     at: Instant,
     paths: Arc<[PathBuf]>,
-    closed: Closed,
+    closed: ClosedPaths,
 }
 
 /// The key of a shared mount. It includes other work directories and closed ones, because they may narrow the
 /// mount, and the written directories, on which the check of the path depends (INV-178).
-type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed, Arc<[PathBuf]>);
+type Key = (GuestPath, PathBuf, MountAccess, Arc<[PathBuf]>, ClosedPaths, Arc<[PathBuf]>);
 
 /// One open directory.
 pub(crate) struct HeldMount {
@@ -47,9 +47,9 @@ pub(crate) struct HeldMount {
     identity: (u64, u64),
 }
 
-impl Mounts {
+impl MountTable {
     /// Opens each mount, or shares an open one. If a path now leads to another directory, that one is opened.
-    pub(crate) fn open(
+    pub(crate) fn open_all(
         &self,
         mounts: &[Mount],
         overlays: &BTreeMap<GuestPath, Overlay>,
@@ -57,12 +57,12 @@ impl Mounts {
         closed_directories: &Arc<[PathBuf]>,
         written_directories: &Arc<[PathBuf]>,
     ) -> Result<Vec<Arc<HeldMount>>, JarError> {
-        let closed = self.closed(closed_directories);
+        let closed = self.closed_paths(closed_directories);
         let open = |mount: &Mount| {
             let opened = match overlays.get(&mount.guest) {
                 // The overlay shares its own open directory.
                 Some(overlay) => OpenMount::open_over(mount, overlay, work_directories, &closed)
-                    .and_then(|opened| HeldMount::of(opened, mount, written_directories)),
+                    .and_then(|opened| HeldMount::from_mount(opened, mount, written_directories)),
                 None => self.open_one(mount, work_directories, &closed, written_directories),
             };
             opened.map_err(|source| JarError::Mount {
@@ -74,16 +74,16 @@ impl Mounts {
         mounts.iter().map(open).collect()
     }
 
-    fn closed(&self, paths: &Arc<[PathBuf]>) -> Closed {
+    fn closed_paths(&self, paths: &Arc<[PathBuf]>) -> ClosedPaths {
         let mut looked = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         match &*looked {
             Some(looked) if looked.at.elapsed() < CLOSED_HOLDS && looked.paths == *paths => {
                 looked.closed.clone()
             }
             Some(_) | None => {
-                let closed = Closed::find(paths);
+                let closed = ClosedPaths::from_paths(paths);
                 let (at, paths) = (Instant::now(), Arc::clone(paths));
-                *looked = Some(Looked { at, paths, closed: closed.clone() });
+                *looked = Some(ClosedState { at, paths, closed: closed.clone() });
                 closed
             }
         }
@@ -93,7 +93,7 @@ impl Mounts {
         &self,
         mount: &Mount,
         work: &Arc<[PathBuf]>,
-        closed: &Closed,
+        closed: &ClosedPaths,
         written: &Arc<[PathBuf]>,
     ) -> io::Result<Arc<HeldMount>> {
         let Mount { guest, host, access } = mount.clone();
@@ -105,7 +105,7 @@ impl Mounts {
                 return Ok(held);
             }
         }
-        let held = HeldMount::of(OpenMount::open(mount, work, closed)?, mount, written)?;
+        let held = HeldMount::from_mount(OpenMount::open(mount, work, closed)?, mount, written)?;
         if open.len() >= SWEEP_AT {
             open.retain(|_, held| held.strong_count() > 0);
         }
@@ -115,14 +115,14 @@ impl Mounts {
 }
 
 impl HeldMount {
-    fn of(mount: OpenMount, named: &Mount, written: &[PathBuf]) -> io::Result<Arc<Self>> {
-        let mount = way::check(&named.host, mount, written)?;
-        let identity = mount.identity()?;
+    fn from_mount(mount: OpenMount, named: &Mount, written: &[PathBuf]) -> io::Result<Arc<Self>> {
+        let mount = way::check_mount(&named.host, mount, written)?;
+        let identity = mount.dir_identity()?;
         Ok(Arc::new(Self { mount, identity }))
     }
 }
 
-impl std::fmt::Debug for Mounts {
+impl std::fmt::Debug for MountTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Mounts")
     }
@@ -144,13 +144,13 @@ mod tests {
         let guest = GuestPath::new("/out").unwrap();
         let mount = |host: &str| {
             let host = top.join(host);
-            [Mount { guest: guest.clone(), host, access: Access::Read }]
+            [Mount { guest: guest.clone(), host, access: MountAccess::Read }]
         };
         let (nothing, written): (Arc<[PathBuf]>, Arc<[PathBuf]>) =
             (Arc::default(), [top.join("work")].into());
-        let mounts = Mounts::default();
+        let mounts = MountTable::default();
         let open = |host: &str, written: &Arc<[PathBuf]>| {
-            mounts.open(&mount(host), &BTreeMap::new(), &nothing, &nothing, written)
+            mounts.open_all(&mount(host), &BTreeMap::new(), &nothing, &nothing, written)
         };
         let first = open("work/out", &nothing).unwrap();
         let Err(JarError::Mount { source, .. }) = open("work/out", &written) else {

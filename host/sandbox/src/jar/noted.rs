@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use crate::jar::store::{OpenStore, Ran};
+use crate::jar::store::{JobReport, OpenStore};
 use crate::receipt::Receipt;
 
 /// Records the effects of a call in its receipt.
-pub(super) fn note(
+pub(super) fn write_receipt(
     receipt: &mut Receipt,
     store: &mut OpenStore,
-    ran: &Ran,
+    ran: &JobReport,
     loading: Duration,
     elapsed: Duration,
 ) {
-    let guest = store.guest();
-    let (lists, bytes, host_calls) = guest.record.take();
-    let (stdout, out_dropped) = guest.stdout.take();
-    let (stderr, err_dropped) = guest.stderr.take();
+    let guest = store.guest_mut();
+    let (lists, bytes, host_calls) = guest.record.drain_lists();
+    let (stdout, out_dropped) = guest.stdout.drain_text();
+    let (stderr, err_dropped) = guest.stderr.drain_text();
     receipt.fuel = ran.fuel;
     receipt.peak_memory = ran.peak_memory;
     receipt.bytes = bytes;
@@ -34,13 +34,13 @@ pub(super) fn note(
     receipt.stderr = stderr;
     receipt.stdio_dropped = out_dropped.saturating_add(err_dropped);
     let times = &mut receipt.times;
-    times.opening = micros(loading + ran.opening);
-    times.guest = micros(ran.guest_time);
+    times.opening = to_micros(loading + ran.opening);
+    times.guest = to_micros(ran.guest_time);
     let other = loading + ran.guest_time;
-    times.waiting = micros(elapsed.saturating_sub(other));
+    times.waiting = to_micros(elapsed.saturating_sub(other));
 }
 
 /// The time in microseconds, the unit of receipts.
-pub(super) fn micros(time: Duration) -> u64 {
+pub(super) fn to_micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

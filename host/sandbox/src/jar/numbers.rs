@@ -15,11 +15,11 @@ impl Jar {
         name: &ToolName,
         arguments: &'t str,
     ) -> Cow<'t, str> {
-        if !belljar_received::whole::may_have(arguments) {
+        if !belljar_received::whole::may_contain_float(arguments) {
             return Cow::Borrowed(arguments);
         }
         let Some(slot) = self.slots.get(slot) else { return Cow::Borrowed(arguments) };
-        match self.sandbox.describe(&slot.tool.wasm).await {
+        match self.sandbox.describe_tools(&slot.tool.wasm).await {
             Ok(tools) => match tools.iter().find(|tool| tool.name == *name) {
                 Some(tool) => belljar_received::whole::by_schema(arguments, &tool.schema),
                 None => Cow::Borrowed(arguments),

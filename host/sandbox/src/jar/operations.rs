@@ -7,60 +7,60 @@ use tokio::sync::Notify;
 
 /// The operations of one jar.
 #[derive(Debug, Default)]
-pub(crate) struct Operations {
-    state: Mutex<State>,
+pub(crate) struct JarOperations {
+    state: Mutex<OperationsState>,
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OperationsState {
     next: u64,
     names: BTreeMap<u64, String>,
 }
 
 /// One operation; ends when dropped.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct OperationGuard {
     id: u64,
-    all: Arc<Operations>,
+    all: Arc<JarOperations>,
 }
 
-impl Operations {
+impl JarOperations {
     /// Begins an operation. `name` is for the operator.
-    pub(crate) fn begin(self: &Arc<Self>, name: &str) -> Operation {
-        let mut state = self.state();
+    pub(crate) fn begin_operation(self: &Arc<Self>, name: &str) -> OperationGuard {
+        let mut state = self.lock_state();
         let id = state.next;
         state.next += 1;
         state.names.insert(id, name.to_owned());
-        Operation { id, all: Arc::clone(self) }
+        OperationGuard { id, all: Arc::clone(self) }
     }
 
     /// The names of running operations.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.state().names.values().cloned().collect()
+    pub(crate) fn running_names(&self) -> Vec<String> {
+        self.lock_state().names.values().cloned().collect()
     }
 
     /// Waits until no operation is running.
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn wait_ended(&self) {
         loop {
             let changed = self.ended.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.state().names.is_empty() {
+            if self.lock_state().names.is_empty() {
                 return;
             }
             changed.await;
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, OperationsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Operation {
+impl Drop for OperationGuard {
     fn drop(&mut self) {
-        self.all.state().names.remove(&self.id);
+        self.all.lock_state().names.remove(&self.id);
         self.all.ended.notify_waiters();
     }
 }

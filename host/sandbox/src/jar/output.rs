@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use belljar_policy::{DenyCode, Exhausted};
+use belljar_policy::{DenyCode, ExhaustedLimit};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,21 @@ use crate::Receipt;
 #[derive(Debug, Clone)]
 pub struct CallResult {
     /// The output, or the error.
-    pub outcome: Result<Output, CallError>,
+    pub outcome: Result<ToolOutput, CallError>,
     /// The record of the call's effects, present for every outcome.
     pub receipt: Receipt,
 }
 
 /// The checked answer of a tool: within the output limit, JSON parts parse, names are clean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct ToolOutput {
     /// The parts, in the tool's order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<OutputPart>,
 }
 
 /// One part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum OutputPart {
     /// Text, unchanged. Escape it before showing it to a person.
     Text(String),
     /// Valid JSON text, unchanged.
@@ -57,7 +57,7 @@ pub enum CallError {
     /// The guest trapped; the text is the trap's name.
     Trapped(String),
     /// The budget of the call or of an ancestor is used up.
-    Exhausted(Exhausted),
+    Exhausted(ExhaustedLimit),
     /// The call exceeded its limit of wall-clock time, in seconds.
     TimedOut(u64),
     /// The run was cancelled.
@@ -86,24 +86,24 @@ pub enum ToolErrorKind {
     Failed,
 }
 
-impl Output {
+impl ToolOutput {
     /// The text and JSON parts, one below the other, without attachments. Foreign text: escape it before
     /// showing it to a person.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) | Part::Json(text) => Some(text.as_str()),
-            Part::Attachment { .. } => None,
+            OutputPart::Text(text) | OutputPart::Json(text) => Some(text.as_str()),
+            OutputPart::Attachment { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }
 
     /// Bytes of all parts, names and media types included.
     pub fn size(&self) -> u64 {
-        self.parts.iter().map(Part::size).fold(0, u64::saturating_add)
+        self.parts.iter().map(OutputPart::size).fold(0, u64::saturating_add)
     }
 }
 
-impl Part {
+impl OutputPart {
     fn size(&self) -> u64 {
         let bytes = match self {
             Self::Text(text) | Self::Json(text) => text.len(),

@@ -1,6 +1,6 @@
 //! Calls made by a tool: the interface to the jar's owner, and the jar's own bounds, for any owner.
 //!
-//! A call with nested calls has a [`Nest`]: no other call runs beside it in the jar, because a tool that may
+//! A call with nested calls has a [`NestBounds`]: no other call runs beside it in the jar, because a tool that may
 //! call others never overlaps, and nested calls queue in the nest and not in the jar. So no nested call waits
 //! for its outer call. A nested call to a component that is itself waiting for nested calls is refused.
 
@@ -8,23 +8,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use belljar_policy::{Budget, Caps, Level, Meter, ToolName};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Meter, ToolName};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::Hints;
-use crate::jar::output::{Output, ToolErrorKind};
-use crate::jar::queue::Queue;
+use crate::ToolHints;
+use crate::jar::output::{ToolErrorKind, ToolOutput};
+use crate::jar::queue::CallQueue;
 
 /// The other tools of a jar's owner. A jar passes its guests' calls to this interface; the owner decides,
 /// asks and records.
-pub trait Peers: Send + Sync {
+pub trait PeerPort: Send + Sync {
     /// The callable tools. The jar passes on the subset that its guest may call.
-    fn list(&self) -> Vec<PeerTool>;
+    fn list_tools(&self) -> Vec<PeerTool>;
 
     /// Makes these calls, each like a separate one; returns a result for each, in order. Calls of the jar's
     /// own tools go through [`crate::Jar::call_with`], with `within`. Dropping the future abandons the calls.
-    fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>>;
+    fn call_tools(
+        &self,
+        calls: Vec<PeerCall>,
+        within: NestedScope,
+    ) -> BoxFuture<'static, Vec<PeerResult>>;
 }
 
 /// A callable tool.
@@ -39,7 +43,7 @@ pub struct PeerTool {
     /// A JSON Schema of the arguments, as text.
     pub schema: String,
     /// Hints about the tool's effects, as the tool declares them.
-    pub hints: Hints,
+    pub hints: ToolHints,
 }
 
 /// A call as the guest wrote it, unchecked.
@@ -52,7 +56,7 @@ pub struct PeerCall {
 }
 
 /// The result of a call, as the guest gets it.
-pub type PeerResult = Result<Output, PeerError>;
+pub type PeerResult = Result<ToolOutput, PeerError>;
 
 /// Why a call has no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,15 +69,15 @@ pub struct PeerError {
 
 /// The outer call of nested calls, with its queue, budget and end.
 #[derive(Clone)]
-pub struct Within {
-    pub(crate) nest: Arc<Nest>,
+pub struct NestedScope {
+    pub(crate) nest: Arc<NestBounds>,
     /// The outer call's remaining fuel, less its reserve.
     pub(crate) slice: Budget,
 }
 
-impl Within {
+impl NestedScope {
     /// The nesting depth of these calls: 1 = directly below a model's call.
-    pub fn depth(&self) -> u64 {
+    pub fn nesting_depth(&self) -> u64 {
         self.nest.depth
     }
 
@@ -83,30 +87,30 @@ impl Within {
     }
 
     /// Whether a tool belongs to a component that waits for these nested calls.
-    pub fn waits(&self, tool: &str) -> bool {
+    pub fn is_waiting(&self, tool: &str) -> bool {
         self.nest.waiting.contains(tool)
     }
 
     /// Bills the fuel of a replayed call, which is not executed again.
-    pub fn bill(&self, fuel: u64) {
+    pub fn bill_fuel(&self, fuel: u64) {
         // The outer call notices the exhaustion in its remaining fuel.
         let _ = self.slice.bill(Meter::Fuel, fuel);
     }
 
     /// Cancelled when the outer call has ended.
-    pub fn ended(&self) -> &CancellationToken {
+    pub fn end_token(&self) -> &CancellationToken {
         &self.nest.stop
     }
 }
 
-impl std::fmt::Debug for Within {
+impl std::fmt::Debug for NestedScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Within").field("depth", &self.nest.depth).finish_non_exhaustive()
+        f.debug_struct("NestedScope").field("depth", &self.nest.depth).finish_non_exhaustive()
     }
 }
 
 /// The bounds of one call's nested calls.
-pub(crate) struct Nest {
+pub(crate) struct NestBounds {
     depth: u64,
     /// The tools requested by the manifest and granted to the agent.
     allowed: BTreeSet<ToolName>,
@@ -115,7 +119,7 @@ pub(crate) struct Nest {
     /// The slots of those components in the jar.
     pub(crate) slots: Vec<usize>,
     /// The queue in which the nested calls wait for each other.
-    pub(crate) queue: Queue,
+    pub(crate) queue: CallQueue,
     pub(crate) stop: CancellationToken,
     /// The fuel of the outer call, if this one is nested.
     above: Option<Budget>,
@@ -126,19 +130,19 @@ pub(crate) struct Nest {
 
 /// The limits of nesting, taken from the limits of the caller.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Most {
+pub(crate) struct NestLimits {
     pub(crate) depth: u64,
     pub(crate) calls: u64,
 }
 
-impl Nest {
+impl NestBounds {
     /// The nest of a call in this slot, whose component offers the tools `own`; `None` = nested too deep.
     pub(crate) fn new(
         slot: usize,
         own: impl Iterator<Item = ToolName>,
         allowed: BTreeSet<ToolName>,
-        within: Option<&Within>,
-        most: Most,
+        within: Option<&NestedScope>,
+        most: NestLimits,
         cancel: &CancellationToken,
     ) -> Option<Self> {
         let depth = within.map_or(0, |within| within.nest.depth) + 1;
@@ -155,7 +159,7 @@ impl Nest {
             allowed,
             waiting,
             slots,
-            queue: Queue::default(),
+            queue: CallQueue::default(),
             stop: above.map_or(cancel, |nest| &nest.stop).child_token(),
             above: within.map(|within| within.slice.clone()),
             made: above.map_or_else(Arc::default, |nest| Arc::clone(&nest.made)),
@@ -164,22 +168,22 @@ impl Nest {
     }
 
     /// Whether a guest sees this tool in its list.
-    pub(crate) fn shows(&self, tool: &ToolName) -> bool {
+    pub(crate) fn is_shown(&self, tool: &ToolName) -> bool {
         self.allowed.contains(tool) && !self.waiting.contains(tool)
     }
 
     /// Reserves so many calls; `Err` = the limit.
-    pub(crate) fn take(&self, calls: u64) -> Result<(), u64> {
+    pub(crate) fn reserve_calls(&self, calls: u64) -> Result<(), u64> {
         let made = self.made.fetch_add(calls, Ordering::Relaxed);
         if made.saturating_add(calls) > self.most { Err(self.most) } else { Ok(()) }
     }
 
     /// A budget for the nested calls of a guest with this much remaining fuel.
-    pub(crate) fn slice(&self, fuel: u64) -> Budget {
-        let caps = Caps::unlimited().with(Meter::Fuel, fuel);
+    pub(crate) fn slice_fuel(&self, fuel: u64) -> Budget {
+        let caps = BudgetCaps::unlimited().with_cap(Meter::Fuel, fuel);
         match &self.above {
-            Some(above) => above.child(Level::Call, caps),
-            None => Budget::root(Level::Call, caps),
+            Some(above) => above.new_child(BudgetLevel::Call, caps),
+            None => Budget::new_root(BudgetLevel::Call, caps),
         }
     }
 }
@@ -193,5 +197,5 @@ pub(crate) enum PeerReach {
     /// No tool: the call has the largest nesting depth, which is the value.
     TooDeep(u64),
     /// The tools of this provider, within this nest.
-    Open(Arc<dyn Peers>, Arc<Nest>),
+    Open(Arc<dyn PeerPort>, Arc<NestBounds>),
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// One report of `belljar:tool/progress`. Foreign text: escape it before showing it to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProgressReport {
     /// The finished amount, in the tool's unit.
     pub done: u64,
     /// The total amount; `None` = unknown.
@@ -14,4 +14,4 @@ pub struct Progress {
 }
 
 /// Receives the progress reports of a call, on the guest's thread, so it must be quick.
-pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
+pub type ProgressSink = Arc<dyn Fn(ProgressReport) + Send + Sync>;

@@ -18,20 +18,20 @@ const MAX_WAITING: usize = 1_024;
 
 /// The running and the waiting calls.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct CallQueue {
+    state: Mutex<QueueState>,
     idle: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    running: Vec<Entry>,
-    waiting: VecDeque<(Entry, oneshot::Sender<()>)>,
+struct QueueState {
+    running: Vec<QueueEntry>,
+    waiting: VecDeque<(QueueEntry, oneshot::Sender<()>)>,
     next: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct QueueEntry {
     id: u64,
     lane: usize,
     shared: bool,
@@ -39,8 +39,8 @@ struct Entry {
 
 /// A place in the queue, first waiting, then running. Dropping it lets the next calls run.
 #[derive(Debug)]
-pub(crate) struct Ticket<'a> {
-    queue: &'a Queue,
+pub(crate) struct QueueTicket<'a> {
+    queue: &'a CallQueue,
     id: u64,
 }
 
@@ -48,11 +48,15 @@ pub(crate) struct Ticket<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
-impl Queue {
+impl CallQueue {
     /// Waits until a call of this lane may run. `shared` = may overlap with other shared
     /// calls of other lanes.
-    pub(crate) async fn enter(&self, lane: usize, shared: bool) -> Result<Ticket<'_>, QueueFull> {
-        let (ticket, turn) = self.ask(lane, shared)?;
+    pub(crate) async fn enter_lane(
+        &self,
+        lane: usize,
+        shared: bool,
+    ) -> Result<QueueTicket<'_>, QueueFull> {
+        let (ticket, turn) = self.request_entry(lane, shared)?;
         if let Some(turn) = turn {
             // The ticket owns the entry with the sender, so the sender is not dropped before.
             let _ = turn.await;
@@ -61,27 +65,27 @@ impl Queue {
     }
 
     /// Waits until the queue is empty.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_idle(&self) {
         loop {
             let changed = self.idle.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.state().is_idle() {
+            if self.lock_state().is_idle() {
                 return;
             }
             changed.await;
         }
     }
 
-    fn ask(
+    fn request_entry(
         &self,
         lane: usize,
         shared: bool,
-    ) -> Result<(Ticket<'_>, Option<oneshot::Receiver<()>>), QueueFull> {
-        let mut state = self.state();
-        let entry = Entry { id: state.next, lane, shared };
+    ) -> Result<(QueueTicket<'_>, Option<oneshot::Receiver<()>>), QueueFull> {
+        let mut state = self.lock_state();
+        let entry = QueueEntry { id: state.next, lane, shared };
         state.next += 1;
-        let ticket = Ticket { queue: self, id: entry.id };
+        let ticket = QueueTicket { queue: self, id: entry.id };
         if state.waiting.is_empty() && state.may_run(&entry) {
             state.running.push(entry);
             return Ok((ticket, None));
@@ -93,37 +97,37 @@ impl Queue {
         }
         let (start, turn) = oneshot::channel();
         state.waiting.push_back((entry, start));
-        state.advance();
+        state.start_waiting();
         Ok((ticket, Some(turn)))
     }
 
-    fn leave(&self, id: u64) {
-        let mut state = self.state();
+    fn remove_entry(&self, id: u64) {
+        let mut state = self.lock_state();
         state.running.retain(|entry| entry.id != id);
         state.waiting.retain(|(entry, _)| entry.id != id);
-        state.advance();
+        state.start_waiting();
         if state.is_idle() {
             self.idle.notify_waiters();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QueueState {
     fn is_idle(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
-    fn may_run(&self, entry: &Entry) -> bool {
+    fn may_run(&self, entry: &QueueEntry) -> bool {
         self.running.iter().all(|other| entry.may_overlap(other))
     }
 
     /// Starts the waiting calls that may run, without overtaking.
-    fn advance(&mut self) {
-        let mut passed: Vec<Entry> = Vec::new();
+    fn start_waiting(&mut self) {
+        let mut passed: Vec<QueueEntry> = Vec::new();
         let mut waiting = VecDeque::with_capacity(self.waiting.len());
         for (entry, start) in std::mem::take(&mut self.waiting) {
             let first = passed.iter().all(|earlier| entry.may_overlap(earlier));
@@ -141,15 +145,15 @@ impl State {
     }
 }
 
-impl Entry {
+impl QueueEntry {
     fn may_overlap(&self, other: &Self) -> bool {
         self.lane != other.lane && self.shared && other.shared
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
-        self.queue.leave(self.id);
+        self.queue.remove_entry(self.id);
     }
 }
 
@@ -163,10 +167,10 @@ mod tests {
 
     #[test]
     fn calls_of_one_lane_run_in_the_order_asked() {
-        let queue = Queue::default();
-        let (a, _) = queue.ask(0, true).unwrap();
-        let (b, mut b_turn) = queue.ask(0, true).unwrap();
-        let (_c, mut c_turn) = queue.ask(0, true).unwrap();
+        let queue = CallQueue::default();
+        let (a, _) = queue.request_entry(0, true).unwrap();
+        let (b, mut b_turn) = queue.request_entry(0, true).unwrap();
+        let (_c, mut c_turn) = queue.request_entry(0, true).unwrap();
         assert!(!started(&mut b_turn));
         drop(a);
         assert!(started(&mut b_turn) && !started(&mut c_turn));
@@ -176,12 +180,12 @@ mod tests {
 
     #[test]
     fn only_shared_calls_of_different_lanes_overlap() {
-        let queue = Queue::default();
-        let (a, _) = queue.ask(0, true).unwrap();
-        let (b, mut b_turn) = queue.ask(1, true).unwrap();
+        let queue = CallQueue::default();
+        let (a, _) = queue.request_entry(0, true).unwrap();
+        let (b, mut b_turn) = queue.request_entry(1, true).unwrap();
         assert!(started(&mut b_turn));
-        let (w, mut w_turn) = queue.ask(2, false).unwrap();
-        let (_r, mut r_turn) = queue.ask(3, true).unwrap();
+        let (w, mut w_turn) = queue.request_entry(2, false).unwrap();
+        let (_r, mut r_turn) = queue.request_entry(3, true).unwrap();
         drop(a);
         assert!(!started(&mut w_turn));
         drop(b);
@@ -192,11 +196,11 @@ mod tests {
 
     #[test]
     fn an_earlier_read_of_a_busy_lane_is_not_overtaken_by_a_write() {
-        let queue = Queue::default();
-        let (a1, _) = queue.ask(0, true).unwrap();
-        let (a2, mut a2_turn) = queue.ask(0, true).unwrap();
-        let (_w, mut w_turn) = queue.ask(1, false).unwrap();
-        let (_r, mut r_turn) = queue.ask(2, true).unwrap();
+        let queue = CallQueue::default();
+        let (a1, _) = queue.request_entry(0, true).unwrap();
+        let (a2, mut a2_turn) = queue.request_entry(0, true).unwrap();
+        let (_w, mut w_turn) = queue.request_entry(1, false).unwrap();
+        let (_r, mut r_turn) = queue.request_entry(2, true).unwrap();
         drop(a1);
         assert!(started(&mut a2_turn) && !started(&mut w_turn) && !started(&mut r_turn));
         drop(a2);
@@ -205,10 +209,10 @@ mod tests {
 
     #[test]
     fn a_dropped_waiter_holds_nobody_up() {
-        let queue = Queue::default();
-        let (a, _) = queue.ask(0, false).unwrap();
-        let (b, _turn) = queue.ask(0, false).unwrap();
-        let (_c, mut c_turn) = queue.ask(0, false).unwrap();
+        let queue = CallQueue::default();
+        let (a, _) = queue.request_entry(0, false).unwrap();
+        let (b, _turn) = queue.request_entry(0, false).unwrap();
+        let (_c, mut c_turn) = queue.request_entry(0, false).unwrap();
         drop(b);
         drop(a);
         assert!(started(&mut c_turn));
@@ -216,11 +220,12 @@ mod tests {
 
     #[test]
     fn the_queue_is_bounded_and_recovers() {
-        let queue = Queue::default();
-        let (a, _) = queue.ask(0, false).unwrap();
-        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| queue.ask(0, false).unwrap()).collect();
-        assert_eq!(queue.ask(0, false).err(), Some(QueueFull));
+        let queue = CallQueue::default();
+        let (a, _) = queue.request_entry(0, false).unwrap();
+        let waiting: Vec<_> =
+            (0..MAX_WAITING).map(|_| queue.request_entry(0, false).unwrap()).collect();
+        assert_eq!(queue.request_entry(0, false).err(), Some(QueueFull));
         drop((a, waiting));
-        assert!(queue.ask(0, false).unwrap().1.is_none());
+        assert!(queue.request_entry(0, false).unwrap().1.is_none());
     }
 }

@@ -4,33 +4,33 @@ use std::sync::Arc;
 
 use belljar_policy::ToolName;
 
-use crate::jar::peers::{Most, Nest, PeerReach, Peers, Within};
-use crate::jar::{Given, Jar};
+use crate::jar::peers::{NestBounds, NestLimits, NestedScope, PeerPort, PeerReach};
+use crate::jar::{Jar, SlotResources};
 
 impl Jar {
     /// Whether a tool of this jar may call others: the manifest requests some that these rights grant.
     pub fn may_call_others(&self, tool: &str) -> bool {
         let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
-        slot.is_some_and(|slot| !self.given(slot).rights.peers().is_empty())
+        slot.is_some_and(|slot| !self.slot_resources(slot).rights.peer_tools().is_empty())
     }
 
     /// The tools callable from a call in this slot.
-    pub(super) fn reach(
+    pub(super) fn peer_reach(
         &self,
         at: usize,
-        given: &Given,
-        within: Option<&Within>,
-        peers: Option<Arc<dyn Peers>>,
+        given: &SlotResources,
+        within: Option<&NestedScope>,
+        peers: Option<Arc<dyn PeerPort>>,
     ) -> PeerReach {
-        let Some(peers) = peers.filter(|_| !given.rights.peers().is_empty()) else {
+        let Some(peers) = peers.filter(|_| !given.rights.peer_tools().is_empty()) else {
             return PeerReach::Nobody;
         };
         let limits = given.rights.limits();
-        let most = Most { depth: limits.call_depth, calls: limits.nested_calls };
+        let most = NestLimits { depth: limits.call_depth, calls: limits.nested_calls };
         let own = self.names.iter().filter(|(_, (slot, _))| *slot == at);
         let own = own.map(|(name, _)| name.clone());
-        let allowed = given.rights.peers().clone();
-        match Nest::new(at, own, allowed, within, most, &self.cancel) {
+        let allowed = given.rights.peer_tools().clone();
+        match NestBounds::new(at, own, allowed, within, most, &self.cancel) {
             Some(nest) => PeerReach::Open(peers, Arc::new(nest)),
             None => PeerReach::TooDeep(most.depth),
         }

@@ -6,44 +6,44 @@ use std::time::{Duration, Instant};
 
 /// The clock of one call: running or stopped.
 #[derive(Debug, Default)]
-pub(crate) struct Standstill(Mutex<State>);
+pub(crate) struct CallClock(Mutex<ClockState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ClockState {
     since: Option<Instant>,
     total: Duration,
 }
 
 /// A stopped clock; it runs again when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Standing(Arc<Standstill>);
+pub(crate) struct StoppedClock(Arc<CallClock>);
 
-impl Standstill {
+impl CallClock {
     /// Stops the clock. A guest has at most one pending wait.
-    pub(crate) fn begin(self: &Arc<Self>) -> Standing {
-        self.state().since.get_or_insert_with(Instant::now);
-        Standing(Arc::clone(self))
+    pub(crate) fn stop_clock(self: &Arc<Self>) -> StoppedClock {
+        self.lock_state().since.get_or_insert_with(Instant::now);
+        StoppedClock(Arc::clone(self))
     }
 
     /// Restarts the clock, without any stopped time.
-    pub(crate) fn reset(&self) {
-        *self.state() = State::default();
+    pub(crate) fn reset_clock(&self) {
+        *self.lock_state() = ClockState::default();
     }
 
     /// The stopped time so far; `None` = stopped now.
-    pub(crate) fn total(&self) -> Option<Duration> {
-        let state = self.state();
+    pub(crate) fn stopped_time(&self) -> Option<Duration> {
+        let state = self.lock_state();
         state.since.is_none().then_some(state.total)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, ClockState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Standing {
+impl Drop for StoppedClock {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.0.lock_state();
         if let Some(since) = state.since.take() {
             state.total = state.total.saturating_add(since.elapsed());
         }

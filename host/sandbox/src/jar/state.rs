@@ -12,16 +12,16 @@ use wasmtime_wasi::{Rng, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use crate::component::bindings::belljar::tool::{log, progress};
 use crate::component::bindings::config::wasi::config::store as config;
 use crate::component::command_form::{CommandForm, CommandLine};
-use crate::imports::clocks::{Monotonic, Wall};
+use crate::imports::clocks::{StoreMonotonicClock, StoreWallClock};
 use crate::imports::files::{FilesCtx, FilesView, HasFiles};
-use crate::imports::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
-use crate::imports::stdio::{Stdin, Stdio};
-use crate::jar::course::Following;
+use crate::imports::http::{ConnectionLimit, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
+use crate::imports::stdio::{CommandStdin, StdioCapture};
+use crate::jar::course::CourseFollower;
 use crate::jar::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
 use crate::jar::peers::PeerReach;
-use crate::jar::progress::{Progress, ProgressSink};
-use crate::jar::standstill::Standstill;
-use crate::receipt::record::{Record, clip};
+use crate::jar::progress::{ProgressReport, ProgressSink};
+use crate::jar::standstill::CallClock;
+use crate::receipt::record::{CallRecord, clip_text};
 
 /// The data of one store.
 pub(crate) struct Guest {
@@ -32,24 +32,24 @@ pub(crate) struct Guest {
     pub(crate) http: Option<HttpCtx>,
     pub(crate) rng: Box<dyn Rng + Send>,
     /// The course of the running call, for its clocks and random numbers.
-    pub(crate) following: Arc<Following>,
-    pub(crate) settings: Settings,
+    pub(crate) following: Arc<CourseFollower>,
+    pub(crate) settings: GuestSettings,
     pub(crate) memory: MemoryLimiter,
-    pub(crate) record: Arc<Record>,
-    pub(crate) stdout: Stdio,
-    pub(crate) stderr: Stdio,
+    pub(crate) record: Arc<CallRecord>,
+    pub(crate) stdout: StdioCapture,
+    pub(crate) stderr: StdioCapture,
     pub(crate) progress: Option<ProgressSink>,
     /// The other tools that the running call may call.
     pub(crate) peers: PeerReach,
     /// Its clock.
-    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) standstill: Arc<CallClock>,
     /// Fuel used by nested calls.
     pub(crate) nested_fuel: u64,
 }
 
 /// The values for `wasi:config`. Values of secrets are not among them.
 #[derive(Clone, Default)]
-pub(crate) struct Settings {
+pub(crate) struct GuestSettings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
     pub(crate) secrets: Arc<BTreeSet<SecretName>>,
     /// The form of a command's calls.
@@ -70,15 +70,15 @@ impl Guest {
     pub(crate) fn new(
         files: FilesCtx,
         http: Option<HttpCtx>,
-        settings: Settings,
+        settings: GuestSettings,
         memory: MemoryLimiter,
-        record: Arc<Record>,
+        record: Arc<CallRecord>,
         stdio_bytes: u64,
     ) -> Self {
-        let stdout = Stdio::new(stdio_bytes, Arc::clone(&record));
-        let stderr = Stdio::new(stdio_bytes, Arc::clone(&record));
-        let following = Arc::<Following>::default();
-        let mut wasi = context(&stdout, &stderr, &following);
+        let stdout = StdioCapture::new(stdio_bytes, Arc::clone(&record));
+        let stderr = StdioCapture::new(stdio_bytes, Arc::clone(&record));
+        let following = Arc::<CourseFollower>::default();
+        let mut wasi = wasi_context(&stdout, &stderr, &following);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         Self {
@@ -102,11 +102,11 @@ impl Guest {
 
     /// Sets a command's arguments, and captures its output as the answer. Call it before the run, in a fresh
     /// store.
-    pub(crate) fn start(&mut self, line: CommandLine, output_bytes: u64) {
+    pub(crate) fn start_command(&mut self, line: CommandLine, output_bytes: u64) {
         let record = Arc::clone(&self.record);
-        self.stdout = Stdio::new(output_bytes, Arc::clone(&record));
-        let stdin = Stdin::new(line.stdin.into_bytes(), record);
-        self.wasi = context(&self.stdout, &self.stderr, &self.following)
+        self.stdout = StdioCapture::new(output_bytes, Arc::clone(&record));
+        let stdin = CommandStdin::new(line.stdin.into_bytes(), record);
+        self.wasi = wasi_context(&self.stdout, &self.stderr, &self.following)
             .initial_cwd(&line.workspace)
             .stdin(stdin)
             .args(&line.words)
@@ -121,31 +121,35 @@ impl Guest {
             wasmtime::bail!("{len} random bytes asked at once, and at most {MAX_RANDOM} are given");
         }
         let mut bytes = vec![0; usize::try_from(len)?];
-        self.fill(&mut bytes);
+        self.fill_random(&mut bytes);
         Ok(bytes)
     }
 
     fn random_u64(&mut self) -> u64 {
         let mut bytes = [0; 8];
-        self.fill(&mut bytes);
+        self.fill_random(&mut bytes);
         u64::from_le_bytes(bytes)
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) {
-        if !self.following.fill(bytes) {
+    fn fill_random(&mut self, bytes: &mut [u8]) {
+        if !self.following.fill_random(bytes) {
             self.rng.fill_bytes(bytes);
         }
     }
 }
 
 /// wasmtime-wasi's part of a store: no argument, no variable, no socket.
-fn context(stdout: &Stdio, stderr: &Stdio, following: &Arc<Following>) -> WasiCtxBuilder {
+fn wasi_context(
+    stdout: &StdioCapture,
+    stderr: &StdioCapture,
+    following: &Arc<CourseFollower>,
+) -> WasiCtxBuilder {
     let mut wasi = WasiCtx::builder();
     wasi.stdout(stdout.clone())
         .stderr(stderr.clone())
         .initial_cwd(WORKSPACE)
-        .wall_clock(Wall(Arc::clone(following)))
-        .monotonic_clock(Monotonic(Instant::now(), Arc::clone(following)))
+        .wall_clock(StoreWallClock(Arc::clone(following)))
+        .monotonic_clock(StoreMonotonicClock(Instant::now(), Arc::clone(following)))
         .max_random_size(MAX_RANDOM)
         .allow_tcp(false)
         .allow_udp(false)
@@ -160,17 +164,17 @@ impl WasiView for Guest {
 }
 
 impl HasFiles for Guest {
-    fn files(&mut self) -> FilesView<'_> {
+    fn files_view(&mut self) -> FilesView<'_> {
         FilesView { ctx: &mut self.files, table: &mut self.table }
     }
 }
 
 impl HasHttp for Guest {
-    fn http(&mut self) -> HttpView<'_> {
+    fn http_view(&mut self) -> HttpView<'_> {
         let nowhere = || {
             let (scope, secrets) = (HostScope::none(), JarSecrets::default());
             let (limits, record) = (Limits::default(), Arc::clone(&self.record));
-            let jar = Connections::of(&limits);
+            let jar = ConnectionLimit::from_limits(&limits);
             HttpCtx::new(scope, secrets, &limits, &jar, record, HttpOptions::default())
         };
         HttpView { ctx: self.http.get_or_insert_with(nowhere), table: &mut self.table }
@@ -179,7 +183,7 @@ impl HasHttp for Guest {
 
 /// An exit by the guest itself, during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Exited {
+pub(crate) enum GuestExit {
     /// `exit(ok)`.
     #[error("it exited in the middle of the call")]
     Success,
@@ -193,12 +197,12 @@ pub(crate) enum Exited {
 
 impl exit::Host for &mut Guest {
     fn exit(&mut self, status: Result<(), ()>) -> wasmtime::Result<()> {
-        let exited = if status.is_ok() { Exited::Success } else { Exited::Failure };
+        let exited = if status.is_ok() { GuestExit::Success } else { GuestExit::Failure };
         Err(wasmtime::Error::new(exited))
     }
 
     fn exit_with_code(&mut self, status_code: u8) -> wasmtime::Result<()> {
-        Err(wasmtime::Error::new(Exited::Status(status_code)))
+        Err(wasmtime::Error::new(GuestExit::Status(status_code)))
     }
 }
 
@@ -232,7 +236,7 @@ impl log::Host for &mut Guest {
             log::Level::Warn => "warn",
             log::Level::Error => "error",
         };
-        self.record.log(level, &message);
+        self.record.add_log_line(level, &message);
         Ok(())
     }
 }
@@ -240,10 +244,10 @@ impl log::Host for &mut Guest {
 impl progress::Host for &mut Guest {
     fn report(&mut self, done: u64, total: Option<u64>, message: String) -> wasmtime::Result<()> {
         self.record.host_call();
-        if self.record.progress()
+        if self.record.count_progress()
             && let Some(sink) = &self.progress
         {
-            sink(Progress { done, total, message: clip(&message) });
+            sink(ProgressReport { done, total, message: clip_text(&message) });
         }
         Ok(())
     }
@@ -253,15 +257,15 @@ impl progress::Host for &mut Guest {
 const SECRET_THERE: &str = "granted";
 const SECRET_PREFIX: &str = "secret.";
 
-impl Settings {
-    fn get(&self, key: &str) -> Option<String> {
+impl GuestSettings {
+    fn find_value(&self, key: &str) -> Option<String> {
         match key.strip_prefix(SECRET_PREFIX) {
             Some(name) => self.secrets.contains(name).then(|| SECRET_THERE.to_owned()),
             None => self.values.get(key).cloned(),
         }
     }
 
-    fn all(&self) -> Vec<(String, String)> {
+    fn list_values(&self) -> Vec<(String, String)> {
         let values = self.values.iter().map(|(key, value)| (key.clone(), value.clone()));
         let secret =
             |name: &SecretName| (format!("{SECRET_PREFIX}{name}"), SECRET_THERE.to_owned());
@@ -275,11 +279,11 @@ impl Settings {
 impl config::Host for &mut Guest {
     fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<String>, config::Error>> {
         self.record.host_call();
-        Ok(Ok(self.settings.get(&key)))
+        Ok(Ok(self.settings.find_value(&key)))
     }
 
     fn get_all(&mut self) -> wasmtime::Result<Result<Vec<(String, String)>, config::Error>> {
         self.record.host_call();
-        Ok(Ok(self.settings.all()))
+        Ok(Ok(self.settings.list_values()))
     }
 }

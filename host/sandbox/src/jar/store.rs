@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::str::Utf8Error;
 use std::time::{Duration, Instant};
 
-use belljar_policy::{Budget, Exhausted, Level, Meter, Shown};
+use belljar_policy::{Budget, BudgetLevel, ExhaustedLimit, Meter, ShownText};
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::{Component, Instance};
@@ -16,26 +16,26 @@ use crate::component::bindings::exports::belljar::tool::tools::{
     Call, Definition, Output, ToolError,
 };
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
-use crate::component::contract::Tool;
+use crate::component::contract::ToolFunctions;
 use crate::component::engine::PoolPermit;
-use crate::component::load::Opening;
-use crate::imports::link::{Bound, Exports, NotGranted};
+use crate::component::load::StoreOpening;
+use crate::imports::link::{BoundComponent, ComponentExports, NotGranted};
 use crate::jar::command;
 use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
-use crate::jar::meter::{Bounds, INTERVAL, MeteredCall, Purse, Stop, Tally};
-use crate::jar::state::{Exited, Guest};
+use crate::jar::meter::{CallBounds, CallBudgets, CallStop, CallTally, INTERVAL, MeteredCall};
+use crate::jar::state::{Guest, GuestExit};
 
 /// The store of one tool. Fields drop in order: the store before its reservation in the pool.
 pub(crate) struct OpenStore {
     store: Store<Guest>,
     instance: Option<Instance>,
     /// The instance's functions, looked up and type-checked at the first call.
-    tool: Option<Tool>,
+    tool: Option<ToolFunctions>,
     permit: Option<PoolPermit>,
 }
 
 /// A job for a store.
-pub(crate) enum Job {
+pub(crate) enum StoreJob {
     /// Only instantiation.
     Open,
     /// The contract's `describe`.
@@ -47,7 +47,7 @@ pub(crate) enum Job {
 }
 
 /// The result of a job.
-pub(crate) enum Done {
+pub(crate) enum JobResult {
     /// The store is open.
     Opened,
     /// The descriptions of the tools.
@@ -64,7 +64,7 @@ pub(crate) enum RunFault {
     /// A trap: the name, and all details.
     Trapped { name: String, detail: String },
     /// A budget is used up.
-    Exhausted(Exhausted),
+    Exhausted(ExhaustedLimit),
     /// The time is up.
     TimedOut,
     /// The run was cancelled.
@@ -74,8 +74,8 @@ pub(crate) enum RunFault {
 }
 
 /// The result of a job, with its time and fuel.
-pub(crate) struct Ran {
-    pub(crate) end: Result<Done, RunFault>,
+pub(crate) struct JobReport {
+    pub(crate) end: Result<JobResult, RunFault>,
     pub(crate) fuel: u64,
     pub(crate) guest_time: Duration,
     /// The time of instantiation; zero if the store was open already.
@@ -84,7 +84,7 @@ pub(crate) struct Ran {
 }
 
 /// The limits of a job.
-pub(crate) struct Allowance<'a> {
+pub(crate) struct JobBudget<'a> {
     /// The budget that pays for fuel, limited to a call's maximum.
     pub(crate) budget: &'a Budget,
     /// The remaining fuel of the outer call, which is billed too.
@@ -97,7 +97,7 @@ pub(crate) struct Allowance<'a> {
 
 impl OpenStore {
     /// Makes a store with all limits set. Guest code has not run yet.
-    pub(crate) fn new(opening: Opening<'_>, guest: Guest, output_bytes: u64) -> Self {
+    pub(crate) fn new(opening: StoreOpening<'_>, guest: Guest, output_bytes: u64) -> Self {
         let mut store = Store::new(opening.bound.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
         // The limit leaves room for an answer of the allowed size; doubled, because names and lists
@@ -109,7 +109,7 @@ impl OpenStore {
     }
 
     /// The store's data.
-    pub(crate) fn guest(&mut self) -> &mut Guest {
+    pub(crate) fn guest_mut(&mut self) -> &mut Guest {
         self.store.data_mut()
     }
 
@@ -119,40 +119,45 @@ impl OpenStore {
     }
 
     /// Runs a job until it ends or a limit is reached, and bills it. After a fault, drop the store.
-    pub(crate) async fn run(&mut self, bound: &Bound, job: Job, allowance: &Allowance<'_>) -> Ran {
-        let guest = self.guest();
+    pub(crate) async fn run_job(
+        &mut self,
+        bound: &BoundComponent,
+        job: StoreJob,
+        allowance: &JobBudget<'_>,
+    ) -> JobReport {
+        let guest = self.guest_mut();
         let (record, standstill) = (guest.record.clone(), guest.standstill.clone());
         guest.nested_fuel = 0;
-        standstill.reset();
-        let purse = Purse { budget: allowance.budget, slice: allowance.slice };
+        standstill.reset_clock();
+        let purse = CallBudgets { budget: allowance.budget, slice: allowance.slice };
         let begun = Instant::now();
-        let cap = purse.remaining();
-        let mut tally = Tally::default();
+        let cap = purse.remaining_fuel();
+        let mut tally = CallTally::default();
         let mut opened = None;
         let end = if cap == 0 {
             Err(RunFault::Exhausted(used_up(purse, cap)))
-        } else if let Err(error) = self.refuel(cap) {
-            Err(fault(&error))
+        } else if let Err(error) = self.reset_fuel(cap) {
+            Err(fault_from_error(&error))
         } else {
-            let bounds = Bounds {
+            let bounds = CallBounds {
                 purse,
                 record: &record,
                 deadline: begun + allowance.time,
                 standstill: &standstill,
                 cancel: allowance.cancel,
             };
-            let work = pin!(self.work(bound, job, &mut opened));
+            let work = pin!(self.execute_job(bound, job, &mut opened));
             let metered = MeteredCall::new(work, bounds, &mut tally);
             match AssertUnwindSafe(metered).catch_unwind().await {
                 Ok(Ok(Ok(done))) => Ok(done),
-                Ok(Ok(Err(error))) => Err(fault(&error)),
+                Ok(Ok(Err(error))) => Err(fault_from_error(&error)),
                 Ok(Err(stop)) => Err(stop.into()),
                 Err(_) => Err(RunFault::Panicked),
             }
         };
         let used = cap.saturating_sub(self.store.get_fuel().unwrap_or(0));
         // INV-231: nested calls were billed already.
-        let used = used.saturating_sub(self.guest().nested_fuel);
+        let used = used.saturating_sub(self.guest_mut().nested_fuel);
         let used = match &end {
             Ok(_) => used,
             Err(RunFault::Exhausted(_)) if cap == 0 => 0,
@@ -164,27 +169,27 @@ impl OpenStore {
                 used.max(tally.guest_fuel.min(cap))
             }
         };
-        tally.settle(used, purse, &record);
-        Ran {
-            end: end.map_err(|fault| self.explain(fault, purse, cap)),
-            fuel: tally.fuel(),
+        tally.settle_fuel(used, purse, &record);
+        JobReport {
+            end: end.map_err(|fault| self.explain_fault(fault, purse, cap)),
+            fuel: tally.total_fuel(),
             guest_time: tally.guest_time,
             opening: opened.map_or(Duration::ZERO, |at: Instant| at.duration_since(begun)),
-            peak_memory: self.guest().memory.take_peak(),
+            peak_memory: self.guest_mut().memory.take_peak(),
         }
     }
 
-    async fn work(
+    async fn execute_job(
         &mut self,
-        bound: &Bound,
-        job: Job,
+        bound: &BoundComponent,
+        job: StoreJob,
         opened: &mut Option<Instant>,
-    ) -> wasmtime::Result<Done> {
+    ) -> wasmtime::Result<JobResult> {
         let Self { store, instance, tool, .. } = self;
-        if let (Exports::Command(_), Job::Invoke(call)) = (&bound.exports, &job)
-            && let Err(why) = command::start(store.data_mut(), call)
+        if let (ComponentExports::Command(_), StoreJob::Invoke(call)) = (&bound.exports, &job)
+            && let Err(why) = command::start_command(store.data_mut(), call)
         {
-            return Ok(Done::Invoked(Err(ToolError::InvalidArguments(why))));
+            return Ok(JobResult::Invoked(Err(ToolError::InvalidArguments(why))));
         }
         let instance = match instance {
             Some(instance) => instance,
@@ -196,42 +201,42 @@ impl OpenStore {
             }
         };
         match job {
-            Job::Open => Ok(Done::Opened),
-            Job::Describe => {
-                let tool = ready(tool, bound, store, instance)?;
-                tool.describe(&mut *store).await.map(Done::Described)
+            StoreJob::Open => Ok(JobResult::Opened),
+            StoreJob::Describe => {
+                let tool = tool_functions(tool, bound, store, instance)?;
+                tool.call_describe(&mut *store).await.map(JobResult::Described)
             }
-            Job::Invoke(call) => match &bound.exports {
-                Exports::Tool(_) | Exports::Hook(_) => {
-                    let tool = ready(tool, bound, store, instance)?;
-                    tool.invoke(&mut *store, call).await.map(Done::Invoked)
+            StoreJob::Invoke(call) => match &bound.exports {
+                ComponentExports::Tool(_) | ComponentExports::Hook(_) => {
+                    let tool = tool_functions(tool, bound, store, instance)?;
+                    tool.call_invoke(&mut *store, call).await.map(JobResult::Invoked)
                 }
-                Exports::Command(indices) => {
-                    command::run(indices, store, instance).await.map(Done::Invoked)
+                ComponentExports::Command(indices) => {
+                    command::run_command(indices, store, instance).await.map(JobResult::Invoked)
                 }
-                Exports::Functions(functions) => {
-                    functions.call(store, instance, &call).await.map(Done::Invoked)
+                ComponentExports::Functions(functions) => {
+                    functions.call_function(store, instance, &call).await.map(JobResult::Invoked)
                 }
             },
-            Job::Judge(event) => {
-                let Exports::Hook(exports) = &bound.exports else {
+            StoreJob::Judge(event) => {
+                let ComponentExports::Hook(exports) = &bound.exports else {
                     wasmtime::bail!("it is no hook");
                 };
                 let hook = exports.load(&mut *store, instance)?;
                 let hooks = hook.belljar_hook_hooks();
-                hooks.call_check(&mut *store, &event).await.map(Done::Judged)
+                hooks.call_check(&mut *store, &event).await.map(JobResult::Judged)
             }
         }
     }
 
-    fn refuel(&mut self, cap: u64) -> wasmtime::Result<()> {
+    fn reset_fuel(&mut self, cap: u64) -> wasmtime::Result<()> {
         self.store.set_fuel(cap)?;
         self.store.fuel_async_yield_interval(Some(INTERVAL))
     }
 
     /// Names the budget that caused a fault: fuel, or memory that was refused to the guest.
-    fn explain(&mut self, fault: RunFault, purse: Purse<'_>, cap: u64) -> RunFault {
-        let refused = self.guest().memory.take_refused();
+    fn explain_fault(&mut self, fault: RunFault, purse: CallBudgets<'_>, cap: u64) -> RunFault {
+        let refused = self.guest_mut().memory.take_refused();
         match (fault, refused) {
             (RunFault::Trapped { name, .. }, _) if name == OUT_OF_FUEL => {
                 RunFault::Exhausted(used_up(purse, cap))
@@ -255,17 +260,17 @@ async fn share_image(component: &Component) -> wasmtime::Result<()> {
 }
 
 /// The instance's functions, looked up at the first call.
-fn ready<'a>(
-    tool: &'a mut Option<Tool>,
-    bound: &Bound,
+fn tool_functions<'a>(
+    tool: &'a mut Option<ToolFunctions>,
+    bound: &BoundComponent,
     store: &mut Store<Guest>,
     instance: &Instance,
-) -> wasmtime::Result<&'a Tool> {
+) -> wasmtime::Result<&'a ToolFunctions> {
     if tool.is_none() {
-        let Exports::Tool(exports) = &bound.exports else {
+        let ComponentExports::Tool(exports) = &bound.exports else {
             wasmtime::bail!("it is no tool");
         };
-        *tool = Some(exports.load(&mut *store, instance)?);
+        *tool = Some(exports.load_functions(&mut *store, instance)?);
     }
     tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
 }
@@ -279,13 +284,13 @@ const OUT_OF_FUEL: &str = "out of fuel";
 /// Advice for the author of a tool that returned invalid text.
 const MEND: &str = "the tool has to put U+FFFD there before a text leaves it";
 
-fn fault(error: &wasmtime::Error) -> RunFault {
+fn fault_from_error(error: &wasmtime::Error) -> RunFault {
     let name = if let Some(trap) = error.downcast_ref::<Trap>() {
         match trap {
             Trap::OutOfFuel => OUT_OF_FUEL.to_owned(),
             trap => trap.to_string(),
         }
-    } else if let Some(exited) = error.downcast_ref::<Exited>() {
+    } else if let Some(exited) = error.downcast_ref::<GuestExit>() {
         exited.to_string()
     } else if let Some(refused) = error.downcast_ref::<NotGranted>() {
         refused.to_string()
@@ -301,21 +306,21 @@ fn fault(error: &wasmtime::Error) -> RunFault {
         // one call.
         "the host refused a call".to_owned()
     };
-    let detail = Shown::clipped(&format!("{error:#}"), 500).to_string();
+    let detail = ShownText::clip_line(&format!("{error:#}"), 500).to_string();
     RunFault::Trapped { name, detail }
 }
 
-fn used_up(purse: Purse<'_>, cap: u64) -> Exhausted {
-    let call = Exhausted { meter: Meter::Fuel, level: Level::Call, limit: cap };
-    purse.exhausted().unwrap_or(call)
+fn used_up(purse: CallBudgets<'_>, cap: u64) -> ExhaustedLimit {
+    let call = ExhaustedLimit { meter: Meter::Fuel, level: BudgetLevel::Call, limit: cap };
+    purse.exhausted_budget().unwrap_or(call)
 }
 
-impl From<Stop> for RunFault {
-    fn from(stop: Stop) -> Self {
+impl From<CallStop> for RunFault {
+    fn from(stop: CallStop) -> Self {
         match stop {
-            Stop::Exhausted(which) => Self::Exhausted(which),
-            Stop::TimedOut => Self::TimedOut,
-            Stop::Cancelled => Self::Cancelled,
+            CallStop::Exhausted(which) => Self::Exhausted(which),
+            CallStop::TimedOut => Self::TimedOut,
+            CallStop::Cancelled => Self::Cancelled,
         }
     }
 }

@@ -16,17 +16,21 @@ const MAX_LINKS: usize = 40;
 /// # Errors
 ///
 /// Such a link is on the path, or the path now leads elsewhere.
-pub(super) fn check(host: &Path, mount: OpenMount, written: &[PathBuf]) -> io::Result<OpenMount> {
-    leads(host, mount.real(), written).map(|()| mount)
+pub(super) fn check_mount(
+    host: &Path,
+    mount: OpenMount,
+    written: &[PathBuf],
+) -> io::Result<OpenMount> {
+    check_way(host, mount.host_path(), written).map(|()| mount)
 }
 
-/// Checks like [`check`], for the directory `real` that the path led to.
-fn leads(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
+/// Checks like [`check_mount`], for the directory `real` that the path led to.
+fn check_way(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     if written.is_empty() {
         return Ok(());
     }
     let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    match follow(host, written)? {
+    match follow_path(host, written)? {
         Some(led) if led == real => Ok(()),
         Some(_) => refused("the way to it was changed meanwhile"),
         None => refused("a link on the way to it lies in a directory that agents write"),
@@ -34,8 +38,8 @@ fn leads(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
 }
 
 /// The target of a path. `None` = the path leads through a link in one of these directories.
-fn follow(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
-    let mut rest = parts(path);
+fn follow_path(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
+    let mut rest = path_parts(path);
     let mut at = PathBuf::from("/");
     let mut links = 0;
     while let Some(part) = rest.pop_front() {
@@ -56,14 +60,14 @@ fn follow(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
         if target.is_absolute() {
             at = PathBuf::from("/");
         }
-        for part in parts(&target).into_iter().rev() {
+        for part in path_parts(&target).into_iter().rev() {
             rest.push_front(part);
         }
     }
     Ok(Some(at))
 }
 
-fn parts(path: &Path) -> VecDeque<OsString> {
+fn path_parts(path: &Path) -> VecDeque<OsString> {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),
@@ -91,7 +95,7 @@ mod tests {
         symlink(top.join("secret"), top.join("aside/beside")).unwrap();
         let opens = |path: &str| {
             let host = top.join(path);
-            leads(&host, &host.canonicalize().unwrap(), &written)
+            check_way(&host, &host.canonicalize().unwrap(), &written)
         };
         // Links beside what agents write are the operator's own.
         for fine in ["work", "work/d/out", "aside/into/out", "aside/beside", "work/d/../d/out"] {
@@ -103,8 +107,8 @@ mod tests {
         opens("work/d/out").unwrap_err();
         opens("aside/into/out").unwrap_err();
         // One that was opened before it was looked at is not where it leads now.
-        leads(&top.join("aside"), &top.join("secret"), &written).unwrap_err();
+        check_way(&top.join("aside"), &top.join("secret"), &written).unwrap_err();
         // Nobody writes: every way is the operator's.
-        leads(&top.join("work/d/out"), &top.join("secret"), &[]).unwrap();
+        check_way(&top.join("work/d/out"), &top.join("secret"), &[]).unwrap();
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::layer::below;
-use super::room::Room;
+use super::layer::open_subdirectory;
+use super::room::OverlayRoom;
 
 /// Bytes of a stored text, because larger texts are not merged.
 pub(super) const LARGEST: u64 = 4 << 20;
@@ -24,17 +24,17 @@ const NEW: &str = "new";
 
 /// The directory of the layer with these texts, named by their SHA-256.
 #[derive(Debug)]
-pub(super) struct Bases {
+pub(super) struct BaseTexts {
     dir: OwnedFd,
-    room: Arc<Room>,
+    room: Arc<OverlayRoom>,
     held: Mutex<HashMap<[u8; 32], u64>>,
 }
 
-impl Bases {
+impl BaseTexts {
     /// Opens the texts of a layer; `beside` is the room of its contents.
-    pub(super) fn open(layer: BorrowedFd<'_>, beside: &Room) -> io::Result<Self> {
-        let room = beside.part(PART);
-        let dir = below(layer, "bases")?;
+    pub(super) fn open(layer: BorrowedFd<'_>, beside: &OverlayRoom) -> io::Result<Self> {
+        let room = beside.with_part(PART);
+        let dir = open_subdirectory(layer, "bases")?;
         let mut held = HashMap::new();
         for entry in Dir::read_from(&dir)? {
             let entry = entry?;
@@ -46,7 +46,7 @@ impl Bases {
                 Some(digest) => {
                     let stat = statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
                     let size = u64::try_from(stat.st_size).unwrap_or(0);
-                    room.holds(size);
+                    room.count_existing(size);
                     held.insert(digest, size);
                 }
                 None => match unlinkat(&dir, name, AtFlags::empty()) {
@@ -59,58 +59,58 @@ impl Bases {
     }
 
     /// Stores a content, if it is text and fits. Otherwise a merge is impossible, without further harm.
-    pub(super) fn keep(&self, digest: [u8; 32], content: &[u8]) {
-        let mut held = self.lock();
+    pub(super) fn store_base(&self, digest: [u8; 32], content: &[u8]) {
+        let mut held = self.lock_held();
         let size = content.len() as u64;
         let looked_at = content.get(..LOOKED_AT).unwrap_or(content);
         if held.contains_key(&digest) || looked_at.contains(&0) {
             return;
         }
-        if self.room.take(size).is_err() {
+        if self.room.reserve_bytes(size).is_err() {
             return;
         }
-        match self.write(digest, content) {
+        match self.write_base(digest, content) {
             Ok(()) => drop(held.insert(digest, size)),
-            Err(_) => self.room.give(size),
+            Err(_) => self.room.release_bytes(size),
         }
     }
 
-    fn write(&self, digest: [u8; 32], content: &[u8]) -> io::Result<()> {
+    fn write_base(&self, digest: [u8; 32], content: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o600);
         let mut file = File::from(openat(&self.dir, NEW, flags | OFlags::CLOEXEC, mode)?);
         file.write_all(content)?;
-        Ok(renameat(&self.dir, NEW, &self.dir, name(digest))?)
+        Ok(renameat(&self.dir, NEW, &self.dir, base_name(digest))?)
     }
 
     /// Bytes of all texts.
-    pub(super) fn bytes(&self) -> u64 {
-        self.room.used()
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.room.used_bytes()
     }
 
     pub(super) fn open_file(&self, digest: [u8; 32]) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(self.dir.as_fd(), name(digest), flags, Mode::empty()).map(File::from)
+        openat(self.dir.as_fd(), base_name(digest), flags, Mode::empty()).map(File::from)
     }
 
     /// Removes texts that are no longer needed.
-    pub(super) fn retain(&self, wanted: &HashSet<[u8; 32]>) {
-        self.lock().retain(|digest, size| {
+    pub(super) fn retain_wanted(&self, wanted: &HashSet<[u8; 32]>) {
+        self.lock_held().retain(|digest, size| {
             let stays = wanted.contains(digest)
-                || unlinkat(&self.dir, name(*digest), AtFlags::empty()).is_err();
+                || unlinkat(&self.dir, base_name(*digest), AtFlags::empty()).is_err();
             if !stays {
-                self.room.give(*size);
+                self.room.release_bytes(*size);
             }
             stays
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], u64>> {
+    fn lock_held(&self) -> MutexGuard<'_, HashMap<[u8; 32], u64>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn name(digest: [u8; 32]) -> String {
+fn base_name(digest: [u8; 32]) -> String {
     crate::Digest::from_bytes(digest).to_string()
 }
 

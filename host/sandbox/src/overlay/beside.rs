@@ -10,12 +10,12 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 const SHORT: u64 = 8 << 20;
 
 /// Runs `copy`, which copies this many bytes.
-pub(super) fn copying<T>(bytes: u64, copy: impl FnOnce() -> T) -> T {
-    if bytes > SHORT { waiting(copy) } else { copy() }
+pub(super) fn copy_blocking<T>(bytes: u64, copy: impl FnOnce() -> T) -> T {
+    if bytes > SHORT { wait_blocking(copy) } else { copy() }
 }
 
 /// Runs code that may block for long, bounded by the overlay's quota.
-pub(super) fn waiting<T>(wait: impl FnOnce() -> T) -> T {
+pub(super) fn wait_blocking<T>(wait: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
         #[expect(

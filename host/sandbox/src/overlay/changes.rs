@@ -11,11 +11,11 @@ use std::time::{Duration, SystemTime};
 use rustix::io::Errno;
 
 use super::Overlay;
-use super::digests::digest;
-use super::record::{Act, FileTimes, Kind, Seen, Time};
-use super::rel::Rel;
-use super::tree::{Entry, FileNode, Node, ROOT};
-use super::view::{ReadFile, View};
+use super::digests::digest_file;
+use super::record::{FileTime, FileTimes, IndexChange, LowerKind, LowerState};
+use super::rel::RelPath;
+use super::tree::{FileNode, IndexEntry, IndexNode, ROOT};
+use super::view::{OverlayView, ReadFile};
 use super::way::place_at;
 use crate::Digest;
 
@@ -32,7 +32,7 @@ pub struct Change {
     pub mode: u32,
     /// The lower directory's file before its first change, hiding or move; for a rename, the file at `from`.
     /// `None` = no such file.
-    pub original: Option<Original>,
+    pub original: Option<OriginalState>,
 }
 
 /// The kind of difference. A directory comes before its entries; the lower entries of a new, renamed or
@@ -59,7 +59,7 @@ pub enum ChangeKind {
 /// The state of a file in the lower directory. The host compares it before applying a change, so that a
 /// changed file is not overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Original {
+pub struct OriginalState {
     /// Device and inode numbers.
     pub identity: (u64, u64),
     /// The size in bytes.
@@ -88,13 +88,13 @@ pub struct Original {
 impl Overlay {
     /// All differences from the lower directory, sorted by path. Waits for missing digests, so call it on a
     /// thread that may block.
-    pub fn changes(&self) -> Vec<Change> {
-        self.shared.digests.wait();
-        let mut view = self.view();
+    pub fn list_changes(&self) -> Vec<Change> {
+        self.shared.digests.wait_idle();
+        let mut view = self.lock_view();
         view.note_digests();
         view.make_digests();
-        let mut changes = Changes::of(&view);
-        changes.dir(ROOT, &Rel::default());
+        let mut changes = ChangeCollector::from_view(&view);
+        changes.collect_dir(ROOT, &RelPath::default());
         let mut changes = changes.found;
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         changes
@@ -107,11 +107,11 @@ impl Overlay {
     ///
     /// The file is missing or is not a regular file.
     pub fn open_file(&self, path: impl AsRef<Path>) -> io::Result<File> {
-        let rel = Rel::from_bytes(path.as_ref().as_os_str().as_bytes());
+        let rel = RelPath::from_bytes(path.as_ref().as_os_str().as_bytes());
         let rel = rel.ok_or(io::ErrorKind::InvalidInput)?;
-        let mut view = self.view();
-        let place = place_at(&view, self.lower(), &rel)?;
-        let found = view.find(&place)?;
+        let mut view = self.lock_view();
+        let place = place_at(&view, self.lower_dir(), &rel)?;
+        let found = view.find_entry(&place)?;
         match view.open_to_read(&place, &found)? {
             ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Ok(file),
             ReadFile::Special => Err(Errno::INVAL.into()),
@@ -119,31 +119,32 @@ impl Overlay {
     }
 }
 
-impl View<'_> {
+impl OverlayView<'_> {
     /// Makes the digests that are missing because the process that made them was killed.
     fn make_digests(&mut self) {
         let tree = &self.state.tree;
-        let origins = tree.files().filter_map(|(_, file)| {
+        let origins = tree.iter_files().filter_map(|(_, file)| {
             let origin = file.record.origin.as_ref().filter(|_| file.record.copied)?;
-            let missing = tree.digest(&origin.seen).is_none();
+            let missing = tree.find_digest(&origin.seen).is_none();
             missing.then(|| (origin.rel.clone(), origin.seen))
         });
         let origins: Vec<_> = origins.collect();
         for (rel, seen) in origins {
-            let opened = self.shared.lower.place(&rel).and_then(|(dir, name)| dir.open(name));
+            let opened =
+                self.shared.lower.find_parent(&rel).and_then(|(dir, name)| dir.open_entry(name));
             if let Ok((file, _)) = opened
-                && let Some(digest) = digest(&seen, &file, &self.shared.bases)
+                && let Some(digest) = digest_file(&seen, &file, &self.shared.bases)
             {
-                let _ = self.write_down(Act::Digest { seen, digest });
+                let _ = self.write_down(IndexChange::Digest { seen, digest });
             }
         }
     }
 }
 
-struct Changes<'a> {
-    view: &'a View<'a>,
+struct ChangeCollector<'a> {
+    view: &'a OverlayView<'a>,
     /// Lower paths whose content is visible at another path, so no deletion is listed.
-    moved: HashSet<Rel>,
+    moved: HashSet<RelPath>,
     /// Files that are visible at their lower path; their other names are new files.
     at_home: HashSet<u64>,
     /// Files that are already listed as renamed.
@@ -151,8 +152,8 @@ struct Changes<'a> {
     found: Vec<Change>,
 }
 
-impl<'a> Changes<'a> {
-    fn of(view: &'a View<'a>) -> Self {
+impl<'a> ChangeCollector<'a> {
+    fn from_view(view: &'a OverlayView<'a>) -> Self {
         let mut all = Self {
             view,
             moved: HashSet::new(),
@@ -166,16 +167,16 @@ impl<'a> Changes<'a> {
 
     fn find_moved(&mut self, id: u64) {
         let tree = &self.view.state.tree;
-        let Some(dir) = tree.dir(id) else { return };
+        let Some(dir) = tree.find_dir(id) else { return };
         for (name, entry) in &dir.entries {
             let own = dir.origin.as_ref().map(|lower| lower.rel.join(name));
             let from = match entry.node {
-                Some(Node::Directory(id)) => {
+                Some(IndexNode::Directory(id)) => {
                     self.find_moved(id);
-                    tree.dir(id).and_then(|dir| dir.origin.as_ref()).map(|lower| &lower.rel)
+                    tree.find_dir(id).and_then(|dir| dir.origin.as_ref()).map(|lower| &lower.rel)
                 }
-                Some(Node::File(id)) => {
-                    let origin = tree.file(id).and_then(|file| file.record.origin.as_ref());
+                Some(IndexNode::File(id)) => {
+                    let origin = tree.find_file(id).and_then(|file| file.record.origin.as_ref());
                     if origin.is_some_and(|origin| Some(&origin.rel) == own.as_ref()) {
                         self.at_home.insert(id);
                     }
@@ -187,34 +188,34 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn dir(&mut self, id: u64, path: &Rel) {
+    fn collect_dir(&mut self, id: u64, path: &RelPath) {
         let tree = &self.view.state.tree;
-        let Some(dir) = tree.dir(id) else { return };
+        let Some(dir) = tree.find_dir(id) else { return };
         let mut names: Vec<_> = dir.entries.iter().collect();
         names.sort_by_key(|(name, _)| *name);
         for (name, entry) in names {
             let own = dir.origin.as_ref().map(|lower| lower.rel.join(name));
             let path = path.join(name);
             match entry.node {
-                None => self.deleted(&path, own.as_ref(), entry),
-                Some(Node::File(id)) => {
-                    if let Some(file) = tree.file(id) {
-                        self.file(path, own.as_ref(), entry, (id, file));
+                None => self.collect_deleted(&path, own.as_ref(), entry),
+                Some(IndexNode::File(id)) => {
+                    if let Some(file) = tree.find_file(id) {
+                        self.collect_file(path, own.as_ref(), entry, (id, file));
                     }
                 }
-                Some(Node::Directory(id)) => {
+                Some(IndexNode::Directory(id)) => {
                     self.sub_dir(&path, own.as_ref(), entry, id);
-                    self.dir(id, &path);
+                    self.collect_dir(id, &path);
                 }
             }
         }
     }
 
-    fn deleted(&mut self, path: &Rel, own: Option<&Rel>, entry: &Entry) {
+    fn collect_deleted(&mut self, path: &RelPath, own: Option<&RelPath>, entry: &IndexEntry) {
         let Some(hidden) = entry.hidden else { return };
         if own.is_none_or(|own| !self.moved.contains(own)) {
-            let directory = hidden.kind == Kind::Directory;
-            self.tell(path, ChangeKind::Deleted, directory, hidden.mode, Some(&hidden));
+            let directory = hidden.kind == LowerKind::Directory;
+            self.add_change(path, ChangeKind::Deleted, directory, hidden.mode, Some(&hidden));
             let original = self.found.last_mut().and_then(|told| told.original.as_mut());
             if let Some(original) = original {
                 original.hidden = entry.since.map(system_time);
@@ -222,7 +223,13 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn file(&mut self, path: Rel, own: Option<&Rel>, entry: &Entry, (id, file): (u64, &FileNode)) {
+    fn collect_file(
+        &mut self,
+        path: RelPath,
+        own: Option<&RelPath>,
+        entry: &IndexEntry,
+        (id, file): (u64, &FileNode),
+    ) {
         let FileNode { record, times, .. } = file;
         let origin = record.origin.as_ref().filter(|origin| {
             // One of several names is the original path, or counts as the rename; the rest are new
@@ -242,67 +249,67 @@ impl<'a> Changes<'a> {
             }
             Some(origin) => {
                 // The object at the new path is deleted, unless it was moved itself.
-                self.deleted(&path, own, entry);
+                self.collect_deleted(&path, own, entry);
                 let (from, modified) = (host_path(&origin.rel), record.copied);
                 (ChangeKind::Renamed { from, modified }, Some(&origin.seen))
             }
             None => match &entry.hidden {
                 Some(hidden)
-                    if hidden.kind == Kind::File
+                    if hidden.kind == LowerKind::File
                         && own.is_none_or(|own| !self.moved.contains(own)) =>
                 {
                     (ChangeKind::Modified, Some(hidden))
                 }
                 _ => {
-                    self.deleted(&path, own, entry);
+                    self.collect_deleted(&path, own, entry);
                     (ChangeKind::Added, None)
                 }
             },
         };
-        self.tell(&path, kind, false, record.mode, original);
+        self.add_change(&path, kind, false, record.mode, original);
     }
 
-    fn sub_dir(&mut self, path: &Rel, own: Option<&Rel>, entry: &Entry, id: u64) {
-        let Some(dir) = self.view.state.tree.dir(id) else { return };
+    fn sub_dir(&mut self, path: &RelPath, own: Option<&RelPath>, entry: &IndexEntry, id: u64) {
+        let Some(dir) = self.view.state.tree.find_dir(id) else { return };
         match &dir.origin {
             Some(lower) if Some(&lower.rel) == own => {}
             Some(lower) => {
-                self.deleted(path, own, entry);
+                self.collect_deleted(path, own, entry);
                 let from = host_path(&lower.rel);
                 let kind = ChangeKind::Renamed { from, modified: false };
                 let mode = lower.seen.map_or(dir.mode, |seen| seen.mode);
-                self.tell(path, kind, true, mode, lower.seen.as_ref());
+                self.add_change(path, kind, true, mode, lower.seen.as_ref());
             }
             None => {
-                self.deleted(path, own, entry);
-                self.tell(path, ChangeKind::Added, true, dir.mode, None);
+                self.collect_deleted(path, own, entry);
+                self.add_change(path, ChangeKind::Added, true, dir.mode, None);
             }
         }
     }
 
-    fn tell(
+    fn add_change(
         &mut self,
-        path: &Rel,
+        path: &RelPath,
         kind: ChangeKind,
         directory: bool,
         mode: u32,
-        seen: Option<&Seen>,
+        seen: Option<&LowerState>,
     ) {
         let path = host_path(path);
-        let original = seen.map(|seen| self.original(seen));
+        let original = seen.map(|seen| self.original_state(seen));
         self.found.push(Change { path, kind, directory, mode, original });
     }
 
-    fn original(&self, seen: &Seen) -> Original {
-        let digest = self.view.state.tree.digest(seen);
-        Original {
+    fn original_state(&self, seen: &LowerState) -> OriginalState {
+        let digest = self.view.state.tree.find_digest(seen);
+        OriginalState {
             identity: (seen.device, seen.inode),
             size: seen.size,
             modified: system_time(seen.modified),
             changed: system_time(seen.changed),
             mode: seen.mode,
-            directory: seen.kind == Kind::Directory,
-            link: seen.kind == Kind::Link,
+            directory: seen.kind == LowerKind::Directory,
+            link: seen.kind == LowerKind::Link,
             hidden: None,
             links: seen.links,
             digest: digest.map(Digest::from_bytes),
@@ -310,15 +317,15 @@ impl<'a> Changes<'a> {
     }
 }
 
-impl Original {
+impl OriginalState {
     /// The state in the index's form.
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn to_snapshot(self) -> LowerState {
         let kind = match (self.directory, self.link) {
-            (true, _) => Kind::Directory,
-            (false, true) => Kind::Link,
-            (false, false) => Kind::File,
+            (true, _) => LowerKind::Directory,
+            (false, true) => LowerKind::Link,
+            (false, false) => LowerKind::File,
         };
-        Seen {
+        LowerState {
             kind,
             device: self.identity.0,
             inode: self.identity.1,
@@ -331,16 +338,16 @@ impl Original {
     }
 
     /// The time of hiding in the index's form.
-    pub(super) fn since(&self) -> Option<Time> {
+    pub(super) fn hidden_since(&self) -> Option<FileTime> {
         self.hidden.map(index_time)
     }
 }
 
-fn host_path(rel: &Rel) -> PathBuf {
+fn host_path(rel: &RelPath) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(rel.as_bytes()))
 }
 
-fn system_time(time: Time) -> SystemTime {
+fn system_time(time: FileTime) -> SystemTime {
     let whole = Duration::from_secs(time.seconds.unsigned_abs());
     let begun = if time.seconds < 0 {
         SystemTime::UNIX_EPOCH.checked_sub(whole)
@@ -352,15 +359,15 @@ fn system_time(time: Time) -> SystemTime {
 }
 
 /// The inverse of [`system_time`].
-fn index_time(time: SystemTime) -> Time {
+fn index_time(time: SystemTime) -> FileTime {
     let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => Time::of(seconds(since.as_secs()), since.subsec_nanos()),
+        Ok(since) => FileTime::from_parts(seconds(since.as_secs()), since.subsec_nanos()),
         Err(before) => {
             let before = before.duration();
             match before.subsec_nanos() {
-                0 => Time::of(-seconds(before.as_secs()), 0),
-                part => Time::of(-seconds(before.as_secs()) - 1, 1_000_000_000 - part),
+                0 => FileTime::from_parts(-seconds(before.as_secs()), 0),
+                part => FileTime::from_parts(-seconds(before.as_secs()) - 1, 1_000_000_000 - part),
             }
         }
     }

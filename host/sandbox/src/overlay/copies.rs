@@ -10,9 +10,9 @@ use rustix::fs::OFlags;
 
 use super::Overlay;
 use super::fork::{BASE, MINE};
-use super::index::Index;
-use super::layer::{Layer, copy};
-use super::room::Full;
+use super::index::IndexFile;
+use super::layer::{LayerDir, copy_bytes};
+use super::room::QuotaFull;
 
 impl Overlay {
     /// Copies the layer into a directory, as the base and the first content of a subagent's overlay. Stops
@@ -36,22 +36,22 @@ impl Overlay {
 
     fn copy_into(&self, next: &Path, stop: &StopSignal) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(next)?;
-        let view = self.view();
-        let count = view.state.tree.count();
-        let full = |Full(facts)| io::Error::new(io::ErrorKind::QuotaExceeded, facts);
-        self.shared.room.doubles(count).map_err(full)?;
-        let records = view.state.tree.records();
+        let view = self.lock_view();
+        let count = view.state.tree.entry_count();
+        let full = |QuotaFull(facts)| io::Error::new(io::ErrorKind::QuotaExceeded, facts);
+        self.shared.room.check_doubling(count).map_err(full)?;
+        let records = view.state.tree.to_records();
         for part in [BASE, MINE] {
-            let layer = Layer::open(&next.join(part))?;
+            let layer = LayerDir::open(&next.join(part))?;
             for id in view.state.uppers.keys() {
-                stop.check().map_err(io::Error::other)?;
+                stop.check_raised().map_err(io::Error::other)?;
                 let from = self.shared.layer.open_file(*id, OFlags::RDONLY)?;
                 let stat = rustix::fs::fstat(&from)?;
-                let to = layer.create(*id)?;
-                copy(&from, &to, u64::try_from(stat.st_size).unwrap_or(0))?;
+                let to = layer.create_content(*id)?;
+                copy_bytes(&from, &to, u64::try_from(stat.st_size).unwrap_or(0))?;
                 to.set_modified(from.metadata()?.modified()?)?;
             }
-            Index::begin(&layer.dir().try_clone_to_owned()?, &records)?;
+            IndexFile::create_index(&layer.dir_fd().try_clone_to_owned()?, &records)?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use super::bases::{self, Bases};
-use super::record::Seen;
+use super::bases::{self, BaseTexts};
+use super::record::LowerState;
 
 /// Waiting files, each open. Further ones are not queued.
 const MOST: usize = 64;
@@ -20,46 +20,46 @@ const STEP: usize = 256 << 10;
 /// The files waiting for a digest, and the finished digests.
 #[derive(Debug)]
 pub(super) struct DigestQueue {
-    shared: Arc<Shared>,
+    shared: Arc<DigestShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct DigestShared {
+    state: Mutex<DigestState>,
     idle: Condvar,
-    bases: Arc<Bases>,
+    bases: Arc<BaseTexts>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<(Seen, File)>,
-    made: Vec<(Seen, [u8; 32])>,
+struct DigestState {
+    waiting: VecDeque<(LowerState, File)>,
+    made: Vec<(LowerState, [u8; 32])>,
     /// Whether a thread is running; it ends when no file waits.
     works: bool,
 }
 
 impl DigestQueue {
-    pub(super) fn new(bases: Arc<Bases>) -> Self {
+    pub(super) fn new(bases: Arc<BaseTexts>) -> Self {
         let (state, idle) = (Mutex::default(), Condvar::new());
-        Self { shared: Arc::new(Shared { state, idle, bases }) }
+        Self { shared: Arc::new(DigestShared { state, idle, bases }) }
     }
 
     /// Queues a file for its digest; `seen` = the state at opening.
-    pub(super) fn add(&self, seen: Seen, file: File) {
+    pub(super) fn add_file(&self, seen: LowerState, file: File) {
         if seen.size > LARGEST {
             return;
         }
-        let mut state = self.shared.lock();
+        let mut state = self.shared.lock_state();
         if state.waiting.len() >= MOST {
             drop(state);
-            return self.shared.make(seen, &file);
+            return self.shared.make_digest(seen, &file);
         }
         state.waiting.push_back((seen, file));
         if !state.works {
             state.works = true;
             drop(state);
             let shared = Arc::clone(&self.shared);
-            let work = move || shared.work();
+            let work = move || shared.run_worker();
             let thread = std::thread::Builder::new().name("overlay-digests".to_owned());
             #[expect(
                 clippy::disallowed_methods,
@@ -67,19 +67,19 @@ impl DigestQueue {
             )]
             let begun = thread.spawn(work);
             if begun.is_err() {
-                self.shared.work();
+                self.shared.run_worker();
             }
         }
     }
 
     /// The digests finished since the last call.
-    pub(super) fn take(&self) -> Vec<(Seen, [u8; 32])> {
-        std::mem::take(&mut self.shared.lock().made)
+    pub(super) fn drain_digests(&self) -> Vec<(LowerState, [u8; 32])> {
+        std::mem::take(&mut self.shared.lock_state().made)
     }
 
     /// Waits until no file waits for a digest.
-    pub(super) fn wait(&self) {
-        let mut state = self.shared.lock();
+    pub(super) fn wait_idle(&self) {
+        let mut state = self.shared.lock_state();
         while state.works {
             state = self.shared.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -89,38 +89,38 @@ impl DigestQueue {
 impl Drop for DigestQueue {
     /// Clears the queue, so that the thread ends after its present file.
     fn drop(&mut self) {
-        self.shared.lock().waiting.clear();
+        self.shared.lock_state().waiting.clear();
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl DigestShared {
+    fn lock_state(&self) -> MutexGuard<'_, DigestState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) {
+    fn run_worker(&self) {
         loop {
-            let mut state = self.lock();
+            let mut state = self.lock_state();
             let Some((seen, file)) = state.waiting.pop_front() else {
                 state.works = false;
                 self.idle.notify_all();
                 return;
             };
             drop(state);
-            self.make(seen, &file);
+            self.make_digest(seen, &file);
         }
     }
 
-    fn make(&self, seen: Seen, file: &File) {
-        if let Some(digest) = digest(&seen, file, &self.bases) {
-            self.lock().made.push((seen, digest));
+    fn make_digest(&self, seen: LowerState, file: &File) {
+        if let Some(digest) = digest_file(&seen, file, &self.bases) {
+            self.lock_state().made.push((seen, digest));
         }
     }
 }
 
 /// The SHA-256 of a file, if unchanged during reading. A text is also stored under the digest.
-pub(super) fn digest(seen: &Seen, file: &File, bases: &Bases) -> Option<[u8; 32]> {
-    let same = || rustix::fs::fstat(file).is_ok_and(|stat| Seen::of(&stat) == *seen);
+pub(super) fn digest_file(seen: &LowerState, file: &File, bases: &BaseTexts) -> Option<[u8; 32]> {
+    let same = || rustix::fs::fstat(file).is_ok_and(|stat| LowerState::from_stat(&stat) == *seen);
     if seen.size > LARGEST || !same() {
         return None;
     }
@@ -145,7 +145,7 @@ pub(super) fn digest(seen: &Seen, file: &File, bases: &Bases) -> Option<[u8; 32]
     }
     let digest = same().then(|| sum.finalize().into())?;
     if seen.size <= bases::LARGEST {
-        bases.keep(digest, &base);
+        bases.store_base(digest, &base);
     }
     Some(digest)
 }

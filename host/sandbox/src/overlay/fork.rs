@@ -13,6 +13,8 @@
 //! because equal files are left alone. For example, if both changed `a.txt`, the parent's version stays and
 //! the subagent's becomes `a.txt.from-scout`.
 
+mod comparison;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -23,14 +25,15 @@ use belljar_work::StopSignal;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::acts::Fault;
+use super::acts::ChangeFault;
 use super::lower::is_file;
-use super::record::{Origin, identity};
-use super::rel::Rel;
-use super::view::{DirAt, Found, ReadFile, View};
+use super::record::{ContentOrigin, stat_identity};
+use super::rel::RelPath;
+use super::view::{DirAt, FoundEntry, OverlayView, ReadFile};
 use super::{Overlay, OverlayError};
 use crate::imports::files::names::is_protected;
-use crate::imports::files::walk::{PathEnd, Steps as _, kind};
+use crate::imports::files::walk::{DirStepper as _, PathEnd, file_type};
+use comparison::{ForkComparison, differing_names};
 
 pub(super) const BASE: &str = "base";
 pub(super) const MINE: &str = "mine";
@@ -44,14 +47,14 @@ const STEP: usize = 64 << 10;
 
 /// A subagent's overlay. The fork stays on disk, and counts in the pool, until a merge or a discard.
 #[derive(Debug)]
-pub struct Fork {
+pub struct OverlayFork {
     dir: PathBuf,
     mine: Overlay,
 }
 
 /// The result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergeResult {
     /// Files and directories of the parent that the merge changed.
     pub changed: u64,
     /// The paths that both sides changed, at most a hundred of them.
@@ -78,21 +81,21 @@ impl Overlay {
     /// # Errors
     ///
     /// The directory cannot be made or opened, or the pool has no room for a copy of this size.
-    pub fn fork(&self, dir: impl AsRef<Path>) -> Result<Fork, OverlayError> {
-        self.fork_until(dir, &StopSignal::never())
+    pub fn open_fork(&self, dir: impl AsRef<Path>) -> Result<OverlayFork, OverlayError> {
+        self.fork_until(dir, &StopSignal::never_raised())
     }
 
-    /// Opens or makes a fork like [`Overlay::fork`], and stops between two files when the signal is raised. A
+    /// Opens or makes a fork like [`Overlay::open_fork`], and stops between two files when the signal is raised. A
     /// stopped call leaves no new fork behind.
     ///
     /// # Errors
     ///
-    /// Those of [`Overlay::fork`], and an error for a raised signal.
+    /// Those of [`Overlay::open_fork`], and an error for a raised signal.
     pub fn fork_until(
         &self,
         dir: impl AsRef<Path>,
         stop: &StopSignal,
-    ) -> Result<Fork, OverlayError> {
+    ) -> Result<OverlayFork, OverlayError> {
         let dir = dir.as_ref();
         let failed = |source| {
             let lower = self.shared.path.clone();
@@ -104,18 +107,18 @@ impl Overlay {
         }
         let mine = self.opened_like(&dir.join(MINE), stop)?;
         if is_new {
-            mine.shared.room.joins(mine.used().files);
+            mine.shared.room.join_pool(mine.used_quota().files);
         }
-        Ok(Fork { dir: dir.to_owned(), mine })
+        Ok(OverlayFork { dir: dir.to_owned(), mine })
     }
 
     /// Opens another layer over the same lower directory, with the same bounds.
     fn opened_like(&self, layer: &Path, stop: &StopSignal) -> Result<Self, OverlayError> {
-        Self::open_with(&self.shared.path, layer, self.shared.room.bounds(), stop)
+        Self::open_with(&self.shared.path, layer, self.shared.room.quota_and_pool(), stop)
     }
 }
 
-impl Fork {
+impl OverlayFork {
     /// The path of the layer of the fork in `dir`.
     pub fn layer_in(dir: &Path) -> PathBuf {
         dir.join(MINE)
@@ -132,9 +135,9 @@ impl Fork {
     ///
     /// The directory cannot be removed.
     pub fn discard(self) -> io::Result<()> {
-        let files = self.mine.used().files;
+        let files = self.mine.used_quota().files;
         // The maker of digests would otherwise write into a directory that is being removed.
-        self.mine.shared.digests.wait();
+        self.mine.shared.digests.wait_idle();
         // Under its own name the fork is whole or missing, whenever the process dies.
         let gone = self.dir.with_extension("gone");
         match std::fs::remove_dir_all(&gone) {
@@ -143,7 +146,7 @@ impl Fork {
         }
         std::fs::rename(&self.dir, &gone)?;
         std::fs::remove_dir_all(&gone)?;
-        self.mine.shared.room.leaves(files);
+        self.mine.shared.room.leave_pool(files);
         Ok(())
     }
 
@@ -153,15 +156,15 @@ impl Fork {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub fn changed(&self, most: usize) -> io::Result<(Vec<PathBuf>, u64)> {
+    pub fn changed_paths(&self, most: usize) -> io::Result<(Vec<PathBuf>, u64)> {
         let base = self
             .mine
-            .opened_like(&self.dir.join(BASE), &StopSignal::never())
+            .opened_like(&self.dir.join(BASE), &StopSignal::never_raised())
             .map_err(|error| error.source)?;
-        let (views, found) = ((base.view(), self.mine.view()), (Vec::new(), 0));
-        let (before, after) = (top(&views.0, &base), top(&views.1, &self.mine));
-        let mut comparison = Comparison { base: views.0, mine: views.1, most, found };
-        comparison.dir(&Rel::default(), &before, &after)?;
+        let (views, found) = ((base.lock_view(), self.mine.lock_view()), (Vec::new(), 0));
+        let (before, after) = (top_dir(&views.0, &base), top_dir(&views.1, &self.mine));
+        let mut comparison = ForkComparison { base: views.0, mine: views.1, most, found };
+        comparison.compare_dir(&RelPath::default(), &before, &after)?;
         Ok(comparison.found)
     }
 
@@ -172,19 +175,19 @@ impl Fork {
     ///
     /// A file cannot be read or written, or the parent's overlay is full. The fork then stays, and so do the
     /// changes that were merged before the error.
-    pub fn merge(self, parent: &Overlay, name: &str) -> io::Result<Merged> {
+    pub fn merge_into(self, parent: &Overlay, name: &str) -> io::Result<MergeResult> {
         let base = parent
-            .opened_like(&self.dir.join(BASE), &StopSignal::never())
+            .opened_like(&self.dir.join(BASE), &StopSignal::never_raised())
             .map_err(|error| error.source)?;
-        let mut merge = Merge {
+        let mut merge = ForkMerge {
             parent,
-            base: base.view(),
-            mine: self.mine.view(),
-            suffix: suffix(name),
-            merged: Merged::default(),
+            base: base.lock_view(),
+            mine: self.mine.lock_view(),
+            suffix: name_suffix(name),
+            merged: MergeResult::default(),
         };
-        let (before, after) = (top(&merge.base, &base), top(&merge.mine, &self.mine));
-        merge.dir(&Rel::default(), &Rel::default(), Some(&before), Some(&after))?;
+        let (before, after) = (top_dir(&merge.base, &base), top_dir(&merge.mine, &self.mine));
+        merge.merge_dir(&RelPath::default(), &RelPath::default(), Some(&before), Some(&after))?;
         let merged = std::mem::take(&mut merge.merged);
         drop(merge);
         drop(base);
@@ -193,173 +196,119 @@ impl Fork {
     }
 }
 
-fn top(view: &View<'_>, overlay: &Overlay) -> DirAt {
-    view.dir(&View::root(), Some(overlay.lower()))
+fn top_dir(view: &OverlayView<'_>, overlay: &Overlay) -> DirAt {
+    view.resolve_dir(&OverlayView::root_ref(), Some(overlay.lower_dir()))
 }
 
 /// The suffix of a file beside a conflicting one, for example `.from-scout`.
-fn suffix(name: &str) -> String {
+fn name_suffix(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
     let name: String = name.chars().take(64).map(plain).collect();
     format!(".from-{name}")
 }
 
-struct Merge<'a> {
+struct ForkMerge<'a> {
     parent: &'a Overlay,
-    base: View<'a>,
-    mine: View<'a>,
+    base: OverlayView<'a>,
+    mine: OverlayView<'a>,
     suffix: String,
-    merged: Merged,
-}
-
-/// Collects the paths at which a fork differs from its base.
-struct Comparison<'a> {
-    base: View<'a>,
-    mine: View<'a>,
-    most: usize,
-    found: (Vec<PathBuf>, u64),
-}
-
-impl Comparison<'_> {
-    fn dir(&mut self, path: &Rel, before: &DirAt, after: &DirAt) -> io::Result<()> {
-        for name in names((&self.base, Some(before)), (&self.mine, Some(after)))? {
-            let path = path.join(&name);
-            let was = thing(&mut self.base, Some(before), &name)?;
-            let is = thing(&mut self.mine, Some(after), &name)?;
-            let is_same = match (was, is) {
-                (Thing::Nothing, Thing::Nothing) => true,
-                (Thing::Other(was), Thing::Other(is)) => was == is,
-                (Thing::File(was), Thing::File(is)) => same(&was, &is)?,
-                (Thing::Dir(was), Thing::Dir(is)) => {
-                    self.dir(&path, &was, &is)?;
-                    true
-                }
-                (Thing::Nothing | Thing::Dir(_) | Thing::File(_) | Thing::Other(_), _) => false,
-            };
-            if is_same {
-                continue;
-            }
-            let (found, more) = &mut self.found;
-            match found.len() < self.most {
-                true => found.push(PathBuf::from(OsStr::from_bytes(path.as_bytes()))),
-                false => *more += 1,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The names that may differ between two directories, each with its own view.
-fn names(
-    (base, before): (&View<'_>, Option<&DirAt>),
-    (mine, after): (&View<'_>, Option<&DirAt>),
-) -> io::Result<Vec<OsString>> {
-    let mut names: Vec<OsString> = match (before, after) {
-        (Some(before), Some(after)) if View::is_of_one_place(before, after) => {
-            base.known_names(before).chain(mine.known_names(after)).collect()
-        }
-        _ => {
-            let mut names = Vec::new();
-            for (view, dir) in [(base, before), (mine, after)] {
-                if let Some(dir) = dir {
-                    names.extend(view.list(dir, u64::MAX)?.into_iter().map(|(name, _)| name));
-                }
-            }
-            names
-        }
-    };
-    names.sort();
-    names.dedup();
-    Ok(names)
+    merged: MergeResult,
 }
 
 /// The object that a name refers to.
-enum Thing {
+enum ForkEntry {
     Nothing,
     Dir(DirAt),
-    File(Content),
+    File(ForkFile),
     /// A link or a special file. Guests cannot change such a file, but can move a directory that contains it.
     /// The origin is always in the lower directory.
-    Other(Origin),
+    Other(ContentOrigin),
 }
 
 /// An open file with its permissions.
-struct Content {
+struct ForkFile {
     file: File,
     mode: u32,
 }
 
-impl Merge<'_> {
+impl ForkMerge<'_> {
     /// Merges one directory from its base version to the subagent's version. `to` is the parent's path for
     /// the changes.
-    fn dir(
+    fn merge_dir(
         &mut self,
-        path: &Rel,
-        to: &Rel,
+        path: &RelPath,
+        to: &RelPath,
         before: Option<&DirAt>,
         after: Option<&DirAt>,
     ) -> io::Result<()> {
-        for name in names((&self.base, before), (&self.mine, after))? {
+        for name in differing_names((&self.base, before), (&self.mine, after))? {
             // Guests cannot change a protected name.
             if is_protected(&name.to_string_lossy()) {
                 continue;
             }
             let (path, to) = (path.join(&name), to.join(&name));
-            let was = thing(&mut self.base, before, &name)?;
-            let is = thing(&mut self.mine, after, &name)?;
+            let was = read_entry(&mut self.base, before, &name)?;
+            let is = read_entry(&mut self.mine, after, &name)?;
             match (was, is) {
-                (Thing::Nothing, Thing::Nothing) | (Thing::Other(_), Thing::Other(_)) => {}
-                (Thing::Dir(was), Thing::Dir(is)) => {
-                    self.dir(&path, &to, Some(&was), Some(&is))?;
+                (ForkEntry::Nothing, ForkEntry::Nothing)
+                | (ForkEntry::Other(_), ForkEntry::Other(_)) => {}
+                (ForkEntry::Dir(was), ForkEntry::Dir(is)) => {
+                    self.merge_dir(&path, &to, Some(&was), Some(&is))?;
                 }
-                (Thing::Dir(was), is) => {
-                    self.dir(&path, &to, Some(&was), None)?;
+                (ForkEntry::Dir(was), is) => {
+                    self.merge_dir(&path, &to, Some(&was), None)?;
                     self.remove_dir(&to)?;
-                    self.put_thing(&path, &to, &Thing::Nothing, is)?;
+                    self.put_thing(&path, &to, &ForkEntry::Nothing, is)?;
                 }
-                (was, is @ Thing::Dir(_)) => {
-                    self.remove(&to, &was)?;
-                    self.put_thing(&path, &to, &Thing::Nothing, is)?;
+                (was, is @ ForkEntry::Dir(_)) => {
+                    self.remove_file(&to, &was)?;
+                    self.put_thing(&path, &to, &ForkEntry::Nothing, is)?;
                 }
-                (was, Thing::Nothing) => self.remove(&to, &was)?,
+                (was, ForkEntry::Nothing) => self.remove_file(&to, &was)?,
                 (was, is) => self.put_thing(&path, &to, &was, is)?,
             }
         }
         Ok(())
     }
 
-    fn put_thing(&mut self, path: &Rel, to: &Rel, was: &Thing, is: Thing) -> io::Result<()> {
+    fn put_thing(
+        &mut self,
+        path: &RelPath,
+        to: &RelPath,
+        was: &ForkEntry,
+        is: ForkEntry,
+    ) -> io::Result<()> {
         match is {
-            Thing::Nothing => Ok(()),
-            Thing::Dir(dir) => {
+            ForkEntry::Nothing => Ok(()),
+            ForkEntry::Dir(dir) => {
                 let to = self.make_dir(to)?;
-                self.dir(path, &to, None, Some(&dir))
+                self.merge_dir(path, &to, None, Some(&dir))
             }
-            Thing::File(file) => self.put(to, was, &file),
-            Thing::Other(origin) => self.put_other(to, &origin),
+            ForkEntry::File(file) => self.write_file(to, was, &file),
+            ForkEntry::Other(origin) => self.put_other(to, &origin),
         }
     }
 
     /// Makes the parent's directory for a directory of the subagent: at `to`, or beside it if another object
     /// has that name.
-    fn make_dir(&mut self, to: &Rel) -> io::Result<Rel> {
-        let found = place(&self.parent.view(), self.parent, to)?.is_some();
-        let here = if found { to.clone() } else { self.dirs(to)? };
+    fn make_dir(&mut self, to: &RelPath) -> io::Result<RelPath> {
+        let found = find_place(&self.parent.lock_view(), self.parent, to)?.is_some();
+        let here = if found { to.clone() } else { self.make_dirs(to)? };
         for n in 0..MAX_BESIDE {
-            let at = if n == 0 { here.clone() } else { self.beside(&here, n) };
-            let mut view = self.parent.view();
-            let Some((dir, name)) = place(&view, self.parent, &at)? else { continue };
-            match thing(&mut view, Some(&dir), &name)? {
-                Thing::Dir(_) => {}
-                Thing::Nothing => {
-                    view.make_dir(&PathEnd::of_name(dir, name)).map_err(failed)?;
+            let at = if n == 0 { here.clone() } else { self.beside_path(&here, n) };
+            let mut view = self.parent.lock_view();
+            let Some((dir, name)) = find_place(&view, self.parent, &at)? else { continue };
+            match read_entry(&mut view, Some(&dir), &name)? {
+                ForkEntry::Dir(_) => {}
+                ForkEntry::Nothing => {
+                    view.make_dir(&PathEnd::from_name(dir, name)).map_err(to_io_error)?;
                     self.merged.changed += 1;
                 }
-                Thing::File(_) | Thing::Other(_) => continue,
+                ForkEntry::File(_) | ForkEntry::Other(_) => continue,
             }
             drop(view);
             if n > 0 || !found {
-                self.conflict(to, Some(&at));
+                self.add_conflict(to, Some(&at));
             }
             return Ok(at);
         }
@@ -367,10 +316,10 @@ impl Merge<'_> {
     }
 
     /// Makes the missing parent directories of a path that the parent removed or moved, and returns the path.
-    fn dirs(&mut self, to: &Rel) -> io::Result<Rel> {
+    fn make_dirs(&mut self, to: &RelPath) -> io::Result<RelPath> {
         let mut names: Vec<&OsStr> = to.names().collect();
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut at = Rel::default();
+        let mut at = RelPath::default();
         for name in names {
             at = self.make_dir(&at.join(name))?;
         }
@@ -378,42 +327,46 @@ impl Merge<'_> {
     }
 
     /// Writes a file to the parent if the parent still has the base version; otherwise beside it.
-    fn put(&mut self, to: &Rel, was: &Thing, file: &Content) -> io::Result<()> {
-        if let Thing::File(was) = was
-            && same(was, file)?
+    fn write_file(&mut self, to: &RelPath, was: &ForkEntry, file: &ForkFile) -> io::Result<()> {
+        if let ForkEntry::File(was) = was
+            && is_same_file(was, file)?
         {
             return Ok(());
         }
-        let found = place(&self.parent.view(), self.parent, to)?.is_some();
-        let here = if found { to.clone() } else { self.dirs(to)? };
+        let found = find_place(&self.parent.lock_view(), self.parent, to)?.is_some();
+        let here = if found { to.clone() } else { self.make_dirs(to)? };
         for n in u32::from(!found)..MAX_BESIDE {
-            let at = if n == 0 { here.clone() } else { self.beside(&here, n) };
+            let at = if n == 0 { here.clone() } else { self.beside_path(&here, n) };
             // The view is held until the write, so nothing changes in between.
-            let mut view = self.parent.view();
-            let Some((dir, name)) = place(&view, self.parent, &at)? else { continue };
-            let free = match thing(&mut view, Some(&dir), &name)? {
-                Thing::Nothing => n > 0 || matches!(was, Thing::Nothing),
-                Thing::File(there) if same(&there, file)? => {
+            let mut view = self.parent.lock_view();
+            let Some((dir, name)) = find_place(&view, self.parent, &at)? else { continue };
+            let free = match read_entry(&mut view, Some(&dir), &name)? {
+                ForkEntry::Nothing => n > 0 || matches!(was, ForkEntry::Nothing),
+                ForkEntry::File(there) if is_same_file(&there, file)? => {
                     drop(view);
                     if n > 0 {
-                        self.conflict(to, Some(&at));
+                        self.add_conflict(to, Some(&at));
                     }
                     return Ok(());
                 }
-                Thing::File(there) => match was {
-                    Thing::File(was) if n == 0 => same(&there, was)?,
-                    Thing::Nothing | Thing::Dir(_) | Thing::File(_) | Thing::Other(_) => false,
+                ForkEntry::File(there) => match was {
+                    ForkEntry::File(was) if n == 0 => is_same_file(&there, was)?,
+                    ForkEntry::Nothing
+                    | ForkEntry::Dir(_)
+                    | ForkEntry::File(_)
+                    | ForkEntry::Other(_) => false,
                 },
-                Thing::Dir(_) | Thing::Other(_) => false,
+                ForkEntry::Dir(_) | ForkEntry::Other(_) => false,
             };
             if !free {
                 continue;
             }
-            view.put_file(&PathEnd::of_name(dir, name), &file.file, file.mode).map_err(failed)?;
+            view.put_file(&PathEnd::from_name(dir, name), &file.file, file.mode)
+                .map_err(to_io_error)?;
             drop(view);
             self.merged.changed += 1;
             if n > 0 {
-                self.conflict(to, Some(&at));
+                self.add_conflict(to, Some(&at));
             }
             return Ok(());
         }
@@ -421,78 +374,79 @@ impl Merge<'_> {
     }
 
     /// Shows a link that was moved with its directory at the new path.
-    fn put_other(&mut self, to: &Rel, origin: &Origin) -> io::Result<()> {
-        let mut view = self.parent.view();
-        let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
-        match thing(&mut view, Some(&dir), &name)? {
-            Thing::Nothing => {
-                view.put_other(&PathEnd::of_name(dir, name), origin.clone()).map_err(failed)?;
+    fn put_other(&mut self, to: &RelPath, origin: &ContentOrigin) -> io::Result<()> {
+        let mut view = self.parent.lock_view();
+        let Some((dir, name)) = find_place(&view, self.parent, to)? else { return Ok(()) };
+        match read_entry(&mut view, Some(&dir), &name)? {
+            ForkEntry::Nothing => {
+                view.put_other(&PathEnd::from_name(dir, name), origin.clone())
+                    .map_err(to_io_error)?;
                 self.merged.changed += 1;
             }
-            Thing::Other(there) if there == *origin => {}
-            Thing::Dir(_) | Thing::File(_) | Thing::Other(_) => {
+            ForkEntry::Other(there) if there == *origin => {}
+            ForkEntry::Dir(_) | ForkEntry::File(_) | ForkEntry::Other(_) => {
                 drop(view);
-                self.conflict(to, None);
+                self.add_conflict(to, None);
             }
         }
         Ok(())
     }
 
     /// Removes a file from the parent if the parent still has the base version.
-    fn remove(&mut self, to: &Rel, was: &Thing) -> io::Result<()> {
-        let mut view = self.parent.view();
-        let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
-        let same = match (thing(&mut view, Some(&dir), &name)?, was) {
-            (Thing::Nothing, _) => return Ok(()),
-            (Thing::File(there), Thing::File(was)) => same(&there, was)?,
-            (Thing::Other(_), Thing::Other(_)) => true,
-            (Thing::Dir(_) | Thing::File(_) | Thing::Other(_), _) => false,
+    fn remove_file(&mut self, to: &RelPath, was: &ForkEntry) -> io::Result<()> {
+        let mut view = self.parent.lock_view();
+        let Some((dir, name)) = find_place(&view, self.parent, to)? else { return Ok(()) };
+        let same = match (read_entry(&mut view, Some(&dir), &name)?, was) {
+            (ForkEntry::Nothing, _) => return Ok(()),
+            (ForkEntry::File(there), ForkEntry::File(was)) => is_same_file(&there, was)?,
+            (ForkEntry::Other(_), ForkEntry::Other(_)) => true,
+            (ForkEntry::Dir(_) | ForkEntry::File(_) | ForkEntry::Other(_), _) => false,
         };
         if same {
-            let place = PathEnd::of_name(dir, name);
-            let found = view.find(&place)?;
-            view.remove(&place, &found).map_err(failed)?;
+            let place = PathEnd::from_name(dir, name);
+            let found = view.find_entry(&place)?;
+            view.remove_entry(&place, &found).map_err(to_io_error)?;
             self.merged.changed += 1;
-        } else if !matches!(was, Thing::Nothing) {
+        } else if !matches!(was, ForkEntry::Nothing) {
             drop(view);
-            self.conflict(to, None);
+            self.add_conflict(to, None);
         }
         Ok(())
     }
 
-    /// Removes a directory like [`Self::remove`]; its entries are removed already.
-    fn remove_dir(&mut self, to: &Rel) -> io::Result<()> {
-        let mut view = self.parent.view();
-        let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
-        let Thing::Dir(_) = thing(&mut view, Some(&dir), &name)? else { return Ok(()) };
-        let place = PathEnd::of_name(dir, name);
-        let found = view.find(&place)?;
-        match view.remove(&place, &found) {
+    /// Removes a directory like [`Self::remove_file`]; its entries are removed already.
+    fn remove_dir(&mut self, to: &RelPath) -> io::Result<()> {
+        let mut view = self.parent.lock_view();
+        let Some((dir, name)) = find_place(&view, self.parent, to)? else { return Ok(()) };
+        let ForkEntry::Dir(_) = read_entry(&mut view, Some(&dir), &name)? else { return Ok(()) };
+        let place = PathEnd::from_name(dir, name);
+        let found = view.find_entry(&place)?;
+        match view.remove_entry(&place, &found) {
             Ok(()) => self.merged.changed += 1,
-            Err(Fault::Errno(Errno::NOTEMPTY)) => {
+            Err(ChangeFault::Errno(Errno::NOTEMPTY)) => {
                 drop(view);
-                self.conflict(to, None);
+                self.add_conflict(to, None);
             }
-            Err(fault) => return Err(failed(fault)),
+            Err(fault) => return Err(to_io_error(fault)),
         }
         Ok(())
     }
 
-    fn beside(&self, to: &Rel, n: u32) -> Rel {
+    fn beside_path(&self, to: &RelPath, n: u32) -> RelPath {
         let mut path = to.as_bytes().to_vec();
         path.extend_from_slice(self.suffix.as_bytes());
         if n > 1 {
             path.extend_from_slice(format!("-{n}").as_bytes());
         }
-        Rel::from_bytes(&path).unwrap_or_default()
+        RelPath::from_bytes(&path).unwrap_or_default()
     }
 
-    fn conflict(&mut self, path: &Rel, beside: Option<&Rel>) {
+    fn add_conflict(&mut self, path: &RelPath, beside: Option<&RelPath>) {
         if self.merged.conflicts.len() >= MAX_TOLD {
             self.merged.more += 1;
             return;
         }
-        let shown = |rel: &Rel| PathBuf::from(OsStr::from_bytes(rel.as_bytes()));
+        let shown = |rel: &RelPath| PathBuf::from(OsStr::from_bytes(rel.as_bytes()));
         let conflict = MergeConflict { path: shown(path), beside: beside.map(shown) };
         self.merged.conflicts.push(conflict);
     }
@@ -500,12 +454,16 @@ impl Merge<'_> {
 
 /// The parent's directory that contains a path, and the last name. `None` = the directory is missing or is
 /// another kind of object.
-fn place(view: &View<'_>, overlay: &Overlay, path: &Rel) -> io::Result<Option<(DirAt, OsString)>> {
-    let mut dir = top(view, overlay);
+fn find_place(
+    view: &OverlayView<'_>,
+    overlay: &Overlay,
+    path: &RelPath,
+) -> io::Result<Option<(DirAt, OsString)>> {
+    let mut dir = top_dir(view, overlay);
     let mut names: Vec<&OsStr> = path.names().collect();
     let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
     for name in names {
-        dir = match view.enter(&dir, name) {
+        dir = match view.enter_dir(&dir, name) {
             Ok(next) => next,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
             Err(errno) => return Err(errno.into()),
@@ -514,25 +472,33 @@ fn place(view: &View<'_>, overlay: &Overlay, path: &Rel) -> io::Result<Option<(D
     Ok(Some((dir, last.to_owned())))
 }
 
-fn thing(view: &mut View<'_>, dir: Option<&DirAt>, name: &OsStr) -> io::Result<Thing> {
-    let Some(dir) = dir else { return Ok(Thing::Nothing) };
-    let place = PathEnd::of_name(dir.again()?, name.to_owned());
-    let found = match view.find(&place) {
+fn read_entry(
+    view: &mut OverlayView<'_>,
+    dir: Option<&DirAt>,
+    name: &OsStr,
+) -> io::Result<ForkEntry> {
+    let Some(dir) = dir else { return Ok(ForkEntry::Nothing) };
+    let place = PathEnd::from_name(dir.try_clone()?, name.to_owned());
+    let found = match view.find_entry(&place) {
         Ok(found) => found,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Thing::Nothing),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(ForkEntry::Nothing),
         Err(errno) => return Err(errno.into()),
     };
-    Ok(match kind(&found.stat) {
-        FileType::Directory => Thing::Dir(view.enter(place.at(), name)?),
-        FileType::RegularFile => match opened(view, &place, &found)? {
-            Some(file) => Thing::File(Content { file, mode: view.mode(&found) }),
+    Ok(match file_type(&found.stat) {
+        FileType::Directory => ForkEntry::Dir(view.enter_dir(place.parent_dir(), name)?),
+        FileType::RegularFile => match open_content(view, &place, &found)? {
+            Some(file) => ForkEntry::File(ForkFile { file, mode: view.file_mode(&found) }),
             None => return Err(Errno::NXIO.into()),
         },
-        _ => Thing::Other(view.origin(&place, &found).ok_or(Errno::NOENT)?),
+        _ => ForkEntry::Other(view.content_origin(&place, &found).ok_or(Errno::NOENT)?),
     })
 }
 
-fn opened(view: &mut View<'_>, place: &PathEnd<DirAt>, found: &Found) -> io::Result<Option<File>> {
+fn open_content(
+    view: &mut OverlayView<'_>,
+    place: &PathEnd<DirAt>,
+    found: &FoundEntry,
+) -> io::Result<Option<File>> {
     Ok(match view.open_to_read(place, found)? {
         ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Some(file),
         ReadFile::Special => None,
@@ -540,13 +506,13 @@ fn opened(view: &mut View<'_>, place: &PathEnd<DirAt>, found: &Found) -> io::Res
 }
 
 /// Whether two files have equal content and permissions.
-fn same(one: &Content, other: &Content) -> io::Result<bool> {
+fn is_same_file(one: &ForkFile, other: &ForkFile) -> io::Result<bool> {
     use std::os::unix::fs::FileExt as _;
     let (a, b) = (rustix::fs::fstat(&one.file)?, rustix::fs::fstat(&other.file)?);
     if one.mode != other.mode || a.st_size != b.st_size || !is_file(&a) || !is_file(&b) {
         return Ok(false);
     }
-    if identity(&a) == identity(&b) {
+    if stat_identity(&a) == stat_identity(&b) {
         return Ok(true);
     }
     let (mut left, mut right) = (vec![0; STEP], vec![0; STEP]);
@@ -565,10 +531,10 @@ fn same(one: &Content, other: &Content) -> io::Result<bool> {
     Ok(true)
 }
 
-fn failed(fault: Fault) -> io::Error {
+fn to_io_error(fault: ChangeFault) -> io::Error {
     match fault {
-        Fault::Errno(errno) => errno.into(),
-        Fault::Full(facts) => io::Error::new(io::ErrorKind::QuotaExceeded, facts),
-        Fault::Io(error) => error,
+        ChangeFault::Errno(errno) => errno.into(),
+        ChangeFault::Full(facts) => io::Error::new(io::ErrorKind::QuotaExceeded, facts),
+        ChangeFault::Io(error) => error,
     }
 }

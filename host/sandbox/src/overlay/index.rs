@@ -30,7 +30,7 @@ const SMALL: u64 = 256 << 10;
 
 /// The index, open for appending.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct IndexFile {
     layer: OwnedFd,
     file: File,
     /// The position of the next record.
@@ -41,26 +41,26 @@ pub(super) struct Index {
     broken: bool,
 }
 
-impl Index {
+impl IndexFile {
     /// Opens the index of a layer, or creates one; drops an incomplete last record. Returns an error once the
     /// signal is raised.
     pub(super) fn open(layer: OwnedFd, stop: &StopSignal) -> io::Result<(Self, Vec<IndexRecord>)> {
-        let mut file = File::from(open(&layer, NAME, OFlags::CREATE)?);
+        let mut file = File::from(open_file(&layer, NAME, OFlags::CREATE)?);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         if MAGIC.starts_with(&bytes) {
-            file = fresh(&layer, &[])?;
+            file = write_fresh(&layer, &[])?;
             bytes = MAGIC.to_vec();
         }
-        let (records, len) = parse(&bytes, stop)?;
+        let (records, len) = parse_records(&bytes, stop)?;
         file.set_len(len as u64)?;
         let (len, compact) = (len as u64, len as u64);
         Ok((Self { layer, file, len, compact, broken: false }, records))
     }
 
     /// Creates the index of a layer with these records.
-    pub(super) fn begin(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<()> {
-        fresh(layer, records).map(drop)
+    pub(super) fn create_index(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<()> {
+        write_fresh(layer, records).map(drop)
     }
 
     /// Appends one record: visible to readers even if this process is killed. After an error, the index is
@@ -69,7 +69,7 @@ impl Index {
         if self.broken {
             return Err(io::Error::other("an earlier change could not be written down"));
         }
-        let bytes = frame(record)?;
+        let bytes = frame_record(record)?;
         let written = write_at(&self.file, &bytes, self.len);
         if written.is_err() {
             self.broken = self.file.set_len(self.len).is_err();
@@ -81,7 +81,7 @@ impl Index {
 
     /// Removes the last record, because it contradicts the index.
     pub(super) fn take_back(&mut self, record: &IndexRecord) {
-        let len = frame(record).map_or(0, |bytes| bytes.len() as u64);
+        let len = frame_record(record).map_or(0, |bytes| bytes.len() as u64);
         self.len = self.len.saturating_sub(len);
         self.broken = self.file.set_len(self.len).is_err();
     }
@@ -92,10 +92,10 @@ impl Index {
     }
 
     /// Replaces all records. After a failure the old ones stay.
-    pub(super) fn replace(&mut self, records: &[IndexRecord]) -> io::Result<()> {
+    pub(super) fn replace_records(&mut self, records: &[IndexRecord]) -> io::Result<()> {
         // Success or failure, the next compaction waits until the index has grown as much again.
         self.compact = self.len;
-        let file = fresh(&self.layer, records)?;
+        let file = write_fresh(&self.layer, records)?;
         let len = file.metadata()?.len();
         (self.file, self.len, self.compact) = (file, len, len);
         Ok(())
@@ -109,18 +109,18 @@ impl Index {
 }
 
 /// Writes a new index beside the old one, and renames it over the old one.
-fn fresh(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<File> {
-    let mut file = File::from(open(layer, NEXT, OFlags::CREATE | OFlags::TRUNC)?);
+fn write_fresh(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<File> {
+    let mut file = File::from(open_file(layer, NEXT, OFlags::CREATE | OFlags::TRUNC)?);
     let mut bytes = MAGIC.to_vec();
     for record in records {
-        bytes.extend(frame(record)?);
+        bytes.extend(frame_record(record)?);
     }
     file.write_all(&bytes)?;
     renameat(layer, NEXT, layer, NAME)?;
     Ok(file)
 }
 
-fn open(layer: &OwnedFd, name: &str, more: OFlags) -> io::Result<OwnedFd> {
+fn open_file(layer: &OwnedFd, name: &str, more: OFlags) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
     Ok(openat(layer.as_fd(), name, flags, Mode::from_raw_mode(0o600))?)
 }
@@ -130,18 +130,18 @@ fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-fn frame(record: &IndexRecord) -> io::Result<Vec<u8>> {
+fn frame_record(record: &IndexRecord) -> io::Result<Vec<u8>> {
     let body = record.encode();
     let len = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_RECORD);
     let len = len.ok_or_else(|| io::Error::other("the paths are too long for the index"))?;
     let mut bytes = Vec::with_capacity(HEAD + body.len());
     bytes.extend_from_slice(&len.to_le_bytes());
-    bytes.extend_from_slice(&sum(len, &body));
+    bytes.extend_from_slice(&record_checksum(len, &body));
     bytes.extend_from_slice(&body);
     Ok(bytes)
 }
 
-fn sum(len: u32, body: &[u8]) -> [u8; SUM] {
+fn record_checksum(len: u32, body: &[u8]) -> [u8; SUM] {
     let all = Sha256::new().chain_update(len.to_le_bytes()).chain_update(body).finalize();
     let mut sum = [0; SUM];
     sum.iter_mut().zip(all).for_each(|(to, from)| *to = from);
@@ -150,7 +150,7 @@ fn sum(len: u32, body: &[u8]) -> [u8; SUM] {
 
 /// Parses the records; also returns the length of the complete ones. A shorter length than the file's means
 /// an incomplete last record.
-fn parse(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize)> {
+fn parse_records(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize)> {
     let bad = |at: usize| {
         let why = format!("the index of the overlay is damaged at byte {at}");
         io::Error::new(io::ErrorKind::InvalidData, why)
@@ -158,7 +158,7 @@ fn parse(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize
     let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| bad(0))?;
     let mut records = Vec::new();
     loop {
-        stop.check().map_err(io::Error::other)?;
+        stop.check_raised().map_err(io::Error::other)?;
         let at = bytes.len() - rest.len();
         let Some((head, after)) = rest.split_first_chunk::<HEAD>() else {
             return Ok((records, at));
@@ -171,7 +171,7 @@ fn parse(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize
         let Some((body, after)) = after.split_at_checked(len as usize) else {
             return Ok((records, at));
         };
-        if sum(len, body) != stated {
+        if record_checksum(len, body) != stated {
             // Only the last record can be incomplete; an earlier one is damaged.
             return if after.is_empty() { Ok((records, at)) } else { Err(bad(at)) };
         }

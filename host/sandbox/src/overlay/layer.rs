@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Locks a layer. A newly started process inherits all descriptors of this one for a moment, including the
 /// lock of an overlay that was just closed.
-fn alone(lock: &OwnedFd) -> Result<(), Errno> {
+fn lock_exclusive(lock: &OwnedFd) -> Result<(), Errno> {
     for _ in 1..TRIES {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
@@ -37,7 +37,7 @@ fn alone(lock: &OwnedFd) -> Result<(), Errno> {
 
 /// The layer's open directory.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(super) struct LayerDir {
     dir: OwnedFd,
     files: OwnedFd,
     /// The handle for a directory that exists only in the index.
@@ -46,7 +46,7 @@ pub(super) struct Layer {
     _lock: OwnedFd,
 }
 
-impl Layer {
+impl LayerDir {
     /// Opens the directory of a layer, or creates it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut make = std::fs::DirBuilder::new();
@@ -59,34 +59,34 @@ impl Layer {
         let private = Mode::from_raw_mode(0o600);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let lock = openat(&dir, LOCK, flags, private)?;
-        alone(&lock).map_err(|errno| match errno {
+        lock_exclusive(&lock).map_err(|errno| match errno {
             Errno::WOULDBLOCK => io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "the overlay is open already, here or in another process",
             ),
             errno => errno.into(),
         })?;
-        let files = below(dir.as_fd(), FILES)?;
-        let empty = Arc::new(File::from(below(dir.as_fd(), EMPTY)?));
+        let files = open_subdirectory(dir.as_fd(), FILES)?;
+        let empty = Arc::new(File::from(open_subdirectory(dir.as_fd(), EMPTY)?));
         Ok(Self { dir, files, empty, _lock: lock })
     }
 
-    pub(super) fn dir(&self) -> BorrowedFd<'_> {
+    pub(super) fn dir_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
-    pub(super) fn empty(&self) -> &Arc<File> {
+    pub(super) fn empty_dir(&self) -> &Arc<File> {
         &self.empty
     }
 
     /// Creates an empty file. A leftover of a failed change with the same number is removed first.
-    pub(super) fn create(&self, id: u64) -> Result<File, Errno> {
+    pub(super) fn create_content(&self, id: u64) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o600);
-        let make = || openat(&self.files, name(id), flags | OFlags::CLOEXEC, mode);
+        let make = || openat(&self.files, content_name(id), flags | OFlags::CLOEXEC, mode);
         match make() {
             Err(Errno::EXIST) => {
-                unlinkat(&self.files, name(id), AtFlags::empty())?;
+                unlinkat(&self.files, content_name(id), AtFlags::empty())?;
                 make().map(File::from)
             }
             made => made.map(File::from),
@@ -96,29 +96,29 @@ impl Layer {
     /// Opens an existing file, with the access in `flags`.
     pub(super) fn open_file(&self, id: u64, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.files, name(id), flags, Mode::empty()).map(File::from)
+        openat(&self.files, content_name(id), flags, Mode::empty()).map(File::from)
     }
 
-    pub(super) fn stat(&self, id: u64) -> Result<Stat, Errno> {
-        statat(&self.files, name(id), AtFlags::SYMLINK_NOFOLLOW)
+    pub(super) fn stat_content(&self, id: u64) -> Result<Stat, Errno> {
+        statat(&self.files, content_name(id), AtFlags::SYMLINK_NOFOLLOW)
     }
 
     pub(super) fn set_times(&self, id: u64, times: &rustix::fs::Timestamps) -> Result<(), Errno> {
-        rustix::fs::utimensat(&self.files, name(id), times, AtFlags::SYMLINK_NOFOLLOW)
+        rustix::fs::utimensat(&self.files, content_name(id), times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Removes a content. If this fails, the next opening of the overlay removes it.
-    pub(super) fn remove(&self, id: u64) {
-        let _ = unlinkat(&self.files, name(id), AtFlags::empty());
+    pub(super) fn remove_content(&self, id: u64) {
+        let _ = unlinkat(&self.files, content_name(id), AtFlags::empty());
     }
 
     /// The numbers of all contents. Removes files without a number.
-    pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
+    pub(super) fn content_ids(&self) -> io::Result<Vec<u64>> {
         let mut ids = Vec::new();
         for entry in Dir::read_from(&self.files)? {
             let entry = entry?;
             let found = entry.file_name();
-            match found.to_str().ok().and_then(number) {
+            match found.to_str().ok().and_then(parse_content_name) {
                 Some(id) => ids.push(id),
                 None if found.to_bytes() == b"." || found.to_bytes() == b".." => {}
                 None => unlinkat(&self.files, found, AtFlags::empty())?,
@@ -131,7 +131,7 @@ impl Layer {
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-pub(super) fn below(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+pub(super) fn open_subdirectory(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     match mkdirat(dir, name, Mode::from_raw_mode(0o700)) {
         Err(errno) if errno != Errno::EXIST => return Err(errno),
         _ => {}
@@ -139,18 +139,18 @@ pub(super) fn below(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     openat(dir, name, DIRECTORY, Mode::empty())
 }
 
-fn name(id: u64) -> String {
+fn content_name(id: u64) -> String {
     format!("{id:x}")
 }
 
-fn number(text: &str) -> Option<u64> {
+fn parse_content_name(text: &str) -> Option<u64> {
     let id = u64::from_str_radix(text, 16).ok()?;
-    (name(id) == text).then_some(id)
+    (content_name(id) == text).then_some(id)
 }
 
 /// Copies the first bytes of a file: shared if the file system supports that, else by the kernel, else by
 /// reading and writing. Returns the number of bytes copied.
-pub(super) fn copy(from: &File, to: &File, most: u64) -> io::Result<u64> {
+pub(super) fn copy_bytes(from: &File, to: &File, most: u64) -> io::Result<u64> {
     let mut done = 0;
     #[cfg(target_os = "linux")]
     while done < most {
@@ -205,7 +205,7 @@ mod tests {
                 let mut to = tempfile::tempfile().unwrap();
                 let copied = match by_hand {
                     true => copy_by_hand(&from, &to, 0, most),
-                    false => copy(&from, &to, most),
+                    false => copy_bytes(&from, &to, most),
                 };
                 assert_eq!(copied.unwrap(), expected as u64);
                 let mut found = Vec::new();
@@ -220,10 +220,10 @@ mod tests {
     fn a_layer_is_open_once() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("layer");
-        let first = Layer::open(&path).unwrap();
-        let second = Layer::open(&path).unwrap_err();
+        let first = LayerDir::open(&path).unwrap();
+        let second = LayerDir::open(&path).unwrap_err();
         assert_eq!(second.kind(), io::ErrorKind::ResourceBusy);
         drop(first);
-        Layer::open(&path).unwrap();
+        LayerDir::open(&path).unwrap();
     }
 }

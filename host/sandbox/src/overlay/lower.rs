@@ -18,8 +18,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::record::identity;
-use super::rel::Rel;
+use super::record::stat_identity;
+use super::rel::RelPath;
 
 /// The flags for a directory that is only passed through.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -34,7 +34,7 @@ pub(crate) type Veil = Option<(u64, u64)>;
 
 /// The lower directory.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct LowerRoot {
     dir: Arc<File>,
     veil: Veil,
 }
@@ -42,18 +42,18 @@ pub(super) struct Root {
 /// A directory of the lower directory, open, with its path there.
 #[derive(Debug)]
 pub(crate) struct LowerDir {
-    handle: Handle,
-    pub(super) rel: Rel,
+    handle: DirHandle,
+    pub(super) rel: RelPath,
     veil: Veil,
 }
 
 #[derive(Debug)]
-enum Handle {
+enum DirHandle {
     Shared(Arc<File>),
     Own(OwnedFd),
 }
 
-impl Root {
+impl LowerRoot {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = Arc::new(File::from(rustix::fs::open(path, flags, Mode::empty())?));
@@ -61,7 +61,7 @@ impl Root {
     }
 
     /// Hides this directory from now on.
-    pub(super) fn veil(&mut self, directory: (u64, u64)) {
+    pub(super) fn hide_directory(&mut self, directory: (u64, u64)) {
         self.veil = Some(directory);
     }
 
@@ -70,25 +70,25 @@ impl Root {
         self.veil.is_some()
     }
 
-    pub(super) fn handle(&self) -> &Arc<File> {
+    pub(super) fn root_handle(&self) -> &Arc<File> {
         &self.dir
     }
 
     /// The lower directory itself.
-    pub(super) fn top(&self) -> LowerDir {
-        self.known(Arc::clone(&self.dir), Rel::default())
+    pub(super) fn root_dir(&self) -> LowerDir {
+        self.dir_from_handle(Arc::clone(&self.dir), RelPath::default())
     }
 
     /// A directory that was opened earlier, by its handle.
-    pub(super) fn known(&self, dir: Arc<File>, rel: Rel) -> LowerDir {
-        LowerDir { handle: Handle::Shared(dir), rel, veil: self.veil }
+    pub(super) fn dir_from_handle(&self, dir: Arc<File>, rel: RelPath) -> LowerDir {
+        LowerDir { handle: DirHandle::Shared(dir), rel, veil: self.veil }
     }
 
     /// A directory by its path. `None` = it no longer exists.
-    pub(super) fn find(&self, rel: &Rel) -> Result<Option<LowerDir>, Errno> {
-        let mut dir = self.top();
+    pub(super) fn find_dir(&self, rel: &RelPath) -> Result<Option<LowerDir>, Errno> {
+        let mut dir = self.root_dir();
         for name in rel.names() {
-            match dir.find(name)? {
+            match dir.find_dir(name)? {
                 Some(next) => dir = next,
                 None => return Ok(None),
             }
@@ -97,48 +97,48 @@ impl Root {
     }
 
     /// The directory that contains a path, and the last name.
-    pub(super) fn place<'a>(&self, rel: &'a Rel) -> Result<(LowerDir, &'a OsStr), Errno> {
+    pub(super) fn find_parent<'a>(&self, rel: &'a RelPath) -> Result<(LowerDir, &'a OsStr), Errno> {
         let (above, name) = rel.split().ok_or(Errno::INVAL)?;
-        let above = Rel::from_bytes(above).ok_or(Errno::INVAL)?;
-        Ok((self.find(&above)?.ok_or(Errno::NOENT)?, name))
+        let above = RelPath::from_bytes(above).ok_or(Errno::INVAL)?;
+        Ok((self.find_dir(&above)?.ok_or(Errno::NOENT)?, name))
     }
 }
 
 impl LowerDir {
     /// A second handle of the same directory.
-    pub(super) fn again(&self) -> io::Result<Self> {
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
         let handle = match &self.handle {
-            Handle::Shared(file) => Handle::Shared(Arc::clone(file)),
-            Handle::Own(fd) => Handle::Own(fd.try_clone()?),
+            DirHandle::Shared(file) => DirHandle::Shared(Arc::clone(file)),
+            DirHandle::Own(fd) => DirHandle::Own(fd.try_clone()?),
         };
         Ok(Self { handle, rel: self.rel.clone(), veil: self.veil })
     }
 
     /// Opens a subdirectory.
-    pub(super) fn enter(&self, name: &OsStr) -> Result<Self, Errno> {
+    pub(super) fn enter_dir(&self, name: &OsStr) -> Result<Self, Errno> {
         let dir = openat(self.as_fd(), name, PASS | OFlags::DIRECTORY | STAY, Mode::empty())?;
         if self.veil.is_some() && self.is_veil(&rustix::fs::fstat(&dir)?) {
             return Err(Errno::NOENT);
         }
-        Ok(Self { handle: Handle::Own(dir), rel: self.rel.join(name), veil: self.veil })
+        Ok(Self { handle: DirHandle::Own(dir), rel: self.rel.join(name), veil: self.veil })
     }
 
-    /// Opens a subdirectory like [`Self::enter`]; `None` = missing, or not a directory any more.
-    pub(super) fn find(&self, name: &OsStr) -> Result<Option<Self>, Errno> {
-        match self.enter(name) {
+    /// Opens a subdirectory like [`Self::enter_dir`]; `None` = missing, or not a directory any more.
+    pub(super) fn find_dir(&self, name: &OsStr) -> Result<Option<Self>, Errno> {
+        match self.enter_dir(name) {
             Ok(dir) => Ok(Some(dir)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(errno) => Err(errno),
         }
     }
 
-    pub(super) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
+    pub(super) fn stat_entry(&self, name: &OsStr) -> Result<Stat, Errno> {
         let stat = statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         if self.is_veil(&stat) { Err(Errno::NOENT) } else { Ok(stat) }
     }
 
     /// Whether a name refers to the hidden directory. Such a name is not free either.
-    pub(super) fn veils(&self, name: &OsStr) -> bool {
+    pub(super) fn is_veil_name(&self, name: &OsStr) -> bool {
         let stat = || statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         self.veil.is_some() && stat().is_ok_and(|stat| self.is_veil(&stat))
     }
@@ -149,12 +149,12 @@ impl LowerDir {
     }
 
     fn is_veil(&self, stat: &Stat) -> bool {
-        self.veil.is_some_and(|veiled| veiled == identity(stat))
+        self.veil.is_some_and(|veiled| veiled == stat_identity(stat))
     }
 
-    /// The status like [`Self::stat`]; `None` = missing.
-    pub(super) fn look(&self, name: &OsStr) -> Result<Option<Stat>, Errno> {
-        match self.stat(name) {
+    /// The status like [`Self::stat_entry`]; `None` = missing.
+    pub(super) fn find_stat(&self, name: &OsStr) -> Result<Option<Stat>, Errno> {
+        match self.stat_entry(name) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(errno),
@@ -167,7 +167,7 @@ impl LowerDir {
     }
 
     /// The target of a link; `None` = not a link.
-    pub(super) fn link(&self, name: &OsStr) -> Result<Option<OsString>, Errno> {
+    pub(super) fn link_target(&self, name: &OsStr) -> Result<Option<OsString>, Errno> {
         match readlinkat(self.as_fd(), name, Vec::new()) {
             Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
             Err(Errno::INVAL | Errno::NOENT) => Ok(None),
@@ -176,7 +176,7 @@ impl LowerDir {
     }
 
     /// Opens a file for reading, without following links or blocking. The status is that of the opened file.
-    pub(super) fn open(&self, name: &OsStr) -> Result<(File, Stat), Errno> {
+    pub(super) fn open_entry(&self, name: &OsStr) -> Result<(File, Stat), Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         let file = openat(self.as_fd(), name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
@@ -187,7 +187,7 @@ impl LowerDir {
     }
 
     /// Opens the directory itself for listing.
-    pub(super) fn listed(&self) -> Result<File, Errno> {
+    pub(super) fn open_listing(&self) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | STAY;
         Ok(openat(self.as_fd(), ".", flags, Mode::empty())?.into())
     }
@@ -196,8 +196,8 @@ impl LowerDir {
 impl AsFd for LowerDir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.handle {
-            Handle::Shared(file) => file.as_fd(),
-            Handle::Own(fd) => fd.as_fd(),
+            DirHandle::Shared(file) => file.as_fd(),
+            DirHandle::Own(fd) => fd.as_fd(),
         }
     }
 }

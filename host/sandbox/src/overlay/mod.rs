@@ -7,8 +7,8 @@
 //! in the index.
 //!
 //! - [`tree`] is the index in memory, [`record`] its records, [`index`] its form on disk;
-//! - [`lower`] and [`layer`] are the two directories;
-//! - [`view`] looks names up in both, [`acts`] changes them, [`changes`] lists the changes for the host;
+//! - [`lower_dir`] and [`layer`] are the two directories;
+//! - [`lock_view`] looks names up in both, [`acts`] changes them, [`changes`] lists the changes for the host;
 //! - [`bases`] stores the original texts for merges, [`host`] serves the code that applies changes;
 //! - [`veil`] decides whether the layer is inside the lower directory, and below which directory;
 //! - [`fork`] is an overlay that begins as a copy of another and is merged back;
@@ -53,21 +53,21 @@ use std::sync::{Arc, Mutex};
 use belljar_policy::ShownPath as _;
 use belljar_work::StopSignal;
 
-pub(crate) use self::acts::Fault;
-use self::bases::Bases;
-pub use self::changes::{Change, ChangeKind, Original};
-pub use self::fork::{Fork, MergeConflict, Merged};
-use self::index::Index;
-use self::layer::Layer;
-use self::lower::Root;
-use self::room::Room;
-pub(crate) use self::room::{Full, Growing, Upper};
+pub(crate) use self::acts::ChangeFault;
+use self::bases::BaseTexts;
+pub use self::changes::{Change, ChangeKind, OriginalState};
+pub use self::fork::{MergeConflict, MergeResult, OverlayFork};
+use self::index::IndexFile;
+use self::layer::LayerDir;
+use self::lower::LowerRoot;
+use self::room::OverlayRoom;
+pub(crate) use self::room::{GrowthGuard, QuotaFull, UpperFile};
 pub use self::room::{OverlayPool, OverlayQuota};
-pub(crate) use self::state::Reader;
-use self::state::{OverlayShared, State};
+pub(crate) use self::state::LowerReader;
+use self::state::{OverlayShared, OverlayState};
 use self::tree::IndexTree;
-use self::veil::Between;
-pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
+use self::veil::DirRelation;
+pub(crate) use self::view::{DirAt, DirRef, FoundEntry, OverlayView, ReadFile};
 
 /// A directory that is only read, and a layer that stores all changes.
 ///
@@ -80,7 +80,7 @@ pub struct Overlay {
 
 /// Why an overlay cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("the overlay of `{}` in `{}` cannot be opened: {source}", lower.shown(), layer.shown())]
+#[error("the overlay of `{}` in `{}` cannot be opened: {source}", lower.to_shown(), layer.to_shown())]
 pub struct OverlayError {
     /// The lower directory.
     pub lower: PathBuf,
@@ -96,7 +96,7 @@ impl Overlay {
     /// into it are not checked.
     ///
     /// INV-179: a layer inside `lower` has to be below a directory with a protected name, for example
-    /// `.belljar`, or the one of [`OverlayPool::hiding`]; that directory is invisible through the overlay
+    /// `.belljar`, or the one of [`OverlayPool::with_hidden`]; that directory is invisible through the overlay
     /// then.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Overlay {
         layer: impl AsRef<Path>,
         quota: OverlayQuota,
     ) -> Result<Self, OverlayError> {
-        Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never())
+        Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never_raised())
     }
 
     /// Opens an overlay like [`Overlay::open`], within the shared bounds of a pool. The pool must have
@@ -122,7 +122,7 @@ impl Overlay {
         layer: impl AsRef<Path>,
         pool: &OverlayPool,
     ) -> Result<Self, OverlayError> {
-        Self::open_in_until(lower, layer, pool, &StopSignal::never())
+        Self::open_in_until(lower, layer, pool, &StopSignal::never_raised())
     }
 
     /// Opens an overlay like [`Overlay::open_in`], and stops between two records of the index when the signal
@@ -147,7 +147,7 @@ impl Overlay {
         (quota, pool): (OverlayQuota, Option<OverlayPool>),
         stop: &StopSignal,
     ) -> Result<Self, OverlayError> {
-        let opened = OverlayShared::open(lower, layer, Room::new(quota, pool), stop);
+        let opened = OverlayShared::open(lower, layer, OverlayRoom::new(quota, pool), stop);
         let shared = opened.map_err(|source| {
             let (lower, layer) = (lower.to_owned(), layer.to_owned());
             OverlayError { lower, layer, source }
@@ -156,26 +156,26 @@ impl Overlay {
     }
 
     /// The bytes and files of the layer, as its quota counts them.
-    pub fn used(&self) -> OverlayQuota {
-        let files = self.shared.state().tree.count();
-        OverlayQuota { bytes: self.shared.room.used(), files }
+    pub fn used_quota(&self) -> OverlayQuota {
+        let files = self.shared.lock_state().tree.entry_count();
+        OverlayQuota { bytes: self.shared.room.used_bytes(), files }
     }
 
     /// The bytes of the texts that are stored for merges: at most a quarter of the quota, in addition to it.
     pub fn base_bytes(&self) -> u64 {
-        self.shared.bases.bytes()
+        self.shared.bases.used_bytes()
     }
 
     /// Waits for the digests and texts that are made in the background, and stores them. Call it before the
     /// directory may change: a file that has changed before its text is stored cannot be merged.
-    pub fn finish(&self) {
-        self.shared.digests.wait();
-        self.view().note_digests();
+    pub fn finish_digests(&self) {
+        self.shared.digests.wait_idle();
+        self.lock_view().note_digests();
     }
 
     /// The lower directory's open handle.
-    pub fn lower(&self) -> &Arc<File> {
-        self.shared.lower.handle()
+    pub fn lower_dir(&self) -> &Arc<File> {
+        self.shared.lower.root_handle()
     }
 
     /// The path by which the lower directory was opened.
@@ -184,8 +184,8 @@ impl Overlay {
     }
 
     /// Locks the overlay for one operation; other operations wait.
-    pub(crate) fn view(&self) -> View<'_> {
-        View::new(&self.shared)
+    pub(crate) fn lock_view(&self) -> OverlayView<'_> {
+        OverlayView::new(&self.shared)
     }
 }
 
@@ -196,8 +196,13 @@ impl std::fmt::Debug for Overlay {
 }
 
 impl OverlayShared {
-    fn open(path: &Path, layer: &Path, room: Arc<Room>, stop: &StopSignal) -> io::Result<Self> {
-        let mut lower = Root::open(path)?;
+    fn open(
+        path: &Path,
+        layer: &Path,
+        room: Arc<OverlayRoom>,
+        stop: &StopSignal,
+    ) -> io::Result<Self> {
+        let mut lower = LowerRoot::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
         // The check comes before anything is created there.
         let named = std::path::absolute(layer)?;
@@ -205,42 +210,42 @@ impl OverlayShared {
             Some(above) => File::open(above),
             None => Err(io::ErrorKind::NotFound.into()),
         })?;
-        let hidden = room.hidden().and_then(|path| std::fs::metadata(path).ok());
+        let hidden = room.hidden_dir().and_then(|path| std::fs::metadata(path).ok());
         let hidden = hidden.map(|stat| (stat.dev(), stat.ino()));
-        let between = veil::between(lower.handle(), &place, hidden)?;
+        let between = veil::find_relation(lower.root_handle(), &place, hidden)?;
         match between {
-            Between::Outside => {}
-            Between::Below(Some(veiled)) => lower.veil(veiled),
-            Between::Below(None) => {
+            DirRelation::Outside => {}
+            DirRelation::Below(Some(veiled)) => lower.hide_directory(veiled),
+            DirRelation::Below(None) => {
                 let why = "the layer lies in the directory that it would change, and in no directory \
                            there with a protected name or of the host's own";
                 return Err(outside(why));
             }
         }
-        let layer = Layer::open(layer)?;
-        let opened = File::from(layer.dir().try_clone_to_owned()?);
-        if veil::between(lower.handle(), &opened, hidden)? != between {
+        let layer = LayerDir::open(layer)?;
+        let opened = File::from(layer.dir_fd().try_clone_to_owned()?);
+        if veil::find_relation(lower.root_handle(), &opened, hidden)? != between {
             return Err(outside("the layer was moved meanwhile"));
         }
-        if veil::lies_in(lower.handle().as_fd(), layer.dir())? {
+        if veil::lies_in(lower.root_handle().as_fd(), layer.dir_fd())? {
             return Err(outside("the directory lies in its own layer"));
         }
-        let (index, records) = Index::open(layer.dir().try_clone_to_owned()?, stop)?;
+        let (index, records) = IndexFile::open(layer.dir_fd().try_clone_to_owned()?, stop)?;
         let mut tree = IndexTree::new();
         for record in &records {
-            stop.check().map_err(io::Error::other)?;
-            tree.apply(record).map_err(|_| misfit())?;
+            stop.check_raised().map_err(io::Error::other)?;
+            tree.apply_record(record).map_err(|_| misfit_error())?;
         }
-        let bases = Arc::new(Bases::open(layer.dir(), &room)?);
-        bases.retain(&tree.digests());
+        let bases = Arc::new(BaseTexts::open(layer.dir_fd(), &room)?);
+        bases.retain_wanted(&tree.named_digests());
         let mut uppers = HashMap::new();
-        if let Err(error) = adopt((&layer, &room), &mut tree, &mut uppers, stop) {
+        if let Err(error) = adopt_contents((&layer, &room), &mut tree, &mut uppers, stop) {
             // A layer that fails to open stays on disk and in its pool.
-            room.close(0);
+            room.close_overlay(0);
             return Err(error);
         }
-        room.opens_with(tree.count());
-        let state = State { tree, index, uppers, readers: HashMap::new(), live_readers: 0 };
+        room.opens_with(tree.entry_count());
+        let state = OverlayState { tree, index, uppers, readers: HashMap::new(), live_readers: 0 };
         Ok(Self {
             lower,
             path: path.to_owned(),
@@ -256,39 +261,39 @@ impl OverlayShared {
 impl Drop for OverlayShared {
     fn drop(&mut self) {
         // The background thread works in the layer, which another overlay may open next.
-        self.digests.wait();
-        let files = self.state().tree.count();
-        self.room.close(files);
+        self.digests.wait_idle();
+        let files = self.lock_state().tree.entry_count();
+        self.room.close_overlay(files);
     }
 }
 
-fn misfit() -> io::Error {
+fn misfit_error() -> io::Error {
     let why = "the index of the overlay contradicts itself";
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 /// Opens the contents that the index names, and removes the others.
-fn adopt(
-    (layer, room): (&Layer, &Arc<Room>),
+fn adopt_contents(
+    (layer, room): (&LayerDir, &Arc<OverlayRoom>),
     tree: &mut IndexTree,
-    uppers: &mut HashMap<u64, Arc<Upper>>,
+    uppers: &mut HashMap<u64, Arc<UpperFile>>,
     stop: &StopSignal,
 ) -> io::Result<()> {
-    for id in layer.ids()? {
-        stop.check().map_err(io::Error::other)?;
-        match tree.file(id).filter(|file| file.record.copied) {
+    for id in layer.content_ids()? {
+        stop.check_raised().map_err(io::Error::other)?;
+        match tree.find_file(id).filter(|file| file.record.copied) {
             Some(file) => {
                 let origin = file.record.origin.as_ref();
                 let identity = origin.map(|origin| (origin.seen.device, origin.seen.inode));
-                let upper = Upper::new(room, id, identity);
-                upper.holds(u64::try_from(layer.stat(id)?.st_size).unwrap_or(0));
+                let upper = UpperFile::new(room, id, identity);
+                upper.count_existing(u64::try_from(layer.stat_content(id)?.st_size).unwrap_or(0));
                 uppers.insert(id, Arc::new(upper));
             }
-            None => layer.remove(id),
+            None => layer.remove_content(id),
         }
-        tree.passes(id);
+        tree.reserve_ids(id);
     }
-    let lost = tree.files().find(|(id, file)| file.record.copied && !uppers.contains_key(id));
+    let lost = tree.iter_files().find(|(id, file)| file.record.copied && !uppers.contains_key(id));
     match lost {
         Some((id, _)) => {
             let why = format!("the content of file {id:x} is missing in the layer");

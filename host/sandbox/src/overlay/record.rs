@@ -2,11 +2,11 @@
 
 use rustix::fs::{FileType, Stat};
 
-use super::rel::Rel;
+use super::rel::RelPath;
 
 /// A point in time, in the form of file systems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Time {
+pub(crate) struct FileTime {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: u32,
 }
@@ -14,19 +14,19 @@ pub(crate) struct Time {
 /// Times that were set; an unset time is that of the lower directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileTimes {
-    pub(crate) accessed: Option<Time>,
-    pub(crate) modified: Option<Time>,
+    pub(crate) accessed: Option<FileTime>,
+    pub(crate) modified: Option<FileTime>,
 }
 
 /// The state of a lower object when a change first looked at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Seen {
-    pub(crate) kind: Kind,
+pub(crate) struct LowerState {
+    pub(crate) kind: LowerKind,
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
-    pub(crate) modified: Time,
-    pub(crate) changed: Time,
+    pub(crate) modified: FileTime,
+    pub(crate) changed: FileTime,
     pub(crate) mode: u32,
     /// The number of hard links.
     pub(crate) links: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Seen {
 
 /// The type of a lower object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum LowerKind {
     File,
     Directory,
     Link,
@@ -43,9 +43,9 @@ pub(crate) enum Kind {
 
 /// The lower path of a content, and the state of the file there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub(crate) rel: Rel,
-    pub(crate) seen: Seen,
+pub(crate) struct ContentOrigin {
+    pub(crate) rel: RelPath,
+    pub(crate) seen: LowerState,
 }
 
 /// A file of the index.
@@ -56,30 +56,41 @@ pub(crate) struct FileRecord {
     pub(crate) copied: bool,
     /// Permission bits without set-user-id, set-group-id and sticky.
     pub(crate) mode: u32,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<ContentOrigin>,
 }
 
 /// One change. Paths are those that the guest sees, without links; lower directories on the path need no
 /// record of their own. `hidden` is the lower directory's object of the name, if any: it stays hidden when
 /// the name is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum IndexChange {
     /// A name refers to this file from now on. `new` = the path did not exist before.
-    File { path: Rel, id: u64, file: FileRecord, hidden: Option<Seen>, new: bool },
+    File { path: RelPath, id: u64, file: FileRecord, hidden: Option<LowerState>, new: bool },
     /// A file gets another name.
-    Link { path: Rel, id: u64, hidden: Option<Seen> },
+    Link { path: RelPath, id: u64, hidden: Option<LowerState> },
     /// A name refers to a directory: an empty one, or the visible rest of a lower directory.
-    Directory { path: Rel, origin: Option<Origin>, mode: u32, hidden: Option<Seen> },
+    Directory {
+        path: RelPath,
+        origin: Option<ContentOrigin>,
+        mode: u32,
+        hidden: Option<LowerState>,
+    },
     /// A name is removed.
-    Gone { path: Rel, hidden: Option<Seen> },
+    Gone { path: RelPath, hidden: Option<LowerState> },
     /// A name moves, with everything below it. `left` is the object that stays hidden at the old path.
-    Moved { from: Rel, to: Rel, left: Option<Seen>, hidden: Option<Seen>, mode: Option<u32> },
+    Moved {
+        from: RelPath,
+        to: RelPath,
+        left: Option<LowerState>,
+        hidden: Option<LowerState>,
+        mode: Option<u32>,
+    },
     /// A file's content was copied into the layer.
     CopiedUp { id: u64 },
     /// Times of a directory, or of a file whose content is not in the layer.
-    Times { path: Rel, times: FileTimes },
+    Times { path: RelPath, times: FileTimes },
     /// The SHA-256 of a lower file's content.
-    Digest { seen: Seen, digest: [u8; 32] },
+    Digest { seen: LowerState, digest: [u8; 32] },
     /// The host applied changes of this index to the lower directory, and changed the index accordingly. The
     /// number counts these occasions.
     Settled { number: u64 },
@@ -88,25 +99,25 @@ pub(crate) enum Act {
 /// A change and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexRecord {
-    pub(crate) at: Time,
-    pub(crate) act: Act,
+    pub(crate) at: FileTime,
+    pub(crate) act: IndexChange,
 }
 
-impl Time {
+impl FileTime {
     /// The present, as coarse as the times of a file system.
     pub(crate) fn now() -> Self {
         // A file system stamps files with this coarse clock at the same moment.
         let now = rustix::time::clock_gettime(CLOCK);
-        Self::of(now.tv_sec, now.tv_nsec)
+        Self::from_parts(now.tv_sec, now.tv_nsec)
     }
 
     /// The precise present: not before any time that a file system has stamped already.
-    pub(crate) fn exact() -> Self {
+    pub(crate) fn exact_now() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        Self::of(now.tv_sec, now.tv_nsec)
+        Self::from_parts(now.tv_sec, now.tv_nsec)
     }
 
-    pub(crate) fn of(seconds: impl Into<i64>, nanoseconds: impl TryInto<u32>) -> Self {
+    pub(crate) fn from_parts(seconds: impl Into<i64>, nanoseconds: impl TryInto<u32>) -> Self {
         Self { seconds: seconds.into(), nanoseconds: nanoseconds.try_into().unwrap_or(0) }
     }
 }
@@ -121,43 +132,43 @@ pub(crate) const MODE: u32 = 0o777;
 
 /// Device and inode numbers.
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
-pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
+pub(crate) fn stat_identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino)
 }
 
 /// Permission bits without set-user-id, set-group-id and sticky.
 #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
-pub(crate) fn mode(stat: &Stat) -> u32 {
+pub(crate) fn permission_mode(stat: &Stat) -> u32 {
     u32::from(stat.st_mode) & MODE
 }
 
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
-fn links(stat: &Stat) -> u64 {
+fn link_count(stat: &Stat) -> u64 {
     stat.st_nlink as u64
 }
 
-impl Seen {
-    pub(crate) fn of(stat: &Stat) -> Self {
+impl LowerState {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Link,
-            _ => Kind::Other,
+            FileType::RegularFile => LowerKind::File,
+            FileType::Directory => LowerKind::Directory,
+            FileType::Symlink => LowerKind::Link,
+            _ => LowerKind::Other,
         };
         Self {
             kind,
-            device: identity(stat).0,
-            inode: identity(stat).1,
+            device: stat_identity(stat).0,
+            inode: stat_identity(stat).1,
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: Time::of(stat.st_mtime, stat.st_mtime_nsec),
-            changed: Time::of(stat.st_ctime, stat.st_ctime_nsec),
-            mode: mode(stat),
-            links: links(stat),
+            modified: FileTime::from_parts(stat.st_mtime, stat.st_mtime_nsec),
+            changed: FileTime::from_parts(stat.st_ctime, stat.st_ctime_nsec),
+            mode: permission_mode(stat),
+            links: link_count(stat),
         }
     }
 }
 
-impl Kind {
+impl LowerKind {
     pub(crate) fn file_type(self) -> FileType {
         match self {
             Self::File => FileType::RegularFile,
@@ -175,64 +186,64 @@ impl Kind {
 impl IndexRecord {
     /// Encodes the record for the index on disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Out(Vec::with_capacity(128));
-        out.time(self.at);
+        let mut out = RecordEncoder(Vec::with_capacity(128));
+        out.write_time(self.at);
         match &self.act {
-            Act::File { path, id, file, hidden, new } => {
-                out.byte(0);
-                out.rel(path);
-                out.number(*id);
-                out.byte(file.copied.into());
-                out.number(file.mode.into());
-                out.maybe(file.origin.as_ref(), Out::origin);
-                out.maybe(hidden.as_ref(), Out::seen);
-                out.byte((*new).into());
+            IndexChange::File { path, id, file, hidden, new } => {
+                out.write_byte(0);
+                out.write_path(path);
+                out.write_number(*id);
+                out.write_byte(file.copied.into());
+                out.write_number(file.mode.into());
+                out.write_option(file.origin.as_ref(), RecordEncoder::write_origin);
+                out.write_option(hidden.as_ref(), RecordEncoder::write_snapshot);
+                out.write_byte((*new).into());
             }
-            Act::Link { path, id, hidden } => {
-                out.byte(1);
-                out.rel(path);
-                out.number(*id);
-                out.maybe(hidden.as_ref(), Out::seen);
+            IndexChange::Link { path, id, hidden } => {
+                out.write_byte(1);
+                out.write_path(path);
+                out.write_number(*id);
+                out.write_option(hidden.as_ref(), RecordEncoder::write_snapshot);
             }
-            Act::Directory { path, origin, mode, hidden } => {
-                out.byte(2);
-                out.rel(path);
-                out.maybe(origin.as_ref(), Out::origin);
-                out.number((*mode).into());
-                out.maybe(hidden.as_ref(), Out::seen);
+            IndexChange::Directory { path, origin, mode, hidden } => {
+                out.write_byte(2);
+                out.write_path(path);
+                out.write_option(origin.as_ref(), RecordEncoder::write_origin);
+                out.write_number((*mode).into());
+                out.write_option(hidden.as_ref(), RecordEncoder::write_snapshot);
             }
-            Act::Gone { path, hidden } => {
-                out.byte(3);
-                out.rel(path);
-                out.maybe(hidden.as_ref(), Out::seen);
+            IndexChange::Gone { path, hidden } => {
+                out.write_byte(3);
+                out.write_path(path);
+                out.write_option(hidden.as_ref(), RecordEncoder::write_snapshot);
             }
-            Act::Moved { from, to, left, hidden, mode } => {
-                out.byte(4);
-                out.rel(from);
-                out.rel(to);
-                out.maybe(left.as_ref(), Out::seen);
-                out.maybe(hidden.as_ref(), Out::seen);
-                out.maybe(mode.as_ref(), |out, mode| out.number((*mode).into()));
+            IndexChange::Moved { from, to, left, hidden, mode } => {
+                out.write_byte(4);
+                out.write_path(from);
+                out.write_path(to);
+                out.write_option(left.as_ref(), RecordEncoder::write_snapshot);
+                out.write_option(hidden.as_ref(), RecordEncoder::write_snapshot);
+                out.write_option(mode.as_ref(), |out, mode| out.write_number((*mode).into()));
             }
-            Act::CopiedUp { id } => {
-                out.byte(5);
-                out.number(*id);
+            IndexChange::CopiedUp { id } => {
+                out.write_byte(5);
+                out.write_number(*id);
             }
-            Act::Times { path, times } => {
-                out.byte(6);
-                out.rel(path);
+            IndexChange::Times { path, times } => {
+                out.write_byte(6);
+                out.write_path(path);
                 for time in [times.accessed, times.modified] {
-                    out.maybe(time.as_ref(), |out, time| out.time(*time));
+                    out.write_option(time.as_ref(), |out, time| out.write_time(*time));
                 }
             }
-            Act::Digest { seen, digest } => {
-                out.byte(7);
-                out.seen(seen);
+            IndexChange::Digest { seen, digest } => {
+                out.write_byte(7);
+                out.write_snapshot(seen);
                 out.0.extend_from_slice(digest);
             }
-            Act::Settled { number } => {
-                out.byte(8);
-                out.number(*number);
+            IndexChange::Settled { number } => {
+                out.write_byte(8);
+                out.write_number(*number);
             }
         }
         out.0
@@ -240,43 +251,53 @@ impl IndexRecord {
 
     /// Decodes a record; `None` = the bytes are incomplete or invalid, or bytes are left over.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut from = In(bytes);
-        let at = from.time()?;
-        let act = match from.byte()? {
-            0 => Act::File {
-                path: from.rel()?,
-                id: from.number()?,
+        let mut from = RecordDecoder(bytes);
+        let at = from.read_time()?;
+        let act = match from.read_byte()? {
+            0 => IndexChange::File {
+                path: from.read_path()?,
+                id: from.read_number()?,
                 file: FileRecord {
-                    copied: from.flag()?,
-                    mode: from.mode()?,
-                    origin: from.maybe(In::origin)?,
+                    copied: from.read_flag()?,
+                    mode: from.read_mode()?,
+                    origin: from.read_option(RecordDecoder::read_origin)?,
                 },
-                hidden: from.maybe(In::seen)?,
-                new: from.flag()?,
+                hidden: from.read_option(RecordDecoder::read_snapshot)?,
+                new: from.read_flag()?,
             },
-            1 => Act::Link { path: from.rel()?, id: from.number()?, hidden: from.maybe(In::seen)? },
-            2 => Act::Directory {
-                path: from.rel()?,
-                origin: from.maybe(In::origin)?,
-                mode: from.mode()?,
-                hidden: from.maybe(In::seen)?,
+            1 => IndexChange::Link {
+                path: from.read_path()?,
+                id: from.read_number()?,
+                hidden: from.read_option(RecordDecoder::read_snapshot)?,
             },
-            3 => Act::Gone { path: from.rel()?, hidden: from.maybe(In::seen)? },
-            4 => Act::Moved {
-                from: from.rel()?,
-                to: from.rel()?,
-                left: from.maybe(In::seen)?,
-                hidden: from.maybe(In::seen)?,
-                mode: from.maybe(In::mode)?,
+            2 => IndexChange::Directory {
+                path: from.read_path()?,
+                origin: from.read_option(RecordDecoder::read_origin)?,
+                mode: from.read_mode()?,
+                hidden: from.read_option(RecordDecoder::read_snapshot)?,
             },
-            5 => Act::CopiedUp { id: from.number()? },
+            3 => IndexChange::Gone {
+                path: from.read_path()?,
+                hidden: from.read_option(RecordDecoder::read_snapshot)?,
+            },
+            4 => IndexChange::Moved {
+                from: from.read_path()?,
+                to: from.read_path()?,
+                left: from.read_option(RecordDecoder::read_snapshot)?,
+                hidden: from.read_option(RecordDecoder::read_snapshot)?,
+                mode: from.read_option(RecordDecoder::read_mode)?,
+            },
+            5 => IndexChange::CopiedUp { id: from.read_number()? },
             6 => {
-                let path = from.rel()?;
-                let (accessed, modified) = (from.maybe(In::time)?, from.maybe(In::time)?);
-                Act::Times { path, times: FileTimes { accessed, modified } }
+                let path = from.read_path()?;
+                let (accessed, modified) = (
+                    from.read_option(RecordDecoder::read_time)?,
+                    from.read_option(RecordDecoder::read_time)?,
+                );
+                IndexChange::Times { path, times: FileTimes { accessed, modified } }
             }
-            7 => Act::Digest { seen: from.seen()?, digest: from.take()? },
-            8 => Act::Settled { number: from.number()? },
+            7 => IndexChange::Digest { seen: from.read_snapshot()?, digest: from.read_array()? },
+            8 => IndexChange::Settled { number: from.read_number()? },
             _ => return None,
         };
         from.0.is_empty().then_some(Self { at, act })
@@ -284,110 +305,110 @@ impl IndexRecord {
 }
 
 /// An output buffer.
-struct Out(Vec<u8>);
+struct RecordEncoder(Vec<u8>);
 
-impl Out {
-    fn byte(&mut self, byte: u8) {
+impl RecordEncoder {
+    fn write_byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    fn number(&mut self, number: u64) {
+    fn write_number(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    fn time(&mut self, time: Time) {
+    fn write_time(&mut self, time: FileTime) {
         self.0.extend_from_slice(&time.seconds.to_le_bytes());
         self.0.extend_from_slice(&time.nanoseconds.to_le_bytes());
     }
 
-    fn rel(&mut self, rel: &Rel) {
-        self.number(rel.as_bytes().len() as u64);
+    fn write_path(&mut self, rel: &RelPath) {
+        self.write_number(rel.as_bytes().len() as u64);
         self.0.extend_from_slice(rel.as_bytes());
     }
 
-    fn maybe<T>(&mut self, value: Option<&T>, put: impl FnOnce(&mut Self, &T)) {
-        self.byte(value.is_some().into());
+    fn write_option<T>(&mut self, value: Option<&T>, put: impl FnOnce(&mut Self, &T)) {
+        self.write_byte(value.is_some().into());
         if let Some(value) = value {
             put(self, value);
         }
     }
 
-    fn seen(&mut self, seen: &Seen) {
-        self.byte(seen.kind as u8);
+    fn write_snapshot(&mut self, seen: &LowerState) {
+        self.write_byte(seen.kind as u8);
         for number in [seen.device, seen.inode, seen.size, seen.mode.into(), seen.links] {
-            self.number(number);
+            self.write_number(number);
         }
-        self.time(seen.modified);
-        self.time(seen.changed);
+        self.write_time(seen.modified);
+        self.write_time(seen.changed);
     }
 
-    fn origin(&mut self, origin: &Origin) {
-        self.rel(&origin.rel);
-        self.seen(&origin.seen);
+    fn write_origin(&mut self, origin: &ContentOrigin) {
+        self.write_path(&origin.rel);
+        self.write_snapshot(&origin.seen);
     }
 }
 
 /// The unread rest of the input.
-struct In<'a>(&'a [u8]);
+struct RecordDecoder<'a>(&'a [u8]);
 
-impl In<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+impl RecordDecoder<'_> {
+    fn read_array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
     }
 
-    fn byte(&mut self) -> Option<u8> {
-        self.take().map(|[byte]| byte)
+    fn read_byte(&mut self) -> Option<u8> {
+        self.read_array().map(|[byte]| byte)
     }
 
-    fn flag(&mut self) -> Option<bool> {
-        match self.byte()? {
+    fn read_flag(&mut self) -> Option<bool> {
+        match self.read_byte()? {
             0 => Some(false),
             1 => Some(true),
             _ => None,
         }
     }
 
-    fn number(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
+    fn read_number(&mut self) -> Option<u64> {
+        self.read_array().map(u64::from_le_bytes)
     }
 
-    fn mode(&mut self) -> Option<u32> {
-        u32::try_from(self.number()?).ok().filter(|mode| mode & !MODE == 0)
+    fn read_mode(&mut self) -> Option<u32> {
+        u32::try_from(self.read_number()?).ok().filter(|mode| mode & !MODE == 0)
     }
 
-    fn time(&mut self) -> Option<Time> {
-        let seconds = i64::from_le_bytes(self.take()?);
-        Some(Time { seconds, nanoseconds: u32::from_le_bytes(self.take()?) })
+    fn read_time(&mut self) -> Option<FileTime> {
+        let seconds = i64::from_le_bytes(self.read_array()?);
+        Some(FileTime { seconds, nanoseconds: u32::from_le_bytes(self.read_array()?) })
     }
 
-    fn rel(&mut self) -> Option<Rel> {
-        let len = usize::try_from(self.number()?).ok()?;
+    fn read_path(&mut self) -> Option<RelPath> {
+        let len = usize::try_from(self.read_number()?).ok()?;
         let (path, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
-        Rel::from_bytes(path)
+        RelPath::from_bytes(path)
     }
 
-    fn maybe<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        if self.flag()? { get(self).map(Some) } else { Some(None) }
+    fn read_option<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.read_flag()? { get(self).map(Some) } else { Some(None) }
     }
 
-    fn seen(&mut self) -> Option<Seen> {
-        Some(Seen {
-            kind: Kind::from_byte(self.byte()?)?,
-            device: self.number()?,
-            inode: self.number()?,
-            size: self.number()?,
-            mode: self.mode()?,
-            links: self.number()?,
-            modified: self.time()?,
-            changed: self.time()?,
+    fn read_snapshot(&mut self) -> Option<LowerState> {
+        Some(LowerState {
+            kind: LowerKind::from_byte(self.read_byte()?)?,
+            device: self.read_number()?,
+            inode: self.read_number()?,
+            size: self.read_number()?,
+            mode: self.read_mode()?,
+            links: self.read_number()?,
+            modified: self.read_time()?,
+            changed: self.read_time()?,
         })
     }
 
-    fn origin(&mut self) -> Option<Origin> {
-        Some(Origin { rel: self.rel()?, seen: self.seen()? })
+    fn read_origin(&mut self) -> Option<ContentOrigin> {
+        Some(ContentOrigin { rel: self.read_path()?, seen: self.read_snapshot()? })
     }
 }
 
@@ -396,22 +417,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    pub(crate) fn rel() -> impl Strategy<Value = Rel> {
+    pub(crate) fn rel() -> impl Strategy<Value = RelPath> {
         let name = "[a-c.]{1,3}".prop_filter("a name", |name| name != "." && name != "..");
         let path = prop::collection::vec(name, 0..4).prop_map(|names| names.join("/"));
-        path.prop_map(|path| Rel::from_bytes(path.as_bytes()).unwrap())
+        path.prop_map(|path| RelPath::from_bytes(path.as_bytes()).unwrap())
     }
 
-    fn time() -> impl Strategy<Value = Time> {
+    fn time() -> impl Strategy<Value = FileTime> {
         (any::<i64>(), any::<u32>())
-            .prop_map(|(seconds, nanoseconds)| Time { seconds, nanoseconds })
+            .prop_map(|(seconds, nanoseconds)| FileTime { seconds, nanoseconds })
     }
 
-    fn seen() -> impl Strategy<Value = Seen> {
-        let kinds = vec![Kind::File, Kind::Directory, Kind::Link, Kind::Other];
+    fn seen() -> impl Strategy<Value = LowerState> {
+        let kinds = vec![LowerKind::File, LowerKind::Directory, LowerKind::Link, LowerKind::Other];
         let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), 0u32..=MODE);
         (prop::sample::select(kinds), numbers, time(), time()).prop_map(
-            |(kind, (device, inode, size, links, mode), modified, changed)| Seen {
+            |(kind, (device, inode, size, links, mode), modified, changed)| LowerState {
                 kind,
                 device,
                 inode,
@@ -424,11 +445,11 @@ mod tests {
         )
     }
 
-    fn origin() -> impl Strategy<Value = Origin> {
-        (rel(), seen()).prop_map(|(rel, seen)| Origin { rel, seen })
+    fn origin() -> impl Strategy<Value = ContentOrigin> {
+        (rel(), seen()).prop_map(|(rel, seen)| ContentOrigin { rel, seen })
     }
 
-    fn act() -> impl Strategy<Value = Act> {
+    fn act() -> impl Strategy<Value = IndexChange> {
         let maybe = || prop::option::of(seen());
         let file = (any::<bool>(), 0u32..=MODE, prop::option::of(origin()))
             .prop_map(|(copied, mode, origin)| FileRecord { copied, mode, origin });
@@ -436,24 +457,36 @@ mod tests {
             .prop_map(|(accessed, modified)| FileTimes { accessed, modified });
         prop_oneof![
             (rel(), any::<u64>(), file, maybe(), any::<bool>()).prop_map(
-                |(path, id, file, hidden, new)| Act::File { path, id, file, hidden, new }
+                |(path, id, file, hidden, new)| IndexChange::File { path, id, file, hidden, new }
             ),
-            (rel(), any::<u64>(), maybe()).prop_map(|(path, id, hidden)| Act::Link {
+            (rel(), any::<u64>(), maybe()).prop_map(|(path, id, hidden)| IndexChange::Link {
                 path,
                 id,
                 hidden
             }),
             (rel(), prop::option::of(origin()), 0u32..=MODE, maybe()).prop_map(
-                |(path, origin, mode, hidden)| Act::Directory { path, origin, mode, hidden }
+                |(path, origin, mode, hidden)| IndexChange::Directory {
+                    path,
+                    origin,
+                    mode,
+                    hidden
+                }
             ),
-            (rel(), maybe()).prop_map(|(path, hidden)| Act::Gone { path, hidden }),
+            (rel(), maybe()).prop_map(|(path, hidden)| IndexChange::Gone { path, hidden }),
             (rel(), rel(), maybe(), maybe(), prop::option::of(0u32..=MODE)).prop_map(
-                |(from, to, left, hidden, mode)| Act::Moved { from, to, left, hidden, mode }
+                |(from, to, left, hidden, mode)| IndexChange::Moved {
+                    from,
+                    to,
+                    left,
+                    hidden,
+                    mode
+                }
             ),
-            any::<u64>().prop_map(|id| Act::CopiedUp { id }),
-            (rel(), times).prop_map(|(path, times)| Act::Times { path, times }),
-            (seen(), any::<[u8; 32]>()).prop_map(|(seen, digest)| Act::Digest { seen, digest }),
-            any::<u64>().prop_map(|number| Act::Settled { number }),
+            any::<u64>().prop_map(|id| IndexChange::CopiedUp { id }),
+            (rel(), times).prop_map(|(path, times)| IndexChange::Times { path, times }),
+            (seen(), any::<[u8; 32]>())
+                .prop_map(|(seen, digest)| IndexChange::Digest { seen, digest }),
+            any::<u64>().prop_map(|number| IndexChange::Settled { number }),
         ]
     }
 

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Names joined by `/`, without `.`, `..` and links; empty for the root itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Rel(Vec<u8>);
+pub(crate) struct RelPath(Vec<u8>);
 
-impl Rel {
+impl RelPath {
     /// The path with these bytes; `None` = invalid.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let fits =
@@ -36,7 +36,7 @@ impl Rel {
 
     /// The parent directory, and the last name. `None` for the root.
     pub(crate) fn split(&self) -> Option<(&[u8], &OsStr)> {
-        split(&self.0)
+        split_last(&self.0)
     }
 
     /// Whether this path is below the other one; false if they are equal.
@@ -55,7 +55,7 @@ impl Rel {
 }
 
 /// The path before the last name, and that name.
-pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
+pub(crate) fn split_last(path: &[u8]) -> Option<(&[u8], &OsStr)> {
     if path.is_empty() {
         return None;
     }
@@ -67,7 +67,7 @@ pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
     Some((above, OsStr::from_bytes(name)))
 }
 
-impl Borrow<[u8]> for Rel {
+impl Borrow<[u8]> for RelPath {
     fn borrow(&self) -> &[u8] {
         &self.0
     }
@@ -77,14 +77,14 @@ impl Borrow<[u8]> for Rel {
 mod tests {
     use super::*;
 
-    fn rel(path: &str) -> Rel {
-        Rel::from_bytes(path.as_bytes()).unwrap()
+    fn rel(path: &str) -> RelPath {
+        RelPath::from_bytes(path.as_bytes()).unwrap()
     }
 
     #[test]
     fn only_plain_names_make_a_path() {
         for bad in ["/", "a/", "/a", "a//b", ".", "a/..", "../a", "a\0"] {
-            assert!(Rel::from_bytes(bad.as_bytes()).is_none(), "{bad:?}");
+            assert!(RelPath::from_bytes(bad.as_bytes()).is_none(), "{bad:?}");
         }
         assert_eq!(rel("a/b").names().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(rel("").names().count(), 0);
@@ -102,7 +102,7 @@ mod tests {
     /// Maps are asked with a part of a path, without a copy.
     #[test]
     fn a_part_of_a_path_hashes_as_the_path() {
-        let known: std::collections::HashSet<Rel> = [rel("a/b")].into();
+        let known: std::collections::HashSet<RelPath> = [rel("a/b")].into();
         let (above, name) = rel("a/b/c").split().map(|(a, n)| (a.to_vec(), n.to_owned())).unwrap();
         assert!(known.contains(above.as_slice()) && name == "c");
     }

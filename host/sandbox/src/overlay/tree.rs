@@ -2,7 +2,7 @@
 //!
 //! The index holds only changed names and the directories that lead to them. A directory that shows a lower
 //! directory, moved or not, has the lower path in `origin`. A name that a directory does not hold is looked
-//! up in its lower directory. [`IndexTree::apply`] is the only way to change a tree, both for a new change
+//! up in its lower directory. [`IndexTree::apply_record`] is the only way to change a tree, both for a new change
 //! and for one that is read from the index on disk.
 
 mod settle;
@@ -10,9 +10,11 @@ mod settle;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
-pub(super) use self::settle::{Known, SettledPaths, Taken, TakenFile};
-use super::record::{Act, FileRecord, FileTimes, IndexRecord, MODE, Origin, Seen, Time};
-use super::rel::Rel;
+pub(super) use self::settle::{KnownOrigin, SettledPaths, TakenFile, UnsettledPaths};
+use super::record::{
+    ContentOrigin, FileRecord, FileTime, FileTimes, IndexChange, IndexRecord, LowerState, MODE,
+};
+use super::rel::RelPath;
 
 /// The number of the root.
 pub(super) const ROOT: u64 = 0;
@@ -20,56 +22,56 @@ pub(super) const ROOT: u64 = 0;
 /// All differences from the lower directory.
 #[derive(Debug, Clone)]
 pub(super) struct IndexTree {
-    dirs: HashMap<u64, Directory>,
+    dirs: HashMap<u64, IndexDirectory>,
     files: HashMap<u64, FileNode>,
     /// Directories by their lower path.
-    by_lower: HashMap<Rel, u64>,
+    by_lower: HashMap<RelPath, u64>,
     /// Files by the lower path of their origin.
-    files_by_lower: HashMap<Rel, u64>,
-    digests: HashMap<Seen, [u8; 32]>,
+    files_by_lower: HashMap<RelPath, u64>,
+    digests: HashMap<LowerState, [u8; 32]>,
     next_dir: u64,
     next_file: u64,
     /// Entries that count for the quota: all except directories at their own paths.
     count: u64,
-    /// The number of the host's last change to the lower directory: see [`Act::Settled`].
+    /// The number of the host's last change to the lower directory: see [`IndexChange::Settled`].
     settled: u64,
 }
 
 /// A directory with a difference in it or below.
 #[derive(Debug, Clone)]
-pub(super) struct Directory {
+pub(super) struct IndexDirectory {
     parent: Option<(u64, OsString)>,
     /// The lower directory that shows through; `None` = the whole directory is the index's own.
-    pub(super) origin: Option<Lower>,
-    pub(super) entries: HashMap<OsString, Entry>,
+    pub(super) origin: Option<DirOrigin>,
+    pub(super) entries: HashMap<OsString, IndexEntry>,
     pub(super) times: FileTimes,
     /// The time of the last change of an entry.
-    pub(super) changed: Option<Time>,
+    pub(super) changed: Option<FileTime>,
     pub(super) mode: u32,
 }
 
 /// The lower directory that shows through a directory of the index.
 #[derive(Debug, Clone)]
-pub(super) struct Lower {
-    pub(super) rel: Rel,
+pub(super) struct DirOrigin {
+    pub(super) rel: RelPath,
     /// The state of the lower directory at the time of the move.
-    pub(super) seen: Option<Seen>,
+    pub(super) seen: Option<LowerState>,
 }
 
 /// A name that a directory of the index holds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     /// `None` = the name was removed.
-    pub(super) node: Option<Node>,
+    pub(super) node: Option<IndexNode>,
     /// The lower directory's object of this name, which the entry hides.
-    pub(super) hidden: Option<Seen>,
+    pub(super) hidden: Option<LowerState>,
     /// The time of hiding; for a directory, the earliest time of its entries.
-    pub(super) since: Option<Time>,
+    pub(super) since: Option<FileTime>,
 }
 
 /// The object that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum IndexNode {
     Directory(u64),
     File(u64),
 }
@@ -85,14 +87,14 @@ pub(super) struct FileNode {
 
 /// A record that contradicts the records before it.
 #[derive(Debug)]
-pub(super) struct Misfit;
+pub(super) struct RecordMisfit;
 
 impl IndexTree {
     /// An index without differences.
     pub(super) fn new() -> Self {
-        let root = Directory {
+        let root = IndexDirectory {
             parent: None,
-            origin: Some(Lower { rel: Rel::default(), seen: None }),
+            origin: Some(DirOrigin { rel: RelPath::default(), seen: None }),
             entries: HashMap::new(),
             times: FileTimes::default(),
             changed: None,
@@ -101,7 +103,7 @@ impl IndexTree {
         Self {
             dirs: [(ROOT, root)].into(),
             files: HashMap::new(),
-            by_lower: [(Rel::default(), ROOT)].into(),
+            by_lower: [(RelPath::default(), ROOT)].into(),
             files_by_lower: HashMap::new(),
             digests: HashMap::new(),
             next_dir: ROOT + 1,
@@ -111,15 +113,15 @@ impl IndexTree {
         }
     }
 
-    pub(super) fn dir(&self, id: u64) -> Option<&Directory> {
+    pub(super) fn find_dir(&self, id: u64) -> Option<&IndexDirectory> {
         self.dirs.get(&id)
     }
 
-    pub(super) fn file(&self, id: u64) -> Option<&FileNode> {
+    pub(super) fn find_file(&self, id: u64) -> Option<&FileNode> {
         self.files.get(&id)
     }
 
-    pub(super) fn files(&self) -> impl Iterator<Item = (u64, &FileNode)> {
+    pub(super) fn iter_files(&self) -> impl Iterator<Item = (u64, &FileNode)> {
         self.files.iter().map(|(id, file)| (*id, file))
     }
 
@@ -131,16 +133,16 @@ impl IndexTree {
         self.files_by_lower.get(lower).copied()
     }
 
-    pub(super) fn digest(&self, seen: &Seen) -> Option<[u8; 32]> {
+    pub(super) fn find_digest(&self, seen: &LowerState) -> Option<[u8; 32]> {
         self.digests.get(seen).copied()
     }
 
     /// Whether the index is empty: no difference, and no directory that was entered for a change.
     pub(super) fn is_plain(&self) -> bool {
-        self.dirs.len() == 1 && self.dir(ROOT).is_none_or(|root| root.entries.is_empty())
+        self.dirs.len() == 1 && self.find_dir(ROOT).is_none_or(|root| root.entries.is_empty())
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(super) fn entry_count(&self) -> u64 {
         self.count
     }
 
@@ -152,19 +154,19 @@ impl IndexTree {
     }
 
     /// Marks the numbers up to this one as used.
-    pub(super) fn passes(&mut self, id: u64) {
+    pub(super) fn reserve_ids(&mut self, id: u64) {
         self.next_file = self.next_file.max(id.saturating_add(1));
     }
 
     /// The path of a directory, as guests see it.
-    pub(super) fn path_of(&self, id: u64) -> Option<Rel> {
+    pub(super) fn path_of(&self, id: u64) -> Option<RelPath> {
         let mut names = Vec::new();
         let mut dir = self.dirs.get(&id)?;
         while let Some((parent, name)) = &dir.parent {
             names.push(name.as_os_str());
             dir = self.dirs.get(parent)?;
         }
-        Some(names.iter().rev().fold(Rel::default(), |path, name| path.join(name)))
+        Some(names.iter().rev().fold(RelPath::default(), |path, name| path.join(name)))
     }
 
     /// Whether a directory shows a lower directory at the same path.
@@ -179,72 +181,76 @@ impl IndexTree {
     }
 
     /// Applies one change. Returns the number of the file that lost its last name, if any.
-    pub(super) fn apply(&mut self, record: &IndexRecord) -> Result<Option<u64>, Misfit> {
+    pub(super) fn apply_record(
+        &mut self,
+        record: &IndexRecord,
+    ) -> Result<Option<u64>, RecordMisfit> {
         let at = record.at;
         match &record.act {
-            Act::File { path, id, file, hidden, new } => {
-                let (dir, name) = self.place(path)?;
+            IndexChange::File { path, id, file, hidden, new } => {
+                let (dir, name) = self.find_parent(path)?;
                 if self.files.contains_key(id) {
-                    return Err(Misfit);
+                    return Err(RecordMisfit);
                 }
-                self.passes(*id);
+                self.reserve_ids(*id);
                 if let Some(origin) = &file.origin {
                     self.files_by_lower.insert(origin.rel.clone(), *id);
                 }
                 let (record, times) = (file.clone(), FileTimes::default());
                 self.files.insert(*id, FileNode { names: 1, record, times });
-                let gone = self.put(dir, name, Some(Node::File(*id)), (*hidden, at))?;
+                let gone = self.set_name(dir, name, Some(IndexNode::File(*id)), (*hidden, at))?;
                 if *new {
-                    self.touch(dir, at);
+                    self.touch_dir(dir, at);
                 }
                 Ok(gone)
             }
-            Act::Link { path, id, hidden } => {
-                let (dir, name) = self.place(path)?;
-                self.files.get_mut(id).ok_or(Misfit)?.names += 1;
-                let gone = self.put(dir, name, Some(Node::File(*id)), (*hidden, at))?;
-                self.touch(dir, at);
+            IndexChange::Link { path, id, hidden } => {
+                let (dir, name) = self.find_parent(path)?;
+                self.files.get_mut(id).ok_or(RecordMisfit)?.names += 1;
+                let gone = self.set_name(dir, name, Some(IndexNode::File(*id)), (*hidden, at))?;
+                self.touch_dir(dir, at);
                 Ok(gone)
             }
-            Act::Directory { path, origin, mode, hidden } => {
-                let (dir, name) = self.place(path)?;
+            IndexChange::Directory { path, origin, mode, hidden } => {
+                let (dir, name) = self.find_parent(path)?;
                 let lower = origin.as_ref();
                 let lower =
-                    lower.map(|from| Lower { rel: from.rel.clone(), seen: Some(from.seen) });
+                    lower.map(|from| DirOrigin { rel: from.rel.clone(), seen: Some(from.seen) });
                 let made = origin.is_none().then_some(at);
                 let id = self.add_dir(dir, name.clone(), lower, *mode);
                 if let (Some(at), Some(new)) = (made, self.dirs.get_mut(&id)) {
                     new.times = FileTimes { accessed: Some(at), modified: Some(at) };
                     new.changed = Some(at);
                 }
-                let gone = self.put(dir, name, Some(Node::Directory(id)), (*hidden, at))?;
-                self.touch(dir, at);
+                let gone =
+                    self.set_name(dir, name, Some(IndexNode::Directory(id)), (*hidden, at))?;
+                self.touch_dir(dir, at);
                 Ok(gone)
             }
-            Act::Gone { path, hidden } => {
-                let (dir, name) = self.place(path)?;
-                let gone = self.put(dir, name, None, (*hidden, at))?;
-                self.touch(dir, at);
+            IndexChange::Gone { path, hidden } => {
+                let (dir, name) = self.find_parent(path)?;
+                let gone = self.set_name(dir, name, None, (*hidden, at))?;
+                self.touch_dir(dir, at);
                 Ok(gone)
             }
-            Act::Moved { from, to, left, hidden, mode } => {
+            IndexChange::Moved { from, to, left, hidden, mode } => {
                 self.move_to(from, to, [*left, *hidden], *mode, at)
             }
-            Act::CopiedUp { id } => {
-                let file = self.files.get_mut(id).ok_or(Misfit)?;
+            IndexChange::CopiedUp { id } => {
+                let file = self.files.get_mut(id).ok_or(RecordMisfit)?;
                 file.record.copied = true;
                 file.times = FileTimes::default();
                 Ok(None)
             }
-            Act::Times { path, times } => {
+            IndexChange::Times { path, times } => {
                 self.set_times(path, *times, at)?;
                 Ok(None)
             }
-            Act::Digest { seen, digest } => {
+            IndexChange::Digest { seen, digest } => {
                 self.digests.insert(*seen, *digest);
                 Ok(None)
             }
-            Act::Settled { number } => {
+            IndexChange::Settled { number } => {
                 self.settled = *number;
                 Ok(None)
             }
@@ -253,32 +259,32 @@ impl IndexTree {
 
     fn move_to(
         &mut self,
-        from: &Rel,
-        to: &Rel,
-        [left, hidden]: [Option<Seen>; 2],
+        from: &RelPath,
+        to: &RelPath,
+        [left, hidden]: [Option<LowerState>; 2],
         mode: Option<u32>,
-        at: Time,
-    ) -> Result<Option<u64>, Misfit> {
-        let (old, old_name) = self.place(from)?;
-        let (new, new_name) = self.place(to)?;
+        at: FileTime,
+    ) -> Result<Option<u64>, RecordMisfit> {
+        let (old, old_name) = self.find_parent(from)?;
+        let (new, new_name) = self.find_parent(to)?;
         if to.is_below(from) || from == to {
-            return Err(Misfit);
+            return Err(RecordMisfit);
         }
         let known = self.dirs.get(&old).and_then(|dir| dir.entries.get(&old_name));
         let node = match known {
-            Some(entry) => entry.node.ok_or(Misfit)?,
-            None => Node::Directory(self.enter(old, &old_name)?),
+            Some(entry) => entry.node.ok_or(RecordMisfit)?,
+            None => IndexNode::Directory(self.enter_dir(old, &old_name)?),
         };
-        self.uncount(old, &old_name);
-        let from_entries = &mut self.dirs.get_mut(&old).ok_or(Misfit)?.entries;
+        self.uncount_name(old, &old_name);
+        let from_entries = &mut self.dirs.get_mut(&old).ok_or(RecordMisfit)?.entries;
         let earlier = from_entries.remove(&old_name).and_then(|entry| entry.since);
         if left.is_some() {
             let since = Some(earlier.unwrap_or(at));
-            from_entries.insert(old_name, Entry { node: None, hidden: left, since });
+            from_entries.insert(old_name, IndexEntry { node: None, hidden: left, since });
             self.count += 1;
         }
-        if let Node::Directory(id) = node {
-            let dir = self.dirs.get_mut(&id).ok_or(Misfit)?;
+        if let IndexNode::Directory(id) = node {
+            let dir = self.dirs.get_mut(&id).ok_or(RecordMisfit)?;
             dir.parent = Some((new, new_name.clone()));
             // The object that was at its own path until now stays hidden there.
             if let Some(lower) = &mut dir.origin {
@@ -290,16 +296,21 @@ impl IndexTree {
                 self.by_lower.remove(&lower.rel);
             }
         }
-        let gone = self.put(new, new_name, Some(node), (hidden, at))?;
-        if let (Node::File(id), Some(mode)) = (node, mode) {
-            self.files.get_mut(&id).ok_or(Misfit)?.record.mode = mode;
+        let gone = self.set_name(new, new_name, Some(node), (hidden, at))?;
+        if let (IndexNode::File(id), Some(mode)) = (node, mode) {
+            self.files.get_mut(&id).ok_or(RecordMisfit)?.record.mode = mode;
         }
-        self.touch(old, at);
-        self.touch(new, at);
+        self.touch_dir(old, at);
+        self.touch_dir(new, at);
         Ok(gone)
     }
 
-    fn set_times(&mut self, path: &Rel, times: FileTimes, at: Time) -> Result<(), Misfit> {
+    fn set_times(
+        &mut self,
+        path: &RelPath,
+        times: FileTimes,
+        at: FileTime,
+    ) -> Result<(), RecordMisfit> {
         let set = |known: &mut FileTimes| {
             known.accessed = times.accessed.or(known.accessed);
             known.modified = times.modified.or(known.modified);
@@ -307,20 +318,20 @@ impl IndexTree {
         let dir = match path.split() {
             None => ROOT,
             Some(_) => {
-                let (dir, name) = self.place(path)?;
+                let (dir, name) = self.find_parent(path)?;
                 let entry = self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name));
                 match entry.map(|entry| entry.node) {
-                    Some(Some(Node::File(id))) => {
-                        set(&mut self.files.get_mut(&id).ok_or(Misfit)?.times);
+                    Some(Some(IndexNode::File(id))) => {
+                        set(&mut self.files.get_mut(&id).ok_or(RecordMisfit)?.times);
                         return Ok(());
                     }
-                    Some(Some(Node::Directory(id))) => id,
-                    Some(None) => return Err(Misfit),
-                    None => self.enter(dir, &name)?,
+                    Some(Some(IndexNode::Directory(id))) => id,
+                    Some(None) => return Err(RecordMisfit),
+                    None => self.enter_dir(dir, &name)?,
                 }
             }
         };
-        let dir = self.dirs.get_mut(&dir).ok_or(Misfit)?;
+        let dir = self.dirs.get_mut(&dir).ok_or(RecordMisfit)?;
         set(&mut dir.times);
         dir.changed = Some(at);
         Ok(())
@@ -328,34 +339,40 @@ impl IndexTree {
 
     /// The directory that contains a path, and the last name. Lower directories on the path are added to the
     /// index.
-    fn place(&mut self, path: &Rel) -> Result<(u64, OsString), Misfit> {
+    fn find_parent(&mut self, path: &RelPath) -> Result<(u64, OsString), RecordMisfit> {
         let mut dir = ROOT;
         let mut names = path.names();
-        let last = names.next_back().ok_or(Misfit)?.to_owned();
+        let last = names.next_back().ok_or(RecordMisfit)?.to_owned();
         for name in names {
-            dir = self.enter(dir, name)?;
+            dir = self.enter_dir(dir, name)?;
         }
         Ok((dir, last))
     }
 
-    fn enter(&mut self, dir: u64, name: &OsStr) -> Result<u64, Misfit> {
-        let here = self.dirs.get(&dir).ok_or(Misfit)?;
+    fn enter_dir(&mut self, dir: u64, name: &OsStr) -> Result<u64, RecordMisfit> {
+        let here = self.dirs.get(&dir).ok_or(RecordMisfit)?;
         match here.entries.get(name).map(|entry| entry.node) {
-            Some(Some(Node::Directory(id))) => Ok(id),
-            Some(_) => Err(Misfit),
+            Some(Some(IndexNode::Directory(id))) => Ok(id),
+            Some(_) => Err(RecordMisfit),
             None => {
-                let rel = here.origin.as_ref().ok_or(Misfit)?.rel.join(name);
-                let lower = Some(Lower { rel, seen: None });
+                let rel = here.origin.as_ref().ok_or(RecordMisfit)?.rel.join(name);
+                let lower = Some(DirOrigin { rel, seen: None });
                 let id = self.add_dir(dir, name.to_owned(), lower, MODE);
-                let entries = &mut self.dirs.get_mut(&dir).ok_or(Misfit)?.entries;
-                let node = Some(Node::Directory(id));
-                entries.insert(name.to_owned(), Entry { node, hidden: None, since: None });
+                let entries = &mut self.dirs.get_mut(&dir).ok_or(RecordMisfit)?.entries;
+                let node = Some(IndexNode::Directory(id));
+                entries.insert(name.to_owned(), IndexEntry { node, hidden: None, since: None });
                 Ok(id)
             }
         }
     }
 
-    fn add_dir(&mut self, parent: u64, name: OsString, origin: Option<Lower>, mode: u32) -> u64 {
+    fn add_dir(
+        &mut self,
+        parent: u64,
+        name: OsString,
+        origin: Option<DirOrigin>,
+        mode: u32,
+    ) -> u64 {
         let id = self.next_dir;
         self.next_dir += 1;
         if let Some(lower) = &origin {
@@ -363,32 +380,32 @@ impl IndexTree {
         }
         let (entries, times) = (HashMap::new(), FileTimes::default());
         let parent = Some((parent, name));
-        let dir = Directory { parent, origin, entries, times, changed: None, mode };
+        let dir = IndexDirectory { parent, origin, entries, times, changed: None, mode };
         self.dirs.insert(id, dir);
         id
     }
 
     /// Sets the object of a name, and replaces the previous one.
-    fn put(
+    fn set_name(
         &mut self,
         dir: u64,
         name: OsString,
-        node: Option<Node>,
-        (hidden, at): (Option<Seen>, Time),
-    ) -> Result<Option<u64>, Misfit> {
-        self.uncount(dir, &name);
+        node: Option<IndexNode>,
+        (hidden, at): (Option<LowerState>, FileTime),
+    ) -> Result<Option<u64>, RecordMisfit> {
+        self.uncount_name(dir, &name);
         let since = hidden.map(|_| self.hidden_since(dir, &name).unwrap_or(at));
-        let entries = &mut self.dirs.get_mut(&dir).ok_or(Misfit)?.entries;
+        let entries = &mut self.dirs.get_mut(&dir).ok_or(RecordMisfit)?.entries;
         let before = entries.remove(&name).and_then(|entry| entry.node);
         if node.is_some() || hidden.is_some() {
-            entries.insert(name.clone(), Entry { node, hidden, since });
-            if self.counts(dir, &name) {
+            entries.insert(name.clone(), IndexEntry { node, hidden, since });
+            if self.is_counted(dir, &name) {
                 self.count += 1;
             }
         }
         Ok(match before {
-            Some(Node::File(id)) => self.lose_name(id),
-            Some(Node::Directory(id)) => {
+            Some(IndexNode::File(id)) => self.lose_name(id),
+            Some(IndexNode::Directory(id)) => {
                 self.forget_dir(id);
                 None
             }
@@ -397,11 +414,11 @@ impl IndexTree {
     }
 
     /// The time since which a name, or the first of its entries, is hidden.
-    fn hidden_since(&self, dir: u64, name: &OsStr) -> Option<Time> {
+    fn hidden_since(&self, dir: u64, name: &OsStr) -> Option<FileTime> {
         let entry = self.dirs.get(&dir)?.entries.get(name)?;
         let held = match entry.node {
-            Some(Node::Directory(id)) => self.dirs.get(&id),
-            Some(Node::File(_)) | None => None,
+            Some(IndexNode::Directory(id)) => self.dirs.get(&id),
+            Some(IndexNode::File(_)) | None => None,
         };
         let held = held.into_iter().flat_map(|held| held.entries.values());
         held.filter_map(|entry| entry.since).chain(entry.since).min()
@@ -432,22 +449,22 @@ impl IndexTree {
         self.count = self.count.saturating_sub(dir.entries.len() as u64);
     }
 
-    fn counts(&self, dir: u64, name: &OsStr) -> bool {
+    fn is_counted(&self, dir: u64, name: &OsStr) -> bool {
         let entry = self.dirs.get(&dir).and_then(|dir| dir.entries.get(name));
         match entry.map(|entry| entry.node) {
             None => false,
-            Some(Some(Node::Directory(id))) => !self.is_own_place(id),
+            Some(Some(IndexNode::Directory(id))) => !self.is_own_place(id),
             Some(_) => true,
         }
     }
 
-    fn uncount(&mut self, dir: u64, name: &OsStr) {
-        if self.counts(dir, name) {
+    fn uncount_name(&mut self, dir: u64, name: &OsStr) {
+        if self.is_counted(dir, name) {
             self.count = self.count.saturating_sub(1);
         }
     }
 
-    fn touch(&mut self, dir: u64, at: Time) {
+    fn touch_dir(&mut self, dir: u64, at: FileTime) {
         if let Some(dir) = self.dirs.get_mut(&dir) {
             dir.times.modified = Some(at);
             dir.changed = Some(at);
@@ -455,44 +472,44 @@ impl IndexTree {
     }
 
     /// The changes that build this tree from an empty one, for a compact index on disk.
-    pub(super) fn records(&self) -> Vec<IndexRecord> {
-        let mut dump = Dump::of(self);
-        dump.dir(ROOT, &Rel::default());
-        dump.digests();
+    pub(super) fn to_records(&self) -> Vec<IndexRecord> {
+        let mut dump = TreeDump::from_tree(self);
+        dump.dump_dir(ROOT, &RelPath::default());
+        dump.dump_digests();
         if self.settled > 0 {
-            dump.tell(Act::Settled { number: self.settled });
+            dump.add_record(IndexChange::Settled { number: self.settled });
         }
-        let Dump { records, times, .. } = dump;
+        let TreeDump { records, times, .. } = dump;
         records.into_iter().chain(times).collect()
     }
 }
 
 /// A tree that is being written as records.
-struct Dump<'a> {
+struct TreeDump<'a> {
     tree: &'a IndexTree,
     told: HashMap<u64, ()>,
-    seen: Vec<Seen>,
+    seen: Vec<LowerState>,
     records: Vec<IndexRecord>,
     /// The time of hiding for the records that follow.
-    at: Time,
+    at: FileTime,
     /// Records of times, written last because every other record changes the time of its directory.
     times: Vec<IndexRecord>,
 }
 
-impl<'a> Dump<'a> {
-    fn of(tree: &'a IndexTree) -> Self {
+impl<'a> TreeDump<'a> {
+    fn from_tree(tree: &'a IndexTree) -> Self {
         Self {
             tree,
             told: HashMap::new(),
             seen: Vec::new(),
             records: Vec::new(),
-            at: Time::default(),
+            at: FileTime::default(),
             times: Vec::new(),
         }
     }
 
-    fn dir(&mut self, id: u64, path: &Rel) {
-        let Some(dir) = self.tree.dir(id) else { return };
+    fn dump_dir(&mut self, id: u64, path: &RelPath) {
+        let Some(dir) = self.tree.find_dir(id) else { return };
         let mut names: Vec<_> = dir.entries.iter().collect();
         names.sort_by_key(|(name, _)| *name);
         for (name, entry) in names {
@@ -500,56 +517,61 @@ impl<'a> Dump<'a> {
             self.seen.extend(entry.hidden);
             self.at = entry.since.unwrap_or_default();
             match entry.node {
-                None => self.tell(Act::Gone { path, hidden: entry.hidden }),
-                Some(Node::File(id)) => self.file(id, path, entry.hidden),
-                Some(Node::Directory(id)) => self.sub_dir(id, path, entry.hidden),
+                None => self.add_record(IndexChange::Gone { path, hidden: entry.hidden }),
+                Some(IndexNode::File(id)) => self.dump_file(id, path, entry.hidden),
+                Some(IndexNode::Directory(id)) => self.sub_dir(id, path, entry.hidden),
             }
         }
         if dir.times != FileTimes::default() {
             let (at, path) = (dir.changed.unwrap_or_default(), path.clone());
-            self.times.push(IndexRecord { at, act: Act::Times { path, times: dir.times } });
+            self.times.push(IndexRecord { at, act: IndexChange::Times { path, times: dir.times } });
         }
     }
 
-    fn file(&mut self, id: u64, path: Rel, hidden: Option<Seen>) {
-        let Some(node) = self.tree.file(id) else { return };
+    fn dump_file(&mut self, id: u64, path: RelPath, hidden: Option<LowerState>) {
+        let Some(node) = self.tree.find_file(id) else { return };
         if self.told.insert(id, ()).is_some() {
-            self.tell(Act::Link { path, id, hidden });
+            self.add_record(IndexChange::Link { path, id, hidden });
             return;
         }
         self.seen.extend(node.record.origin.as_ref().map(|origin| origin.seen));
         let file = node.record.clone();
-        self.tell(Act::File { path: path.clone(), id, file, hidden, new: false });
+        self.add_record(IndexChange::File { path: path.clone(), id, file, hidden, new: false });
         if node.times != FileTimes::default() {
-            self.tell(Act::Times { path, times: node.times });
+            self.add_record(IndexChange::Times { path, times: node.times });
         }
     }
 
-    fn sub_dir(&mut self, id: u64, path: Rel, hidden: Option<Seen>) {
-        let Some(dir) = self.tree.dir(id) else { return };
+    fn sub_dir(&mut self, id: u64, path: RelPath, hidden: Option<LowerState>) {
+        let Some(dir) = self.tree.find_dir(id) else { return };
         let origin = dir.origin.as_ref().and_then(|lower| {
-            Some(Origin { rel: lower.rel.clone(), seen: lower.seen.or(hidden)? })
+            Some(ContentOrigin { rel: lower.rel.clone(), seen: lower.seen.or(hidden)? })
         });
         // A directory at its own path needs no record; its entries suffice.
         if !self.tree.is_own_place(id) || hidden.is_some() {
             self.seen.extend(origin.as_ref().map(|origin| origin.seen));
-            self.tell(Act::Directory { path: path.clone(), origin, mode: dir.mode, hidden });
+            self.add_record(IndexChange::Directory {
+                path: path.clone(),
+                origin,
+                mode: dir.mode,
+                hidden,
+            });
         }
-        self.dir(id, &path);
+        self.dump_dir(id, &path);
     }
 
-    fn digests(&mut self) {
+    fn dump_digests(&mut self) {
         let mut told = HashMap::new();
         for seen in std::mem::take(&mut self.seen) {
-            if let Some(digest) = self.tree.digest(&seen)
+            if let Some(digest) = self.tree.find_digest(&seen)
                 && told.insert(seen, ()).is_none()
             {
-                self.tell(Act::Digest { seen, digest });
+                self.add_record(IndexChange::Digest { seen, digest });
             }
         }
     }
 
-    fn tell(&mut self, act: Act) {
+    fn add_record(&mut self, act: IndexChange) {
         self.records.push(IndexRecord { at: self.at, act });
     }
 }

@@ -9,12 +9,12 @@ use std::path::Path;
 use belljar_policy::PROTECTED_NAMES;
 use rustix::fs::{AtFlags, Dir, statat};
 
-use super::record::identity;
+use super::record::stat_identity;
 use crate::imports::files::names::is_protected;
 
 /// The location of a directory relative to another.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Between {
+pub(super) enum DirRelation {
     /// Outside the other directory.
     Outside,
     /// Inside the other directory. Holds the topmost protected directory on the path: protected by its own
@@ -24,21 +24,23 @@ pub(super) enum Between {
 
 /// Whether a directory is `above` or is below it.
 pub(super) fn lies_in(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(chain(dir, above)?.is_some())
+    Ok(parent_chain(dir, above)?.is_some())
 }
 
 /// The location of the directory `place` relative to `above`. The directory `hidden` counts as one with a
 /// protected name.
-pub(super) fn between(
+pub(super) fn find_relation(
     above: &File,
     place: &File,
     hidden: Option<(u64, u64)>,
-) -> io::Result<Between> {
-    let Some(chain) = chain(place.as_fd(), above.as_fd())? else { return Ok(Between::Outside) };
+) -> io::Result<DirRelation> {
+    let Some(chain) = parent_chain(place.as_fd(), above.as_fd())? else {
+        return Ok(DirRelation::Outside);
+    };
     // Links are followed, because the owner of the directory made them.
     let means = |name: &&str| statat(above, *name, AtFlags::empty()).ok();
     let meant = PROTECTED_NAMES.iter().filter_map(means);
-    let meant: Vec<_> = meant.map(|stat| identity(&stat)).chain(hidden).collect();
+    let meant: Vec<_> = meant.map(|stat| stat_identity(&stat)).chain(hidden).collect();
     let mut topmost = None;
     let mut up = String::from(".");
     for here in chain {
@@ -47,7 +49,7 @@ pub(super) fn between(
             topmost = Some(here);
         }
     }
-    Ok(Between::Below(topmost))
+    Ok(DirRelation::Below(topmost))
 }
 
 /// Whether a directory has a protected name in its parent, which is at `up`.
@@ -64,7 +66,7 @@ fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bo
         }
         // The inode in the entry would be wrong for a mount point, so the status is read.
         let stat = statat(&above, name, AtFlags::SYMLINK_NOFOLLOW);
-        if stat.is_ok_and(|stat| identity(&stat) == sought) {
+        if stat.is_ok_and(|stat| stat_identity(&stat) == sought) {
             return Ok(true);
         }
     }
@@ -72,12 +74,12 @@ fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bo
 }
 
 /// The directories from `dir` up to `above`, without `above`. `None` = `dir` is not inside `above`.
-fn chain(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<Option<Vec<(u64, u64)>>> {
-    let sought = identity(&rustix::fs::fstat(above)?);
+fn parent_chain(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<Option<Vec<(u64, u64)>>> {
+    let sought = stat_identity(&rustix::fs::fstat(above)?);
     let mut up = String::from(".");
     let mut passed = Vec::new();
     loop {
-        let here = identity(&statat(dir, up.as_str(), AtFlags::empty())?);
+        let here = stat_identity(&statat(dir, up.as_str(), AtFlags::empty())?);
         if here == sought {
             return Ok(Some(passed));
         }

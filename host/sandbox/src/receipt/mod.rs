@@ -3,7 +3,7 @@
 pub(crate) mod record;
 pub(crate) mod withheld;
 
-use belljar_policy::{DenyCode, Target};
+use belljar_policy::{DenyCode, RequestTarget};
 use serde::{Deserialize, Serialize};
 
 use crate::component::wasm::Digest;
@@ -12,7 +12,7 @@ use crate::component::wasm::Digest;
 pub const RECEIPT_VERSION: u32 = 1;
 
 /// The record of one tool call. Contains no secret values. Foreign text in it is not escaped: escape it
-/// before a person sees it (`belljar_policy::Shown`).
+/// before a person sees it (`belljar_policy::ShownText`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The tool's name.
@@ -20,15 +20,15 @@ pub struct Receipt {
     /// SHA-256 of the component, in hexadecimal.
     pub component: String,
     /// The way the call ended.
-    pub ending: Ending,
+    pub ending: CallEnding,
     /// Fuel billed.
     pub fuel: u64,
     /// The time used by each part of the call.
-    pub times: Times,
+    pub times: CallTimes,
     /// The highest sum of linear memory and tables of the tool's store in this call, in bytes.
     pub peak_memory: u64,
     /// Bytes moved.
-    pub bytes: Bytes,
+    pub bytes: CallBytes,
     /// Calls from the guest into the host's file, network and log functions.
     pub host_calls: u64,
     /// The first `MAX_DENIALS` refusals, in order.
@@ -66,15 +66,15 @@ const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495
 
 impl Receipt {
     /// The receipt of a call that has had no effect yet.
-    pub fn empty(tool: &str, component: &str, arguments: &str) -> Self {
+    pub fn for_call(tool: &str, component: &str, arguments: &str) -> Self {
         Self {
             tool: tool.to_owned(),
             component: component.to_owned(),
-            ending: Ending::HostFault("not ended".to_owned()),
+            ending: CallEnding::HostFault("not ended".to_owned()),
             fuel: 0,
-            times: Times::default(),
+            times: CallTimes::default(),
             peak_memory: 0,
-            bytes: Bytes::default(),
+            bytes: CallBytes::default(),
             host_calls: 0,
             denials: Vec::new(),
             denials_dropped: 0,
@@ -88,7 +88,7 @@ impl Receipt {
             stdout: String::new(),
             stderr: String::new(),
             stdio_dropped: 0,
-            arguments_digest: Digest::of(arguments.as_bytes()).to_string(),
+            arguments_digest: Digest::hash_bytes(arguments.as_bytes()).to_string(),
             output_digest: EMPTY_DIGEST.to_owned(),
         }
     }
@@ -97,7 +97,7 @@ impl Receipt {
 /// The way a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
-pub enum Ending {
+pub enum CallEnding {
     /// An output was returned.
     Completed,
     /// The tool returned an error; the detail is its kind in the contract, for example `not-found`.
@@ -118,7 +118,7 @@ pub enum Ending {
     HostFault(String),
 }
 
-impl Ending {
+impl CallEnding {
     /// The name of the ending in receipts.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -137,7 +137,7 @@ impl Ending {
 
 /// The parts of a call's time, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times {
+pub struct CallTimes {
     /// Waiting for the tool's store, behind earlier calls.
     pub queued: u64,
     /// Loading the component and opening the store; 0 in a store already open.
@@ -152,7 +152,7 @@ pub struct Times {
 
 /// Bytes that a call moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bytes {
+pub struct CallBytes {
     /// Read from mounts.
     pub read: u64,
     /// Written to mounts, growth by truncation included.
@@ -188,7 +188,7 @@ impl Denial {
 
     /// The same refusal, with the target of the request.
     #[must_use]
-    pub fn to(self, target: &Target) -> Self {
+    pub fn with_target(self, target: &RequestTarget) -> Self {
         Self { target: Some(target.to_string()), ..self }
     }
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_policy::{Budget, Denied, Exhausted, Meter, Target};
+use belljar_policy::{Budget, ExhaustedLimit, Meter, PolicyDenial, RequestTarget};
 
-use crate::jar::operations::{Operation, Operations};
-use crate::receipt::{Bytes, Denial, LogLine};
+use crate::jar::operations::{JarOperations, OperationGuard};
+use crate::receipt::{CallBytes, Denial, LogLine};
 
 /// Refusals stored for one call: enough to see a pattern, because a guest can cause millions.
 pub(crate) const MAX_DENIALS: usize = 64;
@@ -21,7 +21,7 @@ pub(crate) const MAX_TEXT: usize = 1024;
 
 /// The effects of the running call of one store, and the budget that pays for them.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct CallRecord {
     budget: Budget,
     host_calls: AtomicU64,
     read: AtomicU64,
@@ -30,13 +30,13 @@ pub(crate) struct Record {
     received: AtomicU64,
     reports: AtomicU64,
     log_limit: u64,
-    operations: Arc<Operations>,
-    lists: Mutex<Lists>,
+    operations: Arc<JarOperations>,
+    lists: Mutex<RecordLists>,
 }
 
 /// The bounded lists of a record.
 #[derive(Debug, Default)]
-pub(crate) struct Lists {
+pub(crate) struct RecordLists {
     pub(crate) denials: Vec<Denial>,
     pub(crate) denials_dropped: u64,
     pub(crate) paths_read: BTreeSet<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Lists {
     pub(crate) logs_dropped: u64,
 }
 
-impl Record {
+impl CallRecord {
     /// An empty record. Bytes are billed to `budget` as they move.
     pub(crate) fn new(budget: Budget, log_limit: u64) -> Self {
         Self {
@@ -68,27 +68,27 @@ impl Record {
     }
 
     /// The same record with the list of operations for which closing the jar waits.
-    pub(crate) fn with_operations(self, operations: Arc<Operations>) -> Self {
+    pub(crate) fn with_operations(self, operations: Arc<JarOperations>) -> Self {
         Self { operations, ..self }
     }
 
     /// Begins an operation that may outlive the call. Keep the returned value until the operation has ended.
-    pub(crate) fn operation(&self, name: &str) -> Operation {
-        self.operations.begin(name)
+    pub(crate) fn begin_operation(&self, name: &str) -> OperationGuard {
+        self.operations.begin_operation(name)
     }
 
     /// The host's work so far: calls into the host, and bytes moved for the guest.
-    pub(crate) fn work(&self) -> (u64, u64) {
+    pub(crate) fn host_work(&self) -> (u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let bytes = [&self.read, &self.written, &self.sent, &self.received].map(load);
         (load(&self.host_calls), bytes.into_iter().fold(0, u64::saturating_add))
     }
 
     /// Counts a progress report; returns whether it is within the limit.
-    pub(crate) fn progress(&self) -> bool {
+    pub(crate) fn count_progress(&self) -> bool {
         let kept = self.reports.fetch_add(1, Ordering::Relaxed) < self.log_limit;
         if !kept {
-            self.lists().logs_dropped += 1;
+            self.lock_lists().logs_dropped += 1;
         }
         kept
     }
@@ -99,36 +99,38 @@ impl Record {
     }
 
     /// Reserves bytes of the budget before they are moved.
-    pub(crate) fn reserve(&self, meter: Meter, bytes: u64) -> Result<(), Exhausted> {
+    pub(crate) fn reserve_bytes(&self, meter: Meter, bytes: u64) -> Result<(), ExhaustedLimit> {
         self.budget.reserve(meter, bytes)?;
-        self.count(meter, bytes);
+        self.count_bytes(meter, bytes);
         Ok(())
     }
 
     /// Bills bytes that have been moved already.
-    pub(crate) fn bill(&self, meter: Meter, bytes: u64) -> Result<(), Exhausted> {
-        self.count(meter, bytes);
+    pub(crate) fn bill_bytes(&self, meter: Meter, bytes: u64) -> Result<(), ExhaustedLimit> {
+        self.count_bytes(meter, bytes);
         self.budget.bill(meter, bytes)
     }
 
     /// Returns reserved bytes that were not moved to the budget.
-    pub(crate) fn refund(&self, meter: Meter, bytes: u64) {
+    pub(crate) fn refund_bytes(&self, meter: Meter, bytes: u64) {
         self.budget.refund(meter, bytes);
-        if let Some(counter) = self.counter(meter) {
+        if let Some(counter) = self.meter_counter(meter) {
             let back = |n: u64| Some(n.saturating_sub(bytes));
             let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
         }
     }
 
     /// Records a request that a policy check refused for its target.
-    pub(crate) fn denied_request(&self, target: &Target, denied: &Denied) {
-        self.deny(Denial::new(denied.code, "request", clip(&denied.to_string())).to(target));
+    pub(crate) fn denied_request(&self, target: &RequestTarget, denied: &PolicyDenial) {
+        self.add_denial(
+            Denial::new(denied.code, "request", clip_text(&denied.to_string())).with_target(target),
+        );
     }
 
     /// Records a refusal.
-    pub(crate) fn deny(&self, denial: Denial) {
+    pub(crate) fn add_denial(&self, denial: Denial) {
         tracing::info!(target: "belljar::denied", code = %denial.code, what = %denial.what, "{}", denial.facts);
-        let mut lists = self.lists();
+        let mut lists = self.lock_lists();
         if lists.denials.len() < MAX_DENIALS {
             lists.denials.push(denial);
         } else {
@@ -138,23 +140,23 @@ impl Record {
 
     /// Records that a file's content was read.
     pub(crate) fn path_read(&self, path: &str) {
-        let mut lists = self.lists();
-        let Lists { paths_read, paths_dropped, .. } = &mut *lists;
-        insert(paths_read, path, paths_dropped);
+        let mut lists = self.lock_lists();
+        let RecordLists { paths_read, paths_dropped, .. } = &mut *lists;
+        insert_bounded(paths_read, path, paths_dropped);
     }
 
     /// Records that a path was created, changed, renamed or removed.
     pub(crate) fn path_written(&self, path: &str) {
-        let mut lists = self.lists();
-        let Lists { paths_written, paths_dropped, .. } = &mut *lists;
-        insert(paths_written, path, paths_dropped);
+        let mut lists = self.lock_lists();
+        let RecordLists { paths_written, paths_dropped, .. } = &mut *lists;
+        insert_bounded(paths_written, path, paths_dropped);
     }
 
     /// Records that a file was made where none existed.
     pub(crate) fn path_made(&self, path: &str) {
-        let is_known = self.lists().paths_written.contains(path);
+        let is_known = self.lock_lists().paths_written.contains(path);
         self.path_written(path);
-        let mut lists = self.lists();
+        let mut lists = self.lock_lists();
         // A longer path is truncated, and would be ambiguous.
         if !is_known && path.len() <= MAX_TEXT && lists.paths_written.contains(path) {
             lists.made.insert(path.to_owned());
@@ -164,42 +166,42 @@ impl Record {
     /// Records a moved path. A file made by the call itself is no longer listed at its old path: it existed
     /// there neither before nor after.
     pub(crate) fn path_moved(&self, from: &str, to: &str) {
-        if from == to || !self.lists().made.remove(from) {
+        if from == to || !self.lock_lists().made.remove(from) {
             self.path_written(from);
         } else {
-            self.lists().paths_written.remove(from);
+            self.lock_lists().paths_written.remove(from);
         }
         self.path_written(to);
     }
 
     /// Records a host to which a request was sent.
-    pub(crate) fn host(&self, host: &str) {
-        let mut lists = self.lists();
-        let Lists { hosts, paths_dropped, .. } = &mut *lists;
-        insert(hosts, host, paths_dropped);
+    pub(crate) fn add_host(&self, host: &str) {
+        let mut lists = self.lock_lists();
+        let RecordLists { hosts, paths_dropped, .. } = &mut *lists;
+        insert_bounded(hosts, host, paths_dropped);
     }
 
     /// Records that a secret was added to a request.
     pub(crate) fn secret_used(&self, name: &str) {
-        self.lists().secrets_used.insert(clip(name));
+        self.lock_lists().secrets_used.insert(clip_text(name));
     }
 
     /// Stores a line of the guest's log, or only counts it beyond the limit.
-    pub(crate) fn log(&self, level: &str, message: &str) {
-        let mut lists = self.lists();
+    pub(crate) fn add_log_line(&self, level: &str, message: &str) {
+        let mut lists = self.lock_lists();
         if (lists.logs.len() as u64) < self.log_limit {
-            lists.logs.push(LogLine { level: level.to_owned(), message: clip(message) });
+            lists.logs.push(LogLine { level: level.to_owned(), message: clip_text(message) });
         } else {
             lists.logs_dropped += 1;
         }
     }
 
     /// Returns the recorded values and resets the record for the next call.
-    pub(crate) fn take(&self) -> (Lists, Bytes, u64) {
-        let lists = std::mem::take(&mut *self.lists());
+    pub(crate) fn drain_lists(&self) -> (RecordLists, CallBytes, u64) {
+        let lists = std::mem::take(&mut *self.lock_lists());
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
         take(&self.reports);
-        let bytes = Bytes {
+        let bytes = CallBytes {
             read: take(&self.read),
             written: take(&self.written),
             sent: take(&self.sent),
@@ -209,13 +211,13 @@ impl Record {
         (lists, bytes, take(&self.host_calls))
     }
 
-    fn count(&self, meter: Meter, bytes: u64) {
-        if let Some(counter) = self.counter(meter) {
+    fn count_bytes(&self, meter: Meter, bytes: u64) {
+        if let Some(counter) = self.meter_counter(meter) {
             counter.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    fn counter(&self, meter: Meter) -> Option<&AtomicU64> {
+    fn meter_counter(&self, meter: Meter) -> Option<&AtomicU64> {
         match meter {
             Meter::Read => Some(&self.read),
             Meter::Write => Some(&self.written),
@@ -226,13 +228,13 @@ impl Record {
     }
 
     /// A panic while the lock is held leaves lists that are still well-formed.
-    fn lists(&self) -> MutexGuard<'_, Lists> {
+    fn lock_lists(&self) -> MutexGuard<'_, RecordLists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Cuts text at [`MAX_TEXT`] bytes, on a character boundary.
-pub(crate) fn clip(text: &str) -> String {
+pub(crate) fn clip_text(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -240,12 +242,12 @@ pub(crate) fn clip(text: &str) -> String {
     text.get(..end).unwrap_or_default().to_owned()
 }
 
-fn insert(set: &mut BTreeSet<String>, text: &str, dropped: &mut u64) {
+fn insert_bounded(set: &mut BTreeSet<String>, text: &str, dropped: &mut u64) {
     if set.contains(text) {
         return;
     }
     if set.len() < MAX_PATHS {
-        set.insert(clip(text));
+        set.insert(clip_text(text));
     } else {
         *dropped += 1;
     }

@@ -8,8 +8,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use belljar_kit::{TestHost, TestJar, WatTool, assert_text, stock, wat_tool};
-use belljar_policy::{Budget, Caps, Exhausted, Level, Limits, Meter};
-use belljar_sandbox::{CallError, CallResult, Ending, Wasm};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, ExhaustedLimit, Limits, Meter};
+use belljar_sandbox::{CallEnding, CallError, CallResult, Wasm};
 
 const SPIN: &str = "(loop $l (br $l)) unreachable";
 const ECHO: &str = "(call $text (local.get $args) (local.get $args_len))";
@@ -28,7 +28,7 @@ async fn limited(host: &TestHost, wasm: Wasm, limits: Limits) -> TestJar {
     host.build(builder).await
 }
 
-fn exhausted(result: &CallResult) -> Exhausted {
+fn exhausted(result: &CallResult) -> ExhaustedLimit {
     match &result.outcome {
         Err(CallError::Exhausted(which)) => *which,
         other => panic!("{other:?}: {:#?}", result.receipt),
@@ -42,9 +42,12 @@ async fn an_endless_loop_ends_with_its_fuel_and_is_billed_all_of_it() {
     let jar = limited(&host, spin(), limits).await;
     let result = jar.call("spin", "{}").await;
     let which = exhausted(&result);
-    assert_eq!((which.meter, which.level, which.limit), (Meter::Fuel, Level::Call, 5_000_000));
+    assert_eq!(
+        (which.meter, which.level, which.limit),
+        (Meter::Fuel, BudgetLevel::Call, 5_000_000)
+    );
     assert_eq!(result.receipt.fuel, 5_000_000);
-    assert_eq!(jar.budget.spent(Meter::Fuel), 5_000_000);
+    assert_eq!(jar.budget.spent_amount(Meter::Fuel), 5_000_000);
     assert_text(&jar.call("echo", "{}").await, "{}");
 }
 
@@ -109,11 +112,11 @@ impl Wake for Woken {
 #[tokio::test]
 async fn a_cancelled_budget_wakes_a_call_that_waits() {
     let host = TestHost::new();
-    let session = Budget::root(Level::Session, Caps::unlimited());
+    let session = Budget::new_root(BudgetLevel::Session, BudgetCaps::unlimited());
     let mut builder = host.builder([wait(), echo()]);
     builder.parent = Some(session.clone());
     let jar = host.build(builder).await;
-    jar.jar.open("wait").await.unwrap();
+    jar.jar.preopen_store("wait").await.unwrap();
     let mut call = pin!(jar.call("wait", "{}"));
     let woken = Arc::<Woken>::default();
     let waker = Waker::from(Arc::clone(&woken));
@@ -151,9 +154,9 @@ async fn stores_of_a_jar_share_its_memory_and_give_it_back() {
     assert_text(&first, "1");
     assert_eq!(first.receipt.peak_memory, 64 * 65_536);
     assert_text(&jar.call("two", "{}").await, "0");
-    assert_eq!(jar.budget.spent(Meter::Memory), (64 + 4) * 65_536);
+    assert_eq!(jar.budget.spent_amount(Meter::Memory), (64 + 4) * 65_536);
     assert!(jar.jar.close().await.is_empty());
-    assert_eq!(jar.budget.spent(Meter::Memory), 0);
+    assert_eq!(jar.budget.spent_amount(Meter::Memory), 0);
 }
 
 #[tokio::test]
@@ -162,7 +165,7 @@ async fn a_store_that_does_not_fit_the_memory_is_refused_by_name() {
     let limits = Limits { memory_bytes: 3 * 65_536, ..Limits::default() };
     let jar = limited(&host, spin(), limits).await;
     assert_eq!(exhausted(&jar.call("spin", "{}").await).meter, Meter::Memory);
-    assert_eq!(jar.budget.spent(Meter::Memory), 0);
+    assert_eq!(jar.budget.spent_amount(Meter::Memory), 0);
 }
 
 #[tokio::test]
@@ -173,8 +176,8 @@ async fn an_answer_past_its_bound_is_an_error_and_not_a_cut() {
     let jar = limited(&host, Wasm::new(tool.build()), Limits::default()).await;
     let result = jar.call("big", "{}").await;
     assert!(matches!(result.outcome, Err(CallError::BadOutput(_))), "{result:?}");
-    assert!(matches!(result.receipt.ending, Ending::BadOutput(_)));
-    assert_eq!(jar.budget.spent(Meter::Output), 0);
+    assert!(matches!(result.receipt.ending, CallEnding::BadOutput(_)));
+    assert_eq!(jar.budget.spent_amount(Meter::Output), 0);
 }
 
 #[tokio::test]
@@ -259,15 +262,18 @@ async fn a_flood_on_stdout_is_cut_and_counted_and_costs_fuel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_jars_under_one_budget_stop_together() {
     let host = TestHost::new();
-    let session = Budget::root(Level::Session, Caps::unlimited().with(Meter::Fuel, 30_000_000));
+    let session = Budget::new_root(
+        BudgetLevel::Session,
+        BudgetCaps::unlimited().with_cap(Meter::Fuel, 30_000_000),
+    );
     let mut builder = host.builder([spin(), echo()]);
     builder.parent = Some(session.clone());
     let (a, b) = (host.build(builder.clone()).await, host.build(builder).await);
     let (a, b) = tokio::join!(a.call("spin", "{}"), b.call("spin", "{}"));
     for result in [&a, &b] {
-        assert_eq!(exhausted(result).level, Level::Session);
+        assert_eq!(exhausted(result).level, BudgetLevel::Session);
     }
-    let spent = session.spent(Meter::Fuel);
+    let spent = session.spent_amount(Meter::Fuel);
     assert!((30_000_000..31_000_000).contains(&spent), "{spent}");
     assert_eq!(spent, a.receipt.fuel + b.receipt.fuel);
     let other = host.jar([echo()]).await;

@@ -1,7 +1,7 @@
 //! Jars of a program without agents: what is granted is what was said, and what is wrong is told.
 
 use belljar_kit::{TestHost, stock};
-use belljar_policy::{Access, DenyCode, Limits};
+use belljar_policy::{DenyCode, Limits, MountAccess};
 use belljar_sandbox::{CallError, Jar, JarBuilder, SandboxConfig, SandboxError, Wasm};
 
 const WRITE: &str = r#"{"path": "new.txt", "content": "x"}"#;
@@ -54,7 +54,7 @@ async fn what_is_wrong_with_a_jar_has_a_word_and_a_way_on() {
     assert_eq!(code(Jar::builder().tool_file("/nowhere/x.wasm")).await, "component-not-read");
     let text = Wasm::new(b"no component".to_vec());
     assert_eq!(code(Jar::builder().tool(text)).await, "component-not-described");
-    assert_eq!(code(file_read().mount("data", "/", Access::Read)).await, "bad-guest-path");
+    assert_eq!(code(file_read().mount("data", "/", MountAccess::Read)).await, "bad-guest-path");
     assert_eq!(code(file_read().host("not a host")).await, "bad-host");
     assert_eq!(code(file_read().tool(stock("file_read"))).await, "duplicate-tool");
     assert_eq!(code(file_read().read_only("/nowhere")).await, "directory-not-opened");

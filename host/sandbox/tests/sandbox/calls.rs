@@ -2,7 +2,7 @@
 
 use belljar_kit::{TestHost, WatTool, assert_text, stock, text, wat_tool};
 use belljar_policy::{DenyCode, Rights};
-use belljar_sandbox::{CallError, Ending, Part, Progress, ToolErrorKind, Wasm};
+use belljar_sandbox::{CallEnding, CallError, OutputPart, ProgressReport, ToolErrorKind, Wasm};
 
 /// Answers with its arguments.
 const ECHO: &str = "(call $text (local.get $args) (local.get $args_len))";
@@ -45,7 +45,7 @@ async fn a_tools_own_error_keeps_its_kind_and_its_store() {
     let result = jar.call("file_read", r#"{"path": "absent.txt"}"#).await;
     let Err(CallError::Tool { kind, .. }) = result.outcome else { panic!("{result:?}") };
     assert_eq!(kind, ToolErrorKind::NotFound);
-    assert_eq!(result.receipt.ending, Ending::ToolError("not-found".to_owned()));
+    assert_eq!(result.receipt.ending, CallEnding::ToolError("not-found".to_owned()));
     let again = jar.call("file_read", r#"{"path": "a.txt"}"#).await;
     assert_text(&again, "a");
     assert!(again.receipt.times.opening < result.receipt.times.opening, "the store was kept");
@@ -145,7 +145,7 @@ async fn a_name_outside_the_rights_is_refused_before_guest_code_runs() {
     let jar = host.jar([Wasm::new(wat_tool("echo", ECHO))]).await;
     let other = host.jar([Wasm::new(wat_tool("other", ECHO))]).await;
     let permit = other.rights.tool("other").unwrap();
-    let result = jar.jar.call(permit, "{}").await;
+    let result = jar.jar.call_permitted(permit, "{}").await;
     assert_eq!(result.outcome, Err(CallError::Refused(DenyCode::ToolNotAllowed)));
     assert_eq!(result.receipt.fuel, 0);
     assert!(Rights::none().tool("echo").is_err());
@@ -192,11 +192,13 @@ async fn logs_progress_and_attachments_arrive_cut_and_clean() {
     let sink = std::sync::Arc::new(move |report| drop(send.send(report)));
     let permit = jar.rights.tool("chatty").unwrap();
     let result = jar.jar.call_with_progress(permit, "{}", Some(sink)).await;
-    let reported = Progress { done: 1, total: Some(2), message: "{}".to_owned() };
+    let reported = ProgressReport { done: 1, total: Some(2), message: "{}".to_owned() };
     assert_eq!(reports.try_iter().collect::<Vec<_>>(), [reported]);
     assert_eq!((result.receipt.logs[0].level.as_str(), result.receipt.logs.len()), ("warn", 1));
     let parts = result.outcome.unwrap().parts;
-    let [Part::Attachment { name, media_type, data }] = &parts[..] else { panic!("{parts:?}") };
+    let [OutputPart::Attachment { name, media_type, data }] = &parts[..] else {
+        panic!("{parts:?}")
+    };
     assert_eq!((name.as_str(), media_type.as_str(), &data[..]), ("ab", "text/plain", &b"text"[..]));
 }
 
@@ -218,7 +220,11 @@ async fn a_host_function_that_panics_ends_one_call_and_its_store() {
     let permit = jar.rights.tool("count").unwrap();
     let result = jar.jar.call_with_progress(permit, "{}", Some(sink)).await;
     assert_eq!(result.outcome, Err(CallError::HostFault));
-    assert!(matches!(result.receipt.ending, Ending::HostFault(_)), "{:?}", result.receipt.ending);
+    assert!(
+        matches!(result.receipt.ending, CallEnding::HostFault(_)),
+        "{:?}",
+        result.receipt.ending
+    );
     assert_text(&jar.call("echo", "{}").await, "{}");
     assert_text(&jar.call("count", "{}").await, "1");
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use belljar_kit::{TestHost, TestJar, command};
-use belljar_policy::Access;
+use belljar_policy::MountAccess;
 use belljar_sandbox::{
-    CallError, CommandForm, ComponentKind, LoadError, Part, ToolErrorKind, Wasm, inspect,
+    CallError, CommandForm, ComponentKind, LoadError, OutputPart, ToolErrorKind, Wasm,
+    inspect_component,
 };
 use serde_json::{Value, json};
 
@@ -43,15 +44,15 @@ const ECHO: &str = r#"(module
     (call $exit (i32.load (i32.const 16)))))"#;
 
 fn echo() -> Wasm {
-    Wasm::new(command(ECHO)).named("echo.wasm")
+    Wasm::new(command(ECHO)).with_name("echo.wasm")
 }
 
 async fn call(jar: &TestJar, arguments: Value) -> (Value, String) {
     let result = jar.call("echo", &arguments.to_string()).await;
     let output = result.outcome.unwrap();
-    let Some(Part::Json(head)) = output.parts.first() else { panic!("{output:?}") };
+    let Some(OutputPart::Json(head)) = output.parts.first() else { panic!("{output:?}") };
     let text = match output.parts.get(1) {
-        Some(Part::Text(text)) => text.clone(),
+        Some(OutputPart::Text(text)) => text.clone(),
         _ => String::new(),
     };
     (serde_json::from_str(head).unwrap(), text)
@@ -60,7 +61,7 @@ async fn call(jar: &TestJar, arguments: Value) -> (Value, String) {
 #[tokio::test]
 async fn a_command_gets_its_words_and_input_and_gives_output_and_code() {
     let host = TestHost::new();
-    assert_eq!(inspect(echo().bytes()).unwrap().kind, Some(ComponentKind::Command));
+    assert_eq!(inspect_component(echo().bytes()).unwrap().kind, Some(ComponentKind::Command));
     let jar = host.jar([echo()]).await;
     let arguments = json!({ "args": ["-a", "b c"], "stdin": "six\n", "files": ["n.txt"] });
     for _ in 0..2 {
@@ -87,8 +88,8 @@ async fn a_fixed_line_and_its_variables_are_all_that_a_command_has() {
     let variables = BTreeMap::from([("TZ".to_owned(), "UTC".to_owned())]);
     let line = ["-s".to_owned(), "{statement}".to_owned()];
     let form = CommandForm::default().with_line(&line, None).unwrap();
-    let wasm = echo().called(form.with_environment(&variables).unwrap());
-    let tools = host.sandbox.describe(&wasm).await.unwrap();
+    let wasm = echo().with_form(form.with_environment(&variables).unwrap());
+    let tools = host.sandbox.describe_tools(&wasm).await.unwrap();
     assert_eq!(tools[0].schema["required"], json!(["statement"]));
     let jar = host.jar([wasm]).await;
     let (_, text) = call(&jar, json!({ "statement": "select" })).await;
@@ -127,9 +128,9 @@ const MAKE: &str = r#"(module
 #[tokio::test]
 async fn the_workspace_is_its_current_directory_with_the_access_that_is_granted() {
     let host = TestHost::new();
-    let make = || Wasm::new(command(MAKE)).named("make");
+    let make = || Wasm::new(command(MAKE)).with_name("make");
     let mut builder = host.builder([make()]);
-    builder.access = Some(Access::ReadWrite);
+    builder.access = Some(MountAccess::ReadWrite);
     let jar = host.build(builder).await;
     let result = jar.call("make", "{}").await;
     assert!(result.outcome.unwrap().text().contains("\"exit_code\":0"));
@@ -150,7 +151,7 @@ async fn the_workspace_is_its_current_directory_with_the_access_that_is_granted(
 #[tokio::test]
 async fn a_trap_is_a_trap_and_the_next_call_is_well() {
     let host = TestHost::new();
-    let jar = host.jar([Wasm::new(command(MAKE)).named("make")]).await;
+    let jar = host.jar([Wasm::new(command(MAKE)).with_name("make")]).await;
     let result = jar.call("make", r#"{"args": ["trap"]}"#).await;
     assert!(matches!(result.outcome.unwrap_err(), CallError::Trapped(_)));
     jar.call("make", "{}").await.outcome.unwrap();
@@ -160,12 +161,12 @@ async fn a_trap_is_a_trap_and_the_next_call_is_well() {
 async fn a_core_module_is_adapted_and_never_loaded_as_it_is() {
     let host = TestHost::new();
     let module = b"\0asm\x01\0\0\0".to_vec();
-    let error = host.sandbox.adapt(&module).await.unwrap_err();
+    let error = host.sandbox.adapt_module(&module).await.unwrap_err();
     assert!(error.to_string().contains("no `_start`"), "{error}");
-    let error = host.sandbox.load(&Wasm::new(module)).await.unwrap_err();
+    let error = host.sandbox.load_component(&Wasm::new(module)).await.unwrap_err();
     assert!(matches!(error, LoadError::CoreModule));
     let component = command(ECHO);
-    let error = host.sandbox.adapt(&component).await.unwrap_err();
+    let error = host.sandbox.adapt_module(&component).await.unwrap_err();
     assert!(matches!(error, LoadError::NotWasm), "{error}");
 }
 
@@ -206,21 +207,21 @@ const LOOK: &str = r#"(module
 #[tokio::test]
 async fn a_command_sees_its_workspace_at_the_root_and_nothing_besides() {
     for (at, access, names, may) in [
-        ("/workspace", Access::Read, ".\n/workspace\n", 1),
-        ("/", Access::Read, "/\n", 1),
-        ("/", Access::ReadWrite, "/\n", 5),
-        ("/work", Access::Read, ".\n/work\n", 1),
+        ("/workspace", MountAccess::Read, ".\n/workspace\n", 1),
+        ("/", MountAccess::Read, "/\n", 1),
+        ("/", MountAccess::ReadWrite, "/\n", 5),
+        ("/work", MountAccess::Read, ".\n/work\n", 1),
     ] {
         let host = TestHost::new();
         host.write("note.txt", "a note");
         let form = CommandForm::default().with_workspace_at(at).unwrap();
-        let look = Wasm::new(command(LOOK)).named("echo.wasm").called(form);
+        let look = Wasm::new(command(LOOK)).with_name("echo.wasm").with_form(form);
         let mut builder = host.builder([look]);
         builder.access = Some(access);
         let jar = host.build(builder).await;
         let (head, text) = call(&jar, json!({})).await;
         assert_eq!((text.as_str(), &head["exit_code"]), (names, &json!(may)), "{at}");
-        assert_eq!(host.read("new.txt").is_some(), access == Access::ReadWrite);
+        assert_eq!(host.read("new.txt").is_some(), access == MountAccess::ReadWrite);
     }
 }
 
@@ -231,7 +232,7 @@ async fn a_number_that_is_whole_is_an_integer_where_the_schema_says_so() {
     let schema =
         r#"{"type": "object", "properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}"#;
     let form = CommandForm::default().with_line(&line, Some(schema)).unwrap();
-    let jar = host.jar([echo().called(form)]).await;
+    let jar = host.jar([echo().with_form(form)]).await;
     for (arguments, words) in [
         (r#"{"n": 5.0, "x": 5.0}"#, "echo 5 5.0 "),
         (r#"{"n": 1e3, "x": 0.5}"#, "echo 1000 0.5 "),
@@ -239,7 +240,7 @@ async fn a_number_that_is_whole_is_an_integer_where_the_schema_says_so() {
         (r#"{"n": 5.5, "x": 1}"#, "echo 5.5 1 "),
     ] {
         let output = jar.call("echo", arguments).await.outcome.unwrap();
-        let Some(Part::Text(text)) = output.parts.get(1) else { panic!("{output:?}") };
+        let Some(OutputPart::Text(text)) = output.parts.get(1) else { panic!("{output:?}") };
         assert_eq!(text.replace('\0', " "), words, "{arguments}");
     }
 }

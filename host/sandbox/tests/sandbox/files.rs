@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use belljar_kit::{TestHost, TestJar, assert_denied, assert_text, stock};
-use belljar_policy::{Access, DenyCode, Limits};
+use belljar_policy::{DenyCode, Limits, MountAccess};
 use belljar_sandbox::{CallError, CallResult};
 
 /// A jar with the stock file tools.
-async fn jar(host: &TestHost, access: Access, limits: Limits) -> TestJar {
+async fn jar(host: &TestHost, access: MountAccess, limits: Limits) -> TestJar {
     let tools = ["file_read", "file_write", "file_edit", "file_list", "file_find"].map(stock);
     let mut builder = host.builder(tools);
     (builder.access, builder.limits) = (Some(access), limits);
@@ -33,7 +33,7 @@ fn kind(result: &CallResult) -> String {
 #[tokio::test]
 async fn a_tool_writes_into_a_read_write_mount_and_the_receipt_says_so() {
     let host = TestHost::new();
-    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    let jar = jar(&host, MountAccess::ReadWrite, Limits::default()).await;
     let result = write(&jar, "sub/new.txt", "hello\n").await;
     result.outcome.unwrap();
     assert_eq!(host.read("sub/new.txt").unwrap(), "hello\n");
@@ -47,7 +47,7 @@ async fn a_tool_writes_into_a_read_write_mount_and_the_receipt_says_so() {
 async fn a_tool_that_writes_gets_nothing_done_in_a_read_only_mount() {
     let host = TestHost::new();
     host.write("a.txt", "before\n");
-    let jar = jar(&host, Access::Read, Limits::default()).await;
+    let jar = jar(&host, MountAccess::Read, Limits::default()).await;
     for path in ["a.txt", "new.txt", "sub/new.txt"] {
         let result = write(&jar, path, "after\n").await;
         assert_denied(&result, DenyCode::ReadOnly);
@@ -63,7 +63,7 @@ async fn a_tool_cannot_write_what_decides_about_rights() {
     let host = TestHost::new();
     host.write("AGENTS.md", "rules\n");
     host.write(".belljar/belljar.toml", "limits\n");
-    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    let jar = jar(&host, MountAccess::ReadWrite, Limits::default()).await;
     for path in ["AGENTS.md", "agents.MD", ".belljar/agents/evil.md", "sub/belljar.toml"] {
         assert_denied(&write(&jar, path, "evil").await, DenyCode::PathNotAllowed);
     }
@@ -79,10 +79,10 @@ async fn a_tool_cannot_write_what_decides_about_rights() {
 async fn git_hooks_are_written_like_any_other_file_of_a_read_write_mount() {
     let host = TestHost::new();
     let path = ".git/hooks/pre-commit";
-    let read_only = jar(&host, Access::Read, Limits::default()).await;
+    let read_only = jar(&host, MountAccess::Read, Limits::default()).await;
     assert_denied(&write(&read_only, path, "x").await, DenyCode::ReadOnly);
     assert!(host.read(path).is_none());
-    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    let jar = jar(&host, MountAccess::ReadWrite, Limits::default()).await;
     write(&jar, path, "x").await.outcome.unwrap();
     assert_eq!(host.read(path).unwrap(), "x");
     assert_denied(&write(&jar, "AGENTS.md", "x").await, DenyCode::PathNotAllowed);
@@ -95,7 +95,7 @@ async fn a_link_out_of_the_workspace_is_not_followed() {
     std::fs::write(outside.path().join("secret.txt"), "secret").unwrap();
     std::os::unix::fs::symlink(outside.path(), host.path().join("out")).unwrap();
     host.write("in.txt", "in\n");
-    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    let jar = jar(&host, MountAccess::ReadWrite, Limits::default()).await;
     assert_denied(&read(&jar, "out/secret.txt").await, DenyCode::PathNotAllowed);
     assert_denied(&write(&jar, "out/secret.txt", "x").await, DenyCode::PathNotAllowed);
     assert_eq!(std::fs::read_to_string(outside.path().join("secret.txt")).unwrap(), "secret");
@@ -109,7 +109,7 @@ async fn a_fifo_holds_up_no_call() {
     let fifo = host.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     host.write("a.txt", "a\n");
-    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    let jar = jar(&host, MountAccess::ReadWrite, Limits::default()).await;
     let result = tokio::time::timeout(Duration::from_secs(30), read(&jar, "fifo")).await;
     assert!(result.expect("in time").outcome.is_err());
     assert_text(&read(&jar, "a.txt").await, "a\n");
@@ -119,7 +119,7 @@ async fn a_fifo_holds_up_no_call() {
 async fn a_tool_that_writes_too_much_is_told_that_the_limit_is_reached() {
     let host = TestHost::new();
     let limits = Limits { write_bytes: 10, ..Limits::default() };
-    let jar = jar(&host, Access::ReadWrite, limits).await;
+    let jar = jar(&host, MountAccess::ReadWrite, limits).await;
     let result = write(&jar, "big.txt", "more than ten bytes").await;
     assert_denied(&result, DenyCode::LimitReached);
     assert_eq!(kind(&result), "toolarge");
@@ -134,7 +134,7 @@ async fn open_files_and_listings_of_a_large_tree_stay_within_their_limits() {
         host.write(&format!("d{}/{}/f{n}.txt", n % 30, n % 7), "x");
     }
     let limits = Limits { open_files: 8, ..Limits::default() };
-    let jar = jar(&host, Access::Read, limits).await;
+    let jar = jar(&host, MountAccess::Read, limits).await;
     let listed = jar.call("file_list", r#"{"depth": 3, "limit": 5000}"#).await;
     assert!(belljar_kit::text(&listed).contains("f299.txt"));
     let found = jar.call("file_find", r#"{"pattern": "**/f29*.txt"}"#).await;
@@ -147,8 +147,8 @@ async fn a_tool_that_asks_to_read_does_not_write_where_the_jar_may() {
     let host = TestHost::new();
     host.write("a.txt", "before\n");
     let mut builder = host.builder(["file_write", "file_edit"].map(stock));
-    builder.access = Some(Access::ReadWrite);
-    builder.asks.insert("file_write".to_owned(), Access::Read);
+    builder.access = Some(MountAccess::ReadWrite);
+    builder.asks.insert("file_write".to_owned(), MountAccess::Read);
     let jar = host.build(builder).await;
     for path in ["a.txt", "new.txt"] {
         assert_denied(&write(&jar, path, "after\n").await, DenyCode::ReadOnly);

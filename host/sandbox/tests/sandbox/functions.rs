@@ -1,7 +1,9 @@
 //! Functions of components that know nothing of belljar, as tools.
 
 use belljar_kit::{TestHost, component, wat_tool};
-use belljar_sandbox::{CallError, ComponentKind, Part, ToolErrorKind, Wasm, inspect};
+use belljar_sandbox::{
+    CallError, ComponentKind, OutputPart, ToolErrorKind, Wasm, inspect_component,
+};
 use serde_json::{Value, json};
 
 /// Every type that JSON can hold. A list of it is given back as it came, which is the same few
@@ -79,7 +81,7 @@ fn everything() -> Value {
 #[tokio::test]
 async fn every_type_that_json_holds_comes_back_as_it_went() {
     let host = TestHost::new();
-    assert_eq!(inspect(values().bytes()).unwrap().kind, Some(ComponentKind::Functions));
+    assert_eq!(inspect_component(values().bytes()).unwrap().kind, Some(ComponentKind::Functions));
     let jar = host.jar([values()]).await;
     let mut other = everything();
     other["shape"] = json!("dot");
@@ -90,7 +92,7 @@ async fn every_type_that_json_holds_comes_back_as_it_went() {
     let items = json!({ "items": [everything(), other] });
     let result = jar.call("test_values_all_echo", &items.to_string()).await;
     let output = result.outcome.unwrap();
-    let [Part::Json(text)] = output.parts.as_slice() else { panic!("{output:?}") };
+    let [OutputPart::Json(text)] = output.parts.as_slice() else { panic!("{output:?}") };
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), items["items"]);
 }
 
@@ -102,26 +104,26 @@ async fn text_bytes_errors_and_nothing_each_have_their_form() {
         jar.call(&format!("test_values_all_{tool}"), &arguments.to_string()).await.outcome
     };
     let shout = call("shout", json!({ "text": "hey" })).await.unwrap();
-    assert_eq!(shout.parts, [Part::Text("hey".to_owned())]);
+    assert_eq!(shout.parts, [OutputPart::Text("hey".to_owned())]);
     let blob = call("blob", json!({ "bytes": "AAH/" })).await.unwrap();
-    let [Part::Attachment { data, .. }] = blob.parts.as_slice() else { panic!("{blob:?}") };
+    let [OutputPart::Attachment { data, .. }] = blob.parts.as_slice() else { panic!("{blob:?}") };
     assert_eq!(data.as_ref(), [0, 1, 255]);
     let error = call("refuse", json!({ "why": "low tide" })).await.unwrap_err();
     let message = "low tide".to_owned();
     assert_eq!(error, CallError::Tool { kind: ToolErrorKind::Failed, message });
     let nothing = call("nothing", json!({})).await.unwrap();
-    assert_eq!(nothing.parts, [Part::Json("null".to_owned())]);
+    assert_eq!(nothing.parts, [OutputPart::Json("null".to_owned())]);
     // A store of its own, which lives from call to call like that of any tool.
     for turn in ["1", "2"] {
         let count = call("count", json!({})).await.unwrap();
-        assert_eq!(count.parts, [Part::Json(turn.to_owned())]);
+        assert_eq!(count.parts, [OutputPart::Json(turn.to_owned())]);
     }
 }
 
 #[tokio::test]
 async fn what_has_a_resource_is_left_out_by_name_and_the_rest_is_described() {
     let host = TestHost::new();
-    let tools = host.sandbox.describe(&values()).await.unwrap();
+    let tools = host.sandbox.describe_tools(&values()).await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names.len(), 6, "{names:?}");
     let echo = tools.iter().find(|tool| tool.name.as_str() == "test_values_all_echo").unwrap();
@@ -131,7 +133,7 @@ async fn what_has_a_resource_is_left_out_by_name_and_the_rest_is_described() {
     assert_eq!(item["properties"]["i"]["maximum"], json!(u64::MAX));
     assert_eq!(item["properties"]["colour"], json!({ "enum": ["red", "dark-blue"] }));
     assert_eq!(item["additionalProperties"], false);
-    let loaded = host.sandbox.load(&values()).await.unwrap();
+    let loaded = host.sandbox.load_component(&values()).await.unwrap();
     let left_out: Vec<_> = loaded.left_out().iter().collect();
     assert_eq!(left_out.len(), 3, "{left_out:?}");
     assert!(left_out.iter().all(|it| it.reason.contains("resource")), "{left_out:?}");
@@ -175,7 +177,7 @@ async fn arguments_that_do_not_fit_are_refused_before_anything_runs() {
     }
     // The count shows that nothing was called in between, and the neighbour answers.
     let counted = jar.call("test_values_all_count", "{}").await.outcome.unwrap();
-    assert_eq!(counted.parts, [Part::Json("1".to_owned())]);
+    assert_eq!(counted.parts, [OutputPart::Json("1".to_owned())]);
     jar.call("echo", "{}").await.outcome.unwrap();
 }
 
@@ -209,11 +211,11 @@ async fn cases_without_number_are_left_out_and_the_functions_beside_them_are_off
   (func (export "test:cases/all@1.0.0#count") (result i32) (i32.const 7)))"#;
     let host = TestHost::new();
     let wasm = Wasm::new(component(&wit, core));
-    let loaded = host.sandbox.load(&wasm).await.unwrap();
+    let loaded = host.sandbox.load_component(&wasm).await.unwrap();
     let reasons: Vec<_> = loaded.left_out().iter().map(|it| it.reason.as_str()).collect();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons.iter().all(|it| it.contains("over 500 types and cases")), "{reasons:?}");
     let jar = host.jar([wasm]).await;
     let count = jar.call("test_cases_all_count", "{}").await.outcome.unwrap();
-    assert_eq!(count.parts, [Part::Json("7".to_owned())]);
+    assert_eq!(count.parts, [OutputPart::Json("7".to_owned())]);
 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use belljar_kit::{TestHost, component, stock, wat_hook, wat_tool};
-use belljar_sandbox::{HookError, HookVerdict, LoadError, Wasm, inspect};
+use belljar_sandbox::{HookError, HookVerdict, LoadError, Wasm, inspect_component};
 use tokio_util::sync::CancellationToken;
 
 const EVENT: &str = r#"{"hook_event_name":"PreToolUse"}"#;
 
 async fn judge(host: &TestHost, wasm: Vec<u8>) -> Result<HookVerdict, HookError> {
     let cancel = CancellationToken::new();
-    host.sandbox.judge(&Wasm::new(wasm), EVENT, Duration::from_secs(20), &cancel).await
+    host.sandbox.judge_event(&Wasm::new(wasm), EVENT, Duration::from_secs(20), &cancel).await
 }
 
 /// A hook that answers with the text.
@@ -69,10 +69,10 @@ async fn a_hook_is_late_or_cancelled_as_an_error() {
     let host = TestHost::new();
     let spin = Wasm::new(wat_hook("(loop $again (br $again)) unreachable", ""));
     let cancel = CancellationToken::new();
-    host.sandbox.judge(&spin, EVENT, Duration::ZERO, &cancel).await.unwrap_err();
+    host.sandbox.judge_event(&spin, EVENT, Duration::ZERO, &cancel).await.unwrap_err();
     cancel.cancel();
     let time = Duration::from_secs(20);
-    let error = host.sandbox.judge(&spin, EVENT, time, &cancel).await.unwrap_err();
+    let error = host.sandbox.judge_event(&spin, EVENT, time, &cancel).await.unwrap_err();
     assert_eq!(error.to_string(), "it failed: it was cancelled");
 }
 
@@ -96,11 +96,11 @@ async fn a_tool_is_no_hook_and_a_hook_no_tool() {
     let error = judge(&host, tool).await.unwrap_err();
     assert!(matches!(error, HookError::Load(LoadError::NoHook)), "{error}");
     let hook = Wasm::new(wat_hook("(call $pass)", ""));
-    assert!(inspect(hook.bytes()).unwrap().hook_export.is_some());
-    let error = host.sandbox.load(&hook).await.unwrap_err();
+    assert!(inspect_component(hook.bytes()).unwrap().hook_export.is_some());
+    let error = host.sandbox.load_component(&hook).await.unwrap_err();
     assert!(error.to_string().contains("it is a hook"), "{error}");
-    host.sandbox.describe(&hook).await.unwrap_err();
-    host.sandbox.load(&stock("file_read")).await.unwrap();
+    host.sandbox.describe_tools(&hook).await.unwrap_err();
+    host.sandbox.load_component(&stock("file_read")).await.unwrap();
     let other_type = component(
         "package test:hook;\nworld hook { export belljar:hook/hooks@0.1.0; }
          package belljar:hook@0.1.0 { interface hooks { check: func(); } }",

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use belljar_kit::{TestHost, WatTool, assert_text, component, stock, wat_tool};
 use belljar_sandbox::{
-    Compiler, DescribeError, LoadError, Need, PoolConfig, Sandbox, StockCode, Wasm, inspect,
+    Compiler, DescribeError, ImportNeed, LoadError, PoolConfig, Sandbox, StockCode, Wasm,
+    inspect_component,
 };
 
 const ECHO: &str = "(call $text (local.get $args) (local.get $args_len))";
@@ -16,7 +17,7 @@ fn echo() -> Wasm {
 }
 
 async fn refused(host: &TestHost, wasm: Vec<u8>) -> LoadError {
-    host.sandbox.load(&Wasm::new(wasm)).await.unwrap_err()
+    host.sandbox.load_component(&Wasm::new(wasm)).await.unwrap_err()
 }
 
 async fn still_works(host: &TestHost) {
@@ -108,14 +109,14 @@ async fn a_newer_patch_of_a_known_interface_is_known() {
 
 #[test]
 fn inspection_runs_nothing_and_names_what_each_import_needs() {
-    let found = inspect(stock("web_fetch").bytes()).unwrap();
+    let found = inspect_component(stock("web_fetch").bytes()).unwrap();
     assert_eq!(found.tool_export.as_deref(), Some("belljar:tool/tools@0.1.0"));
     let need = |part: &str| {
         let import = found.imports.iter().find(|import| import.name.contains(part));
         import.unwrap_or_else(|| panic!("{part} in {:?}", found.imports)).need
     };
-    assert_eq!(need("wasi:http/outgoing-handler"), Need::Network);
-    assert_eq!(need("wasi:io/poll"), Need::Base);
+    assert_eq!(need("wasi:http/outgoing-handler"), ImportNeed::Network);
+    assert_eq!(need("wasi:io/poll"), ImportNeed::Base);
     assert_eq!(found.digest, stock("web_fetch").digest());
 }
 
@@ -143,11 +144,11 @@ async fn a_description_that_lies_or_does_not_come_is_refused() {
         (tool(&|t| t.tools[0].2 = r#"{"type": "string"}"#.to_owned()), "not of an object"),
         (tool(&|t| t.tools.push(t.tools[0].clone())), "two tools"),
     ] {
-        let error = host.sandbox.describe(&wasm).await.unwrap_err();
+        let error = host.sandbox.describe_tools(&wasm).await.unwrap_err();
         let told = matches!(error, DescribeError::Failed(_) | DescribeError::Invalid(_));
         assert!(told && error.to_string().contains(part), "{part}: {error}");
     }
-    let tools = host.sandbox.describe(&stock("file_read")).await.unwrap();
+    let tools = host.sandbox.describe_tools(&stock("file_read")).await.unwrap();
     assert!(tools[0].hints.read_only);
 }
 
@@ -181,10 +182,10 @@ fn entries(cache: &Path, suffix: &str) -> Vec<PathBuf> {
 async fn a_known_component_is_neither_compiled_nor_described_again() {
     let dir = tempfile::tempdir().unwrap();
     let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
-    sandbox(&cache, Compiler::InProcess).describe(&echo()).await.unwrap();
+    sandbox(&cache, Compiler::InProcess).describe_tools(&echo()).await.unwrap();
     let again = sandbox(&cache, failing(&log, "exit 1"));
-    again.load(&echo()).await.unwrap();
-    assert_eq!(again.describe(&echo()).await.unwrap()[0].name.as_str(), "echo");
+    again.load_component(&echo()).await.unwrap();
+    assert_eq!(again.describe_tools(&echo()).await.unwrap()[0].name.as_str(), "echo");
     assert!(!log.exists(), "the compiler ran");
 }
 
@@ -194,10 +195,10 @@ async fn planted_and_altered_code_is_not_loaded() {
     let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
     let sad = Wasm::new(wat_tool("sad", "unreachable"));
     let first = sandbox(&cache, Compiler::InProcess);
-    first.load(&echo()).await.unwrap();
+    first.load_component(&echo()).await.unwrap();
     let echo_entry = entries(&cache, "cwasm")[0].clone();
     let good = std::fs::read(&echo_entry).unwrap();
-    first.load(&sad).await.unwrap();
+    first.load_component(&sad).await.unwrap();
     let other = entries(&cache, "cwasm").into_iter().find(|path| *path != echo_entry).unwrap();
     let planted = std::fs::read(other).unwrap();
     let mut altered = good.clone();
@@ -205,10 +206,11 @@ async fn planted_and_altered_code_is_not_loaded() {
     altered[middle] ^= 1;
     for bad in [planted, altered, good[..good.len() - 1].to_vec(), b"x".to_vec()] {
         std::fs::write(&echo_entry, bad).unwrap();
-        let error = sandbox(&cache, failing(&log, "exit 1")).load(&echo()).await.unwrap_err();
+        let error =
+            sandbox(&cache, failing(&log, "exit 1")).load_component(&echo()).await.unwrap_err();
         assert!(matches!(error, LoadError::Compile(_)), "compiled again, not loaded: {error}");
     }
-    sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
+    sandbox(&cache, Compiler::InProcess).load_component(&echo()).await.unwrap();
     assert_eq!(std::fs::read(&echo_entry).unwrap().len(), good.len(), "written anew");
 }
 
@@ -219,7 +221,7 @@ fn bringing(cache: &Path, log: &Path, code: &[u8], in_place: bool) -> Sandbox {
     let code = if in_place {
         StockCode::InPlace(on_a_page(code))
     } else {
-        StockCode::Packed(belljar_engine::pack(code).leak())
+        StockCode::Packed(belljar_engine::pack_code(code).leak())
     };
     // SAFETY: it is machine code of that component, or has not its form.
     unsafe { sandbox.know_code(echo().digest(), code) };
@@ -241,8 +243,8 @@ async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_compo
     for in_place in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
-        let code = belljar_engine::compile(echo().bytes()).unwrap();
-        bringing(&cache, &log, &code, in_place).load(&echo()).await.unwrap();
+        let code = belljar_engine::compile_component(echo().bytes()).unwrap();
+        bringing(&cache, &log, &code, in_place).load_component(&echo()).await.unwrap();
         assert!(!log.exists(), "the compiler ran");
         assert!(entries(&cache, "cwasm").is_empty(), "it is kept nowhere else");
         // Of another version of the engine, which the first bytes say.
@@ -251,11 +253,11 @@ async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_compo
         other[version] = b'9';
         for unfit in [other, code[..code.len() / 2].to_vec(), Vec::new()] {
             let told = bringing(&cache, &log, &unfit, in_place);
-            let error = told.load(&echo()).await.unwrap_err();
+            let error = told.load_component(&echo()).await.unwrap_err();
             assert!(matches!(error, LoadError::Compile(_)), "compiled in its place: {error}");
             // As it does not fit, what is compiled is kept, and found by the next.
-            sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
-            bringing(&cache, &log, &unfit, in_place).load(&echo()).await.unwrap();
+            sandbox(&cache, Compiler::InProcess).load_component(&echo()).await.unwrap();
+            bringing(&cache, &log, &unfit, in_place).load_component(&echo()).await.unwrap();
             std::fs::remove_dir_all(&cache).unwrap();
         }
     }
@@ -264,7 +266,7 @@ async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_compo
 #[tokio::test]
 #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
 async fn code_in_place_serves_both_engines_and_outlives_each() {
-    let code = on_a_page(&belljar_engine::compile(echo().bytes()).unwrap());
+    let code = on_a_page(&belljar_engine::compile_component(echo().bytes()).unwrap());
     for _ in 0..2 {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
@@ -290,13 +292,13 @@ async fn loads_of_one_component_share_one_compilation_and_its_failure() {
     let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
     let sandbox = sandbox(&cache, failing(&log, "echo out of ideas >&2; exit 1"));
     let wasm = echo();
-    let loads = (0..8).map(|_| sandbox.load(&wasm));
+    let loads = (0..8).map(|_| sandbox.load_component(&wasm));
     for result in futures::future::join_all(loads).await {
         let error = result.unwrap_err().to_string();
         assert!(error.contains("out of ideas"), "{error}");
     }
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "run\n");
-    sandbox.load(&wasm).await.unwrap_err();
+    sandbox.load_component(&wasm).await.unwrap_err();
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "run\nrun\n", "a later load tries again");
 }
 
@@ -310,7 +312,7 @@ async fn a_compiler_that_dies_or_talks_nonsense_is_reported() {
     ] {
         let cache = tempfile::tempdir().unwrap();
         let sandbox = sandbox(&cache.path().join("c"), failing(&dir.path().join("log"), then));
-        let error = sandbox.load(&echo()).await.unwrap_err().to_string();
+        let error = sandbox.load_component(&echo()).await.unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
         assert!(entries(&cache.path().join("c"), "cwasm").is_empty(), "only what loads is kept");
     }
@@ -328,18 +330,18 @@ fn stuck(dir: &Path) -> String {
 async fn a_load_does_not_wait_for_the_compilation_of_another_component() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("cache");
-    sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
+    sandbox(&cache, Compiler::InProcess).load_component(&echo()).await.unwrap();
     let stuck = stuck(dir.path());
     let sandbox = Arc::new(sandbox(&cache, failing(&dir.path().join("log"), &stuck)));
     let other = Wasm::new(wat_tool("other", ECHO));
     let compiling = tokio::spawn({
         let (sandbox, other) = (Arc::clone(&sandbox), other.clone());
-        async move { sandbox.load(&other).await }
+        async move { sandbox.load_component(&other).await }
     });
     while !dir.path().join("log").exists() {
         tokio::task::yield_now().await;
     }
-    sandbox.load(&echo()).await.unwrap();
+    sandbox.load_component(&echo()).await.unwrap();
     assert!(!compiling.is_finished());
     compiling.abort();
 }
@@ -353,7 +355,7 @@ async fn a_compiler_ends_when_nobody_waits_for_it_any_more() {
     let sandbox = Arc::new(sandbox(&cache, failing(&log, &script)));
     let loading = tokio::spawn({
         let sandbox = Arc::clone(&sandbox);
-        async move { sandbox.load(&echo()).await }
+        async move { sandbox.load_component(&echo()).await }
     });
     let started = || std::fs::read_to_string(&pid).ok().and_then(|pid| pid.trim().parse().ok());
     let id = loop {

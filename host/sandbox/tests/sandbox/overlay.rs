@@ -51,14 +51,14 @@ async fn tools_work_in_an_overlay_as_in_the_workspace_and_leave_it_as_it_is() {
     assert_eq!(host.read("b.txt").unwrap(), "kept\n");
     assert_eq!(host.read("lib/a.txt"), None);
     assert_eq!(std::fs::read_dir(host.path()).unwrap().count(), 2);
-    let changes = overlay.changes();
+    let changes = overlay.list_changes();
     let told: Vec<_> = changes.iter().map(|change| change.path.to_str().unwrap()).collect();
     assert_eq!(told, ["b.txt", "lib", "lib/a.txt", "new", "new/deep.txt"]);
     assert_eq!(changes[0].kind, ChangeKind::Deleted);
     // The next turn of the session finds it as it was.
     drop(overlay);
     let overlay = open(&host, &layers, OverlayQuota::default());
-    assert_eq!(overlay.changes(), changes);
+    assert_eq!(overlay.list_changes(), changes);
     let next = jar(&host, &overlay).await;
     assert!(read(&next, "lib/a.txt").await.contains("three\nmore"));
 }
@@ -90,7 +90,7 @@ async fn a_tool_cannot_write_what_decides_about_rights_in_an_overlay() {
         assert!(refused.outcome.is_err(), "{path}");
         assert_eq!(refused.receipt.denials[0].code, DenyCode::PathNotAllowed, "{path}");
     }
-    assert_eq!(overlay.changes(), []);
+    assert_eq!(overlay.list_changes(), []);
     assert!(read(&one, "AGENTS.md").await.contains("rules"));
     write(&one, "other.md", "fine").await.outcome.unwrap();
 }
@@ -99,7 +99,7 @@ async fn a_tool_cannot_write_what_decides_about_rights_in_an_overlay() {
 async fn an_overlay_in_name_alone_makes_no_jar() {
     let host = TestHost::new();
     let builder = Jar::builder().tool(stock("file_write"));
-    let mount = belljar_policy::Access::Overlay;
+    let mount = belljar_policy::MountAccess::Overlay;
     let made = builder.mount("/workspace", host.path(), mount).build(&host.sandbox).await;
     let error = made.unwrap_err();
     assert_eq!(error.code(), "directory-not-opened");
@@ -126,18 +126,18 @@ async fn a_file_whose_name_is_no_text_is_changed_in_an_overlay_and_in_a_fork_of_
     assert!(read(&one, path).await.contains("two"));
     assert!(read(&one, "d\\xFF/caf\\x5CxE9.txt").await.contains("letters"));
     assert_eq!(std::fs::read(odd(b"d\xff/caf\xe9.txt")).unwrap(), b"one\n");
-    let changed = overlay.changes();
+    let changed = overlay.list_changes();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].path.as_os_str().as_bytes(), b"d\xff/caf\xe9.txt");
     // A subagent's or a worktree's copy of the layer, and back.
-    let fork = overlay.fork(layers.path().join("forks")).unwrap();
+    let fork = overlay.open_fork(layers.path().join("forks")).unwrap();
     let child = jar(&host, fork.overlay()).await;
     assert!(read(&child, path).await.contains("two"));
     let edit = serde_json::json!({ "path": path, "old_text": "two", "new_text": "three" });
     call(&child, "file_edit", edit).await.outcome.unwrap();
     write(&child, "d\\xFF/n\\xFE", "new\n").await.outcome.unwrap();
     drop(child);
-    assert_eq!(fork.merge(&overlay, "child").unwrap().conflicts, []);
+    assert_eq!(fork.merge_into(&overlay, "child").unwrap().conflicts, []);
     assert!(read(&one, path).await.contains("three"));
     assert!(read(&one, "d\\xFF/n\\xFE").await.contains("new"));
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use belljar_kit::{TestHost, hostile};
 use belljar_policy::{
-    Asked, Budget, Caps, Grants, Level, Limits, PeersAsk, Permission, Rights, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, Limits, PeersAsk, Rights,
+    ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    CallWith, Hints, JarSpec, JarTool, PeerCall, PeerResult, PeerTool, Peers, SecretStore, Within,
+    CallOptions, JarSpec, JarTool, NestedScope, PeerCall, PeerPort, PeerResult, PeerTool,
+    SecretStore, ToolHints,
 };
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -19,18 +21,18 @@ const DESCRIPTION: usize = 1 << 20;
 /// One tool with much to say of itself.
 struct Wordy;
 
-impl Peers for Wordy {
-    fn list(&self) -> Vec<PeerTool> {
+impl PeerPort for Wordy {
+    fn list_tools(&self) -> Vec<PeerTool> {
         vec![PeerTool {
             name: "wordy".to_owned(),
             tool: ToolName::new("wordy").unwrap(),
             description: "x".repeat(DESCRIPTION),
             schema: "{}".to_owned(),
-            hints: Hints::default(),
+            hints: ToolHints::default(),
         }]
     }
 
-    fn call(&self, _: Vec<PeerCall>, _: Within) -> BoxFuture<'static, Vec<PeerResult>> {
+    fn call_tools(&self, _: Vec<PeerCall>, _: NestedScope) -> BoxFuture<'static, Vec<PeerResult>> {
         Box::pin(async { Vec::new() })
     }
 }
@@ -40,28 +42,28 @@ async fn a_guest_pays_for_each_byte_of_the_list_of_tools() {
     let host = TestHost::new();
     let names = ["caller", "wordy"].map(|name| ToolName::new(name).unwrap());
     let grants = Grants {
-        tools: names.iter().map(|name| (name.clone(), Permission::Allow)).collect(),
+        tools: names.iter().map(|name| (name.clone(), CallPermission::Allow)).collect(),
         ..Grants::none()
     };
-    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
     let tool = JarTool {
-        tools: [(names[0].clone(), Hints::default())].into(),
+        tools: [(names[0].clone(), ToolHints::default())].into(),
         wasm: hostile("caller"),
         ask: ToolAsk { peers: PeersAsk::All, ..ToolAsk::default() },
         config: Arc::default(),
     };
     let spec = JarSpec {
         rights: rights.clone(),
-        budget: Budget::root(Level::Subagent, Caps::of(&Limits::default())),
+        budget: Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&Limits::default())),
         tools: vec![tool],
         secrets: SecretStore::default(),
         overlays: BTreeMap::new(),
         cancel: CancellationToken::new(),
     };
-    let jar = host.sandbox.jar(spec).unwrap();
+    let jar = host.sandbox.open_jar(spec).unwrap();
     let lists = async |times: usize| {
         let arguments = json!({ "steps": vec![json!({ "do": "list" }); times] }).to_string();
-        let with = CallWith { peers: Some(Arc::new(Wordy)), ..CallWith::default() };
+        let with = CallOptions { peers: Some(Arc::new(Wordy)), ..CallOptions::default() };
         let result = jar.call_with(rights.tool("caller").unwrap(), &arguments, with).await;
         result.outcome.unwrap();
         result.receipt.fuel

@@ -32,7 +32,7 @@ async fn a_component_that_needs_more_memory_than_a_slot_opens_outside_the_pool()
     assert!(warnings.iter().any(|said| said.contains("opens outside the pool")), "{warnings:?}");
     assert_text(&jar.call("small", "{}").await, "{}");
     assert!(jar.jar.close().await.is_empty());
-    assert_eq!(jar.budget.spent(Meter::Memory), 0);
+    assert_eq!(jar.budget.spent_amount(Meter::Memory), 0);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_kit::{TestHost, WatTool, assert_denied, assert_text, stock, wat_tool};
 use belljar_policy::{DenyCode, Meter, SecretName};
 use belljar_sandbox::http::Secret;
-use belljar_sandbox::{CallError, CallResult, Ending, Wasm};
+use belljar_sandbox::{CallEnding, CallError, CallResult, Wasm};
 
 const SPIN: &str = "(loop $l (br $l)) unreachable";
 
@@ -157,7 +157,7 @@ async fn after_a_cancellation_nothing_more_happens() {
     let jar = host.jar([spin, stock("file_read")]).await;
     let spinning = jar.call("spin", "{}");
     let cancelling = async {
-        while jar.budget.spent(Meter::Fuel) == 0 {
+        while jar.budget.spent_amount(Meter::Fuel) == 0 {
             tokio::task::yield_now().await;
         }
         jar.cancel.cancel();
@@ -165,13 +165,13 @@ async fn after_a_cancellation_nothing_more_happens() {
     };
     let (result, left) = tokio::join!(spinning, cancelling);
     assert_eq!(result.outcome, Err(CallError::Cancelled));
-    assert_eq!(result.receipt.ending, Ending::Cancelled);
+    assert_eq!(result.receipt.ending, CallEnding::Cancelled);
     assert!(left.is_empty(), "{left:?}");
-    let spent = jar.budget.spent(Meter::Fuel);
+    let spent = jar.budget.spent_amount(Meter::Fuel);
     let after = jar.call("file_read", r#"{"path": "a.txt"}"#).await;
     assert_eq!(after.outcome, Err(CallError::Cancelled));
-    assert_eq!(jar.budget.spent(Meter::Fuel), spent, "no guest ran");
-    assert_eq!(jar.budget.spent(Meter::Memory), 0, "no store is left");
+    assert_eq!(jar.budget.spent_amount(Meter::Fuel), spent, "no guest ran");
+    assert_eq!(jar.budget.spent_amount(Meter::Memory), 0, "no store is left");
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn a_call_that_is_dropped_leaves_the_jar_usable() {
     let jar = host.jar([spin, stock("file_read")]).await;
     let spinning = jar.call("spin", "{}");
     let begun = async {
-        while jar.budget.spent(Meter::Fuel) == 0 {
+        while jar.budget.spent_amount(Meter::Fuel) == 0 {
             tokio::task::yield_now().await;
         }
     };
@@ -199,7 +199,7 @@ async fn a_cancelled_budget_stops_a_call_of_a_jar_below_it() {
     let host = TestHost::new();
     let jar = host.jar([Wasm::new(wat_tool("spin", SPIN))]).await;
     let stopping = async {
-        while jar.budget.spent(Meter::Fuel) == 0 {
+        while jar.budget.spent_amount(Meter::Fuel) == 0 {
             tokio::task::yield_now().await;
         }
         jar.budget.cancel();

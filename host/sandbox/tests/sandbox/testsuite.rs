@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use belljar_kit::TestHost;
-use belljar_policy::Access;
-use belljar_sandbox::{CommandForm, Part, Wasm};
+use belljar_policy::MountAccess;
+use belljar_sandbox::{CommandForm, OutputPart, Wasm};
 use serde_json::{Value, json};
 
 /// Tests that do not pass here, each with what it meets: the adapter, on any host that uses it.
@@ -105,15 +105,16 @@ fn copy(from: &Path, to: &Path) {
 /// Runs one in a workspace of its own. The error says what was other than expected.
 async fn run(case: &Case) -> Result<(), String> {
     let host = TestHost::new();
-    let component = host.sandbox.adapt(&case.wasm).await.map_err(|error| error.to_string())?;
+    let component =
+        host.sandbox.adapt_module(&case.wasm).await.map_err(|error| error.to_string())?;
     let env: BTreeMap<String, String> =
         serde_json::from_value(case.says["env"].clone()).unwrap_or_default();
     let form = CommandForm::default().with_environment(&env)?.with_workspace_at(case.at)?;
-    let wasm = Wasm::new(component).named(case.name.as_str()).called(form);
+    let wasm = Wasm::new(component).with_name(case.name.as_str()).with_form(form);
     let mut builder = host.builder([wasm]);
     builder.access = case.says["root"].as_str().map(|root| {
         copy(&case.folder.join(root), host.path());
-        Access::ReadWrite
+        MountAccess::ReadWrite
     });
     let jar = host.build(builder).await;
     let tool = jar.names().remove(0);
@@ -121,7 +122,9 @@ async fn run(case: &Case) -> Result<(), String> {
     let result = jar.call(tool.as_str(), &arguments.to_string()).await;
     let said = result.receipt.stderr;
     let output = result.outcome.map_err(|error| format!("{error}; it said {said:?}"))?;
-    let Some(Part::Json(head)) = output.parts.first() else { return Err("no head".to_owned()) };
+    let Some(OutputPart::Json(head)) = output.parts.first() else {
+        return Err("no head".to_owned());
+    };
     let head: Value = serde_json::from_str(head).unwrap();
     let expected = case.says["exit_code"].as_u64().unwrap_or(0);
     if head["exit_code"].as_u64() != Some(expected) {
@@ -130,7 +133,7 @@ async fn run(case: &Case) -> Result<(), String> {
     // Without a word about it, it may write what it likes.
     let Some(stdout) = case.says["stdout"].as_str() else { return Ok(()) };
     match output.parts.get(1) {
-        Some(Part::Text(text)) if text == stdout => Ok(()),
+        Some(OutputPart::Text(text)) if text == stdout => Ok(()),
         None if stdout.is_empty() => Ok(()),
         other => Err(format!("it wrote {other:?}")),
     }

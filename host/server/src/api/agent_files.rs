@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use belljar_agent::Host;
-use belljar_catalogue::{API_LIBRARY, NAME_TAKEN, drafts};
+use belljar_catalogue::{API_LIBRARY, NAME_TAKEN, list_drafts};
 use belljar_definition::{
-    AgentContext, AgentDefinition, Diagnostic, Filed as _, Scope, SkipReason,
+    AgentContext, AgentDefinition, AgentScope, CatalogItem as _, Diagnostic, SkipReason,
 };
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -55,24 +55,24 @@ pub(crate) struct DraftBody {
 
 /// The files in a scope that are no agents: broken files, and drafts. `admin` = the caller may see the
 /// operator's commands. Reads files.
-pub(crate) fn unused(
+pub(crate) fn find_unused(
     host: &Host,
     wanted: &InScope,
     admin: bool,
 ) -> (Vec<BrokenBody>, Vec<DraftBody>) {
     let catalog = host.library.catalog();
     let mut broken = Vec::new();
-    for skipped in catalog.skipped() {
+    for skipped in catalog.skipped_files() {
         // A stored agent that cannot be parsed is in the list of agents instead.
-        let is_kept = matches!(&skipped.scope, Scope::Library(name) if name == API_LIBRARY);
+        let is_kept = matches!(&skipped.scope, AgentScope::Library(name) if name == API_LIBRARY);
         let scope = scope_word(&skipped.scope);
-        if is_kept || !wanted.holds(&scope) {
+        if is_kept || !wanted.includes_scope(&scope) {
             continue;
         }
         let diagnostics = match &skipped.reason {
             SkipReason::Invalid(found) => found.clone(),
             SkipReason::Duplicate(first) => {
-                vec![taken(&skipped.path, &below(host, &skipped.scope, first))]
+                vec![duplicate_name(&skipped.path, &path_in_scope(host, &skipped.scope, first))]
             }
             SkipReason::Quarantined | SkipReason::NotAnAgent(_) => continue,
         };
@@ -81,37 +81,44 @@ pub(crate) fn unused(
         }
         let name = AgentDefinition::name_of_path(&skipped.path).unwrap_or_default();
         broken.push(BrokenBody {
-            slug: Shown::clipped(&name, MAX_NAME).to_string(),
+            slug: ShownText::clip_line(&name, MAX_NAME).to_string(),
             scope,
-            file: below(host, &skipped.scope, &skipped.path),
-            diagnostics: diagnostics.iter().take(MAX_FINDINGS).map(DiagnosticBody::of).collect(),
+            file: path_in_scope(host, &skipped.scope, &skipped.path),
+            diagnostics: diagnostics
+                .iter()
+                .take(MAX_FINDINGS)
+                .map(DiagnosticBody::from_diagnostic)
+                .collect(),
         });
     }
-    (broken, waiting(host, wanted, admin))
+    (broken, home_drafts(host, wanted, admin))
 }
 
 /// The drafts of the home.
-fn waiting(host: &Host, wanted: &InScope, admin: bool) -> Vec<DraftBody> {
-    let root = host.library.roots().iter().find(|root| root.scope == Scope::Home);
+fn home_drafts(host: &Host, wanted: &InScope, admin: bool) -> Vec<DraftBody> {
+    let root = host.library.roots().iter().find(|root| root.scope == AgentScope::Home);
     let home = root.and_then(|root| root.dir.parent());
-    let Some(home) = home.filter(|_| wanted.holds(&scope_word(&Scope::Home))) else {
+    let Some(home) = home.filter(|_| wanted.includes_scope(&scope_word(&AgentScope::Home))) else {
         return Vec::new();
     };
-    let context = AgentContext { known: host.tools.known(), shapes: host.settings.shapes };
-    let found = drafts::<AgentDefinition>(&host.library, home, context);
+    let context = AgentContext { known: host.tools.known_tools(), shapes: host.settings.shapes };
+    let found = list_drafts::<AgentDefinition>(&host.library, home, context);
     let draft = |draft: belljar_catalogue::Draft| {
         let ready = draft.is_ready();
-        let errors =
-            draft.findings.iter().map(without_path).map(|found| DiagnosticBody::of(&found));
+        let errors = draft
+            .findings
+            .iter()
+            .map(without_path)
+            .map(|found| DiagnosticBody::from_diagnostic(&found));
         let reasons = errors.filter(DiagnosticBody::is_error).take(MAX_FINDINGS);
         let promote =
             || host.for_its_tenant(&format!("belljar drafts promote agents/{}", draft.name));
         DraftBody {
             description: draft.entry.as_ref().map(|entry| entry.definition.description.clone()),
             status: if ready { "ready to promote" } else { "cannot be promoted" },
-            reasons: reasons.map(|found| found.line()).collect(),
+            reasons: reasons.map(|found| found.to_line()).collect(),
             command: (ready && admin).then(promote),
-            slug: Shown::clipped(&draft.name, MAX_NAME).to_string(),
+            slug: ShownText::clip_line(&draft.name, MAX_NAME).to_string(),
         }
     };
     found.into_iter().take(MAX_FILES).map(draft).collect()
@@ -126,17 +133,17 @@ fn without_path(found: &Diagnostic) -> Diagnostic {
     Diagnostic { message, ..found.clone() }
 }
 
-fn taken(path: &Path, first: &str) -> Diagnostic {
+fn duplicate_name(path: &Path, first: &str) -> Diagnostic {
     let message = format!("its name is taken by `{first}`");
     let hint = Some("give it another `name`".to_owned());
-    Diagnostic { hint, ..Diagnostic::of_file(path, NAME_TAKEN, message) }
+    Diagnostic { hint, ..Diagnostic::for_file(path, NAME_TAKEN, message) }
 }
 
 /// A path below the folder of its scope, because a peer must not learn the place on the host.
-fn below(host: &Host, scope: &Scope, path: &Path) -> String {
+fn path_in_scope(host: &Host, scope: &AgentScope, path: &Path) -> String {
     let roots = host.library.roots().iter().filter(|root| root.scope == *scope);
     let below = roots.filter_map(|root| path.strip_prefix(&root.dir).ok()).next();
     let name = || Path::new(path.file_name().unwrap_or_default());
     let path = below.unwrap_or_else(name);
-    Shown::clipped(&path.to_string_lossy(), MAX_NAME).to_string()
+    ShownText::clip_line(&path.to_string_lossy(), MAX_NAME).to_string()
 }

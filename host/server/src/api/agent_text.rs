@@ -4,19 +4,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_agent::{Host, ResolvedAgent, RunError, canonical, model_of, resolve_entry};
+use belljar_agent::{
+    Host, ResolvedAgent, RunError, canonicalize_workspace, model_of, resolve_entry,
+};
 use belljar_definition::{
-    API_LIBRARY, AgentId, AgentReadiness, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope,
-    Severity, Slug, parse_agent_in,
+    API_LIBRARY, AgentId, AgentReadiness, AgentScope, CatalogEntry, Diagnostic, NotAnAgent,
+    ParsedAgentFile, Severity, Slug, parse_agent_in,
 };
 use belljar_work::StopSignal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::grants::{reasons, tools};
-use crate::app::Ctx;
-use crate::http::problem::{Kind, Problem};
-use crate::routes::Needs;
+use crate::api::grants::{readiness_reasons, tool_grants};
+use crate::app::HandlerContext;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::routes::RequiredScope;
 
 /// A text that was read.
 pub(crate) struct AgentText {
@@ -95,26 +97,30 @@ pub(crate) struct DiagnosticBody {
 }
 
 /// Reads a text as the file `slug.md` would be read.
-pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<AgentText, Problem> {
+pub(crate) async fn read_text(
+    ctx: &HandlerContext,
+    slug: &str,
+    text: &str,
+) -> Result<AgentText, Problem> {
     let (service, text) = (ctx.service.clone(), text.to_owned());
-    let admin = ctx.caller.may(Needs::Admin);
+    let admin = ctx.caller.has_scope(RequiredScope::Admin);
     let path = PathBuf::from(format!("{slug}.md"));
     // Parsed on a thread, because a text of the largest size needs some milliseconds.
     let read = move |_: &StopSignal| {
-        let host = service.host();
-        let known = host.tools.known();
+        let host = service.current_host();
+        let known = host.tools.known_tools();
         let parsed = parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes);
         // INV-486: the caller is the author of this agent, as in a home.
         match parsed.in_own_home() {
-            Parsed::Invalid { diagnostics } => Ok(AgentText::unusable(&diagnostics)),
-            Parsed::NotAnAgent { reason } => {
-                Ok(AgentText::unusable(&[not_an_agent(&path, why_not(reason))]))
+            ParsedAgentFile::Invalid { diagnostics } => Ok(AgentText::with_errors(&diagnostics)),
+            ParsedAgentFile::NotAnAgent { reason } => {
+                Ok(AgentText::with_errors(&[not_an_agent(&path, why_not(reason))]))
             }
-            Parsed::Agent { definition, diagnostics } => {
-                let workspace =
-                    canonical(service.workspace()).map_err(|error| error.to_string())?;
-                let found = diagnostics.iter().map(DiagnosticBody::of).collect();
-                let scope = Scope::Library(API_LIBRARY.to_owned());
+            ParsedAgentFile::Agent { definition, diagnostics } => {
+                let workspace = canonicalize_workspace(service.workspace())
+                    .map_err(|error| error.to_string())?;
+                let found = diagnostics.iter().map(DiagnosticBody::from_diagnostic).collect();
+                let scope = AgentScope::Library(API_LIBRARY.to_owned());
                 let id = AgentId { scope, slug: definition.slug.clone() };
                 let entry = CatalogEntry { id, definition: *definition, diagnostics };
                 let agent = resolve_entry(&host, &entry, &workspace);
@@ -146,21 +152,21 @@ fn why_not(reason: NotAnAgent) -> &'static str {
 fn not_an_agent(path: &Path, why: &str) -> Diagnostic {
     let message = format!("not an agent: {why}");
     let hint = Some("begin it with `---` and fields such as `name` and `description`".to_owned());
-    Diagnostic { hint, ..Diagnostic::of_file(path, "not-an-agent", message) }
+    Diagnostic { hint, ..Diagnostic::for_file(path, "not-an-agent", message) }
 }
 
 impl AgentText {
-    fn unusable(diagnostics: &[Diagnostic]) -> Self {
-        let diagnostics = diagnostics.iter().map(DiagnosticBody::of).collect();
+    fn with_errors(diagnostics: &[Diagnostic]) -> Self {
+        let diagnostics = diagnostics.iter().map(DiagnosticBody::from_diagnostic).collect();
         Self { slug: None, definition: None, body: None, diagnostics, agent: None }
     }
 
     /// The problem of a text that is no agent, with the reason.
-    pub(crate) fn refused(&self) -> Problem {
+    pub(crate) fn to_problem(&self) -> Problem {
         let why = self.diagnostics.iter().find(|found| found.is_error());
-        let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::line);
-        Problem::new(Kind::Agent, format!("the text cannot be used: {why}"))
-            .hint("`POST /v1/agents/validate` says all that is wrong with it")
+        let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::to_line);
+        Problem::new(ProblemKind::Agent, format!("the text cannot be used: {why}"))
+            .with_hint("`POST /v1/agents/validate` says all that is wrong with it")
     }
 }
 
@@ -170,10 +176,10 @@ impl DefinitionBody {
         let blocked = matches!(agent.status, AgentReadiness::Blocked { .. });
         let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
         let command = hint.map(|hint| host.for_its_tenant(hint));
-        Self { command, model_problem: no_model(agent, host), ..Self::of(agent) }
+        Self { command, model_problem: no_model(agent, host), ..Self::from_agent(agent) }
     }
 
-    pub(crate) fn of(agent: &ResolvedAgent) -> Self {
+    pub(crate) fn from_agent(agent: &ResolvedAgent) -> Self {
         let definition = &agent.definition;
         let subagents = definition.subagents.as_ref().map(|ask| SubagentsBody {
             enabled: ask.enabled,
@@ -192,9 +198,9 @@ impl DefinitionBody {
             model: definition.model.clone(),
             model_problem: None,
             status: agent.status.as_str().to_owned(),
-            reasons: reasons(&agent.status).to_vec(),
+            reasons: readiness_reasons(&agent.status).to_vec(),
             command: None,
-            tools: tools(agent),
+            tools: tool_grants(agent),
             subagents,
         }
     }
@@ -234,7 +240,7 @@ fn for_callers(hint: &str) -> String {
 }
 
 impl DiagnosticBody {
-    pub(crate) fn of(found: &Diagnostic) -> Self {
+    pub(crate) fn from_diagnostic(found: &Diagnostic) -> Self {
         Self {
             line: found.line,
             column: found.column,
@@ -251,7 +257,7 @@ impl DiagnosticBody {
     }
 
     /// The finding in one line.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn to_line(&self) -> String {
         match self.line {
             0 => self.message.clone(),
             line => format!("line {line}: {}", self.message),

@@ -4,20 +4,20 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_agent::{ResolvedAgent, resolve_all_until};
 use belljar_catalogue::read_bounded;
-use belljar_definition::{MAX_DEFINITION, Scope, Slug};
+use belljar_definition::{AgentScope, MAX_DEFINITION, Slug};
 use belljar_store::{StoreError, StoredAgent};
 use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::agent_files::{BrokenBody, DraftBody, unused};
+use crate::api::agent_files::{BrokenBody, DraftBody, find_unused};
 use crate::api::agent_text::{AgentText, DefinitionBody, DiagnosticBody, read_text};
-use crate::api::scope::{InScope, KEPT, scope};
-use crate::app::Ctx;
+use crate::api::scope::{InScope, KEPT, scope_of_agent};
+use crate::app::HandlerContext;
 use crate::http::page::PAGE_BYTES;
-use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Unchanged, json_as};
-use crate::routes::Needs;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::respond::{JsonAnswer, JsonBody, PathOf, QueryOf, UnchangedMark, json_as};
+use crate::routes::RequiredScope;
 
 /// A name that no agent may have, because the path `/v1/agents/validate` is an operation.
 const RESERVED: &str = "validate";
@@ -134,12 +134,12 @@ pub(crate) struct AgentDeleted {
 }
 
 /// `GET /v1/agents`.
-pub(crate) async fn list(
-    ctx: Ctx,
+pub(crate) async fn list_agents(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<AgentsQuery>,
-) -> Result<Json<Agents>, Problem> {
-    let wanted = InScope::of(query.scope)?;
-    let slugs = match wanted.holds(KEPT) {
+) -> Result<JsonAnswer<Agents>, Problem> {
+    let wanted = InScope::from_word(query.scope)?;
+    let slugs = match wanted.includes_scope(KEPT) {
         true => ctx.store().agent_slugs().await?,
         false => Vec::new(),
     };
@@ -147,100 +147,103 @@ pub(crate) async fn list(
     let (wanted, broken, drafts) = unused_files(&ctx, wanted, query.after.is_none()).await?;
     // Stored agents are in the catalogue too, if their texts can be used.
     let is_listed = |agent: &&ResolvedAgent| {
-        let scope = scope(&agent.id);
-        scope != KEPT && wanted.holds(&scope)
+        let scope = scope_of_agent(&agent.id);
+        scope != KEPT && wanted.includes_scope(&scope)
     };
-    let files = on_disk.iter().filter(is_listed).map(Listed::File);
-    let all: Vec<Listed> = files.chain(slugs.iter().map(|slug| Listed::Kept(slug))).collect();
+    let files = on_disk.iter().filter(is_listed).map(ListedAgent::File);
+    let all: Vec<ListedAgent> =
+        files.chain(slugs.iter().map(|slug| ListedAgent::Kept(slug))).collect();
     // After a missing agent the page is empty.
     let seen = query.after.map_or(0, |after| {
-        all.iter().position(|one| one.name() == after).map_or(all.len(), |at| at + 1)
+        all.iter().position(|one| one.agent_name() == after).map_or(all.len(), |at| at + 1)
     });
     let (mut agents, mut bytes, mut last) = (Vec::new(), 0, None);
     for one in all.iter().skip(seen) {
         // INV-115: one text at a time, and at most a page of findings.
         if bytes >= PAGE_BYTES {
-            return Ok(Json(Agents { agents, next: last, broken, drafts }));
+            return Ok(JsonAnswer(Agents { agents, next: last, broken, drafts }));
         }
-        last = Some(one.name());
-        let Some(summary) = one.summary(&ctx).await? else { continue };
-        bytes = bytes.saturating_add(size(&summary));
+        last = Some(one.agent_name());
+        let Some(summary) = one.load_summary(&ctx).await? else { continue };
+        bytes = bytes.saturating_add(row_bytes(&summary));
         agents.push(summary);
     }
-    Ok(Json(Agents { agents, next: None, broken, drafts }))
+    Ok(JsonAnswer(Agents { agents, next: None, broken, drafts }))
 }
 
 /// The files that are no agents, if requested. Reads files, so run on a thread.
 async fn unused_files(
-    ctx: &Ctx,
+    ctx: &HandlerContext,
     wanted: InScope,
     first: bool,
 ) -> Result<(InScope, Vec<BrokenBody>, Vec<DraftBody>), Problem> {
     if !first {
         return Ok((wanted, Vec::new(), Vec::new()));
     }
-    let (host, admin) = (ctx.service.host(), ctx.caller.may(Needs::Admin));
+    let (host, admin) = (ctx.service.current_host(), ctx.caller.has_scope(RequiredScope::Admin));
     let look = move |_: &StopSignal| {
-        let (broken, drafts) = unused(&host, &wanted, admin);
+        let (broken, drafts) = find_unused(&host, &wanted, admin);
         (wanted, broken, drafts)
     };
     ctx.look_up(look).await
 }
 
 /// An agent of the list.
-enum Listed<'a> {
+enum ListedAgent<'a> {
     /// An agent of a file, or any other agent of the catalogue.
     File(&'a ResolvedAgent),
     /// Kept here under this slug.
     Kept(&'a str),
 }
 
-impl Listed<'_> {
+impl ListedAgent<'_> {
     /// The name of the last agent of a page.
-    fn name(&self) -> String {
+    fn agent_name(&self) -> String {
         match self {
-            Self::File(agent) => format!("{}/{}", scope(&agent.id), agent.id.slug),
+            Self::File(agent) => format!("{}/{}", scope_of_agent(&agent.id), agent.id.slug),
             Self::Kept(slug) => format!("{KEPT}/{slug}"),
         }
     }
 
     /// `None` = deleted meanwhile.
-    async fn summary(&self, ctx: &Ctx) -> Result<Option<AgentSummary>, Problem> {
+    async fn load_summary(&self, ctx: &HandlerContext) -> Result<Option<AgentSummary>, Problem> {
         match self {
-            Self::File(agent) => Ok(Some(AgentSummary::of_file(ctx, agent))),
+            Self::File(agent) => Ok(Some(AgentSummary::from_file(ctx, agent))),
             Self::Kept(slug) => {
-                let Some(row) = ctx.store().agent(slug).await? else { return Ok(None) };
+                let Some(row) = ctx.store().find_agent(slug).await? else { return Ok(None) };
                 let text = read_text(ctx, &row.slug, &row.text).await?;
-                Ok(Some(AgentSummary::kept(&row, text.definition)))
+                Ok(Some(AgentSummary::from_stored(&row, text.definition)))
             }
         }
     }
 }
 
 /// The bytes of a row in a list.
-pub(crate) fn size(row: &impl Serialize) -> i64 {
+pub(crate) fn row_bytes(row: &impl Serialize) -> i64 {
     serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
 /// `GET /v1/agents/{slug}`. If several agents have the name, returns the one in `scope`; without `scope`, the
 /// first: stored agents come before files.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_agent(
+    ctx: HandlerContext,
     PathOf(slug): PathOf<String>,
     QueryOf(query): QueryOf<AgentQuery>,
 ) -> Result<Response, Problem> {
-    let (slug, wanted) = (checked(&slug)?, InScope::of(query.scope)?);
-    if wanted.holds(KEPT)
-        && let Some(row) = ctx.store().agent(slug.as_str()).await?
+    let (slug, wanted) = (parse_slug(&slug)?, InScope::from_word(query.scope)?);
+    if wanted.includes_scope(KEPT)
+        && let Some(row) = ctx.store().find_agent(slug.as_str()).await?
     {
-        return kept(&ctx, row, StatusCode::OK).await;
+        return stored_response(&ctx, row, StatusCode::OK).await;
     }
     let on_disk = on_disk(&ctx).await?;
-    let is_it = |agent: &&ResolvedAgent| agent.id.slug == slug && wanted.holds(&scope(&agent.id));
+    let is_it = |agent: &&ResolvedAgent| {
+        agent.id.slug == slug && wanted.includes_scope(&scope_of_agent(&agent.id))
+    };
     match on_disk.iter().find(is_it) {
         None => Err(Problem::not_found("agent", slug.as_str())),
-        Some(agent) => Ok(Json(AgentBody {
-            summary: AgentSummary::of_file(&ctx, agent),
+        Some(agent) => Ok(JsonAnswer(AgentBody {
+            summary: AgentSummary::from_file(&ctx, agent),
             text: text_of(&ctx, agent).await,
             body: Some(agent.definition.body.clone()),
             diagnostics: Vec::new(),
@@ -250,130 +253,134 @@ pub(crate) async fn read(
 }
 
 /// `POST /v1/agents`.
-pub(crate) async fn create(
-    ctx: Ctx,
+pub(crate) async fn create_agent(
+    ctx: HandlerContext,
     JsonBody(body): JsonBody<NewAgentBody>,
 ) -> Result<Response, Problem> {
     let slug = Slug::try_from(body.slug).map_err(|error| {
         Problem::invalid(error.to_string())
-            .hint("a name is lower-case letters and digits, joined by single `-`")
+            .with_hint("a name is lower-case letters and digits, joined by single `-`")
     })?;
     let taken = |why: &str| {
-        Problem::new(Kind::Taken, format!("agent `{slug}` {why}")).hint("choose another name")
+        Problem::new(ProblemKind::Taken, format!("agent `{slug}` {why}"))
+            .with_hint("choose another name")
     };
     if slug.as_str() == RESERVED {
         return Err(taken("cannot be called that"));
     }
     // As with files: if two agents have one name, the first counts, and files come first.
     let file = on_disk(&ctx).await?.into_iter().find(|agent| agent.id.slug == slug);
-    if file.is_some_and(|agent| !matches!(agent.id.scope, Scope::Library(_))) {
+    if file.is_some_and(|agent| !matches!(agent.id.scope, AgentScope::Library(_))) {
         return Err(taken("is there already"));
     }
-    usable(&ctx, &slug, &body.text).await?;
-    ctx.service.room(body.text.len()).await?;
-    let now = ctx.app.now();
+    check_usable(&ctx, &slug, &body.text).await?;
+    ctx.service.check_room(body.text.len()).await?;
+    let now = ctx.app.now_millis();
     match ctx.store().save_agent(slug.as_str(), &body.text, now, None).await {
         Ok(_) => {}
         Err(StoreError::Conflict { .. }) => return Err(taken("is there already")),
         Err(error) => return Err(error.into()),
     }
-    saved(&ctx, &slug, StatusCode::CREATED).await
+    saved_response(&ctx, &slug, StatusCode::CREATED).await
 }
 
 /// `PUT /v1/agents/{slug}`. The text that is there already is not stored again.
-pub(crate) async fn replace(
-    ctx: Ctx,
+pub(crate) async fn replace_agent(
+    ctx: HandlerContext,
     PathOf(slug): PathOf<String>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<AgentTextBody>,
 ) -> Result<Response, Problem> {
-    let slug = checked(&slug)?;
-    let Some(row) = ctx.store().agent(slug.as_str()).await? else {
+    let slug = parse_slug(&slug)?;
+    let Some(row) = ctx.store().find_agent(slug.as_str()).await? else {
         return Err(Problem::not_found("agent", slug.as_str()));
     };
     let expected = if_match(&headers)?;
-    usable(&ctx, &slug, &body.text).await?;
+    check_usable(&ctx, &slug, &body.text).await?;
     // INV-413: the same text is no change.
     if row.updated == expected && row.text == body.text {
-        let mut response = kept(&ctx, row, StatusCode::OK).await?;
-        response.extensions_mut().insert(Unchanged);
+        let mut response = stored_response(&ctx, row, StatusCode::OK).await?;
+        response.extensions_mut().insert(UnchangedMark);
         return Ok(response);
     }
-    ctx.service.room(body.text.len()).await?;
-    let now = ctx.app.now();
+    ctx.service.check_room(body.text.len()).await?;
+    let now = ctx.app.now_millis();
     ctx.store().save_agent(slug.as_str(), &body.text, now, Some(expected)).await?;
-    saved(&ctx, &slug, StatusCode::OK).await
+    saved_response(&ctx, &slug, StatusCode::OK).await
 }
 
 /// `DELETE /v1/agents/{slug}`.
-pub(crate) async fn delete(
-    ctx: Ctx,
+pub(crate) async fn delete_agent(
+    ctx: HandlerContext,
     PathOf(slug): PathOf<String>,
-) -> Result<Json<AgentDeleted>, Problem> {
-    let slug = checked(&slug)?;
+) -> Result<JsonAnswer<AgentDeleted>, Problem> {
+    let slug = parse_slug(&slug)?;
     match ctx.store().delete_agent(slug.as_str()).await? {
         true => {
             ctx.service.reload_agents().await?;
-            Ok(Json(AgentDeleted { deleted: true }))
+            Ok(JsonAnswer(AgentDeleted { deleted: true }))
         }
         false => Err(Problem::not_found("agent", slug.as_str())),
     }
 }
 
 /// `POST /v1/agents/validate`.
-pub(crate) async fn validate(
-    ctx: Ctx,
+pub(crate) async fn validate_agent(
+    ctx: HandlerContext,
     JsonBody(body): JsonBody<ValidateBody>,
-) -> Result<Json<Validated>, Problem> {
+) -> Result<JsonAnswer<Validated>, Problem> {
     let slug = match body.slug {
-        Some(slug) => checked(&slug)?.to_string(),
+        Some(slug) => parse_slug(&slug)?.to_string(),
         None => "agent".to_owned(),
     };
     let AgentText { definition, diagnostics, .. } = read_text(&ctx, &slug, &body.text).await?;
-    Ok(Json(Validated { valid: definition.is_some(), definition, diagnostics }))
+    Ok(JsonAnswer(Validated { valid: definition.is_some(), definition, diagnostics }))
 }
 
 /// Parses a name in a path. A malformed name is answered as missing.
-fn checked(slug: &str) -> Result<Slug, Problem> {
-    Slug::written(slug).ok_or_else(|| Problem::not_found("agent", slug))
+fn parse_slug(slug: &str) -> Result<Slug, Problem> {
+    Slug::from_written(slug).ok_or_else(|| Problem::not_found("agent", slug))
 }
 
 /// The version to replace, for example `If-Match: "1732800000000"`.
 fn if_match(headers: &HeaderMap) -> Result<i64, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
-        return Err(Problem::new(Kind::NoCondition, "`If-Match` is missing")
-            .hint("send the agent's `updated` in quotes: `If-Match: \"1763790000000\"`"));
+        return Err(Problem::new(ProblemKind::NoCondition, "`If-Match` is missing")
+            .with_hint("send the agent's `updated` in quotes: `If-Match: \"1763790000000\"`"));
     };
     let text = value.to_str().unwrap_or_default().trim().trim_matches('"');
-    text.parse().map_err(|_| Problem::new(Kind::Changed, "`If-Match` names no version of it"))
+    text.parse()
+        .map_err(|_| Problem::new(ProblemKind::Changed, "`If-Match` names no version of it"))
 }
 
 /// Refuses a text that is not an agent of this name.
-async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
+async fn check_usable(ctx: &HandlerContext, slug: &Slug, text: &str) -> Result<(), Problem> {
     let read = read_text(ctx, slug.as_str(), text).await?;
     match read.slug {
         Some(own) if own == *slug => Ok(()),
         Some(own) => {
             let detail = format!("the text calls its agent `{own}`, and it is to be `{slug}`");
-            Err(Problem::new(Kind::Agent, detail).hint("use the same name in both places"))
+            Err(Problem::new(ProblemKind::Agent, detail)
+                .with_hint("use the same name in both places"))
         }
-        None => Err(read.refused()),
+        None => Err(read.to_problem()),
     }
 }
 
 /// The agents of files, and other agents of the catalogue. Reads files on a thread, so that other requests do
 /// not wait.
-async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
+async fn on_disk(ctx: &HandlerContext) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
-    let look =
-        move |stop: &StopSignal| resolve_all_until(&service.host(), service.workspace(), stop);
+    let look = move |stop: &StopSignal| {
+        resolve_all_until(&service.current_host(), service.workspace(), stop)
+    };
     let found = ctx.look_up(look).await?;
-    found.map_err(|error| Problem::unresolved("looking for agents", &error))
+    found.map_err(|error| Problem::from_resolve_error("looking for agents", &error))
 }
 
 /// The text of an agent's file; `None` = the agent comes with the program, or its file is no plain file any
 /// more.
-async fn text_of(ctx: &Ctx, agent: &ResolvedAgent) -> Option<String> {
+async fn text_of(ctx: &HandlerContext, agent: &ResolvedAgent) -> Option<String> {
     let path = agent.definition.path.clone();
     let read = move |_: &StopSignal| {
         // A link may lead anywhere, and a workspace is a stranger's.
@@ -384,20 +391,28 @@ async fn text_of(ctx: &Ctx, agent: &ResolvedAgent) -> Option<String> {
     ctx.look_up(read).await.ok().flatten()
 }
 
-async fn saved(ctx: &Ctx, slug: &Slug, status: StatusCode) -> Result<Response, Problem> {
+async fn saved_response(
+    ctx: &HandlerContext,
+    slug: &Slug,
+    status: StatusCode,
+) -> Result<Response, Problem> {
     ctx.service.reload_agents().await?;
-    match ctx.store().agent(slug.as_str()).await? {
-        Some(row) => kept(ctx, row, status).await,
+    match ctx.store().find_agent(slug.as_str()).await? {
+        Some(row) => stored_response(ctx, row, status).await,
         // The agent was deleted meanwhile.
         None => Err(Problem::not_found("agent", slug.as_str())),
     }
 }
 
-async fn kept(ctx: &Ctx, row: StoredAgent, status: StatusCode) -> Result<Response, Problem> {
+async fn stored_response(
+    ctx: &HandlerContext,
+    row: StoredAgent,
+    status: StatusCode,
+) -> Result<Response, Problem> {
     let read = read_text(ctx, &row.slug, &row.text).await?;
     let tag = HeaderValue::from_str(&format!("\"{}\"", row.updated));
     let body = AgentBody {
-        summary: AgentSummary::kept(&row, read.definition),
+        summary: AgentSummary::from_stored(&row, read.definition),
         body: read.body,
         diagnostics: read.diagnostics,
         text: Some(row.text),
@@ -410,18 +425,18 @@ async fn kept(ctx: &Ctx, row: StoredAgent, status: StatusCode) -> Result<Respons
 }
 
 impl AgentSummary {
-    fn of_file(ctx: &Ctx, agent: &ResolvedAgent) -> Self {
-        let admin = ctx.caller.may(Needs::Admin);
-        let definition = DefinitionBody::with_command(agent, &ctx.service.host(), admin);
+    fn from_file(ctx: &HandlerContext, agent: &ResolvedAgent) -> Self {
+        let admin = ctx.caller.has_scope(RequiredScope::Admin);
+        let definition = DefinitionBody::with_command(agent, &ctx.service.current_host(), admin);
         Self {
             slug: agent.id.slug.to_string(),
-            scope: scope(&agent.id),
+            scope: scope_of_agent(&agent.id),
             updated: None,
             definition: Some(definition),
         }
     }
 
-    fn kept(row: &StoredAgent, definition: Option<DefinitionBody>) -> Self {
+    fn from_stored(row: &StoredAgent, definition: Option<DefinitionBody>) -> Self {
         let updated = Some(row.updated);
         Self { slug: row.slug.clone(), scope: KEPT.to_owned(), updated, definition }
     }
@@ -438,7 +453,7 @@ mod tests {
         };
         assert_eq!(of("\"12\"").unwrap(), 12);
         assert_eq!(of("12").unwrap(), 12);
-        assert_eq!(of("*").unwrap_err().kind(), Kind::Changed);
-        assert_eq!(if_match(&HeaderMap::new()).unwrap_err().kind(), Kind::NoCondition);
+        assert_eq!(of("*").unwrap_err().kind(), ProblemKind::Changed);
+        assert_eq!(if_match(&HeaderMap::new()).unwrap_err().kind(), ProblemKind::NoCondition);
     }
 }

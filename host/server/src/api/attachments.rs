@@ -9,10 +9,10 @@ use belljar_store::StoredAttachment;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::ids::is_id;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, PathOf};
+use crate::http::respond::{JsonAnswer, PathOf};
 
 /// Media types that a browser shows without running code. Other types that a tool states are not passed on.
 const HARMLESS: [&str; 8] = [
@@ -53,30 +53,30 @@ pub(crate) struct AttachmentBody {
 }
 
 /// `GET /v1/sessions/{id}/attachments`.
-pub(crate) async fn list(
-    ctx: Ctx,
+pub(crate) async fn list_attachments(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
-) -> Result<Json<Attachments>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    Ok(Json(Attachments { attachments: ctx.store().attachments(&session).await? }))
+) -> Result<JsonAnswer<Attachments>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    Ok(JsonAnswer(Attachments { attachments: ctx.store().latest_attachments(&session).await? }))
 }
 
 /// `GET /v1/sessions/{id}/attachments/{attachment}`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_attachment(
+    ctx: HandlerContext,
     PathOf((id, attachment)): PathOf<(String, String)>,
 ) -> Result<Response, Problem> {
-    let session = ctx.session(&id).await?.id;
+    let session = ctx.find_session(&id).await?.id;
     if !is_id(&attachment) {
         return Err(Problem::not_found("attachment", &attachment));
     }
-    let (about, data) = ctx.store().attachment(&session, &attachment).await?;
-    let name = ctx.app.outward().plain(&about.name);
+    let (about, data) = ctx.store().read_attachment(&session, &attachment).await?;
+    let name = ctx.app.place_hider().hide_in_text(&about.name);
     let mut response = Response::new(Body::from(data));
     let headers = response.headers_mut();
     let kind = HARMLESS.iter().find(|kind| **kind == about.media_type).unwrap_or(&BYTES);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    let saved = HeaderValue::from_str(&disposition(name.as_str()));
+    let saved = HeaderValue::from_str(&disposition_header(name.as_str()));
     let saved = saved.unwrap_or(HeaderValue::from_static("attachment"));
     headers.insert(header::CONTENT_DISPOSITION, saved);
     Ok(response)
@@ -84,7 +84,7 @@ pub(crate) async fn read(
 
 /// A header that makes a browser save a file instead of showing the file. The name keeps letters, digits,
 /// `.`, `-` and `_`.
-fn disposition(name: &str) -> String {
+fn disposition_header(name: &str) -> String {
     let mut text = "attachment; filename*=UTF-8''".to_owned();
     for byte in name.bytes().take(MAX_NAME) {
         if byte.is_ascii_alphanumeric() || b".-_".contains(&byte) {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_leave_its_place_in_the_header() {
-        let text = disposition("a\"; x=1\r\nSet-Cookie: ü.txt");
+        let text = disposition_header("a\"; x=1\r\nSet-Cookie: ü.txt");
         assert_eq!(
             text,
             "attachment; filename*=UTF-8''a%22%3B%20x%3D1%0D%0ASet-Cookie%3A%20%C3%BC.txt"

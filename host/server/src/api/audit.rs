@@ -1,16 +1,16 @@
 //! The audit log: changes with their actors, and refusals. Written here, read by a tenant's admins.
 
 use belljar_agent::RunId;
-use belljar_store::{AuditEntry, Store, Write};
+use belljar_store::{AuditEntry, Store, StoreWrite};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::{App, Ctx};
+use crate::app::{App, HandlerContext};
 use crate::http::auth::Caller;
-use crate::http::page::{Limit, PAGE_BYTES, next_of};
+use crate::http::page::{PAGE_BYTES, PageLimit, next_of};
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
+use crate::http::respond::{JsonAnswer, QueryOf};
 
 /// The filter of the lines.
 #[derive(Debug, Deserialize)]
@@ -51,11 +51,11 @@ pub(crate) struct AuditLine {
 }
 
 /// `GET /v1/audit`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_audit(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<AuditQuery>,
-) -> Result<Json<AuditPage>, Problem> {
-    let limit = Limit::of(query.limit)?;
+) -> Result<JsonAnswer<AuditPage>, Problem> {
+    let limit = PageLimit::from_query(query.limit)?;
     let AuditQuery { actor, action, before, .. } = &query;
     let (actor, action, before) = (actor.as_deref(), action.as_deref(), before.as_deref());
     let page = ctx.store().audit_of(actor, action, before, limit.rows(), PAGE_BYTES).await?;
@@ -64,14 +64,20 @@ pub(crate) async fn read(
         let AuditEntry { id, at, actor, action, object, detail } = entry;
         AuditLine { id, at, actor, action, object, detail }
     };
-    Ok(Json(AuditPage { entries: page.rows.into_iter().map(line).collect(), next }))
+    Ok(JsonAnswer(AuditPage { entries: page.rows.into_iter().map(line).collect(), next }))
 }
 
 impl App {
     /// Adds a line to the log of the caller's tenant, and waits until stored. A later tenant of the same name
     /// gets no line.
-    pub(crate) async fn audit(&self, caller: &Caller, action: &str, object: String, detail: Value) {
-        let store = self.store().of(&caller.tenant, &caller.tenant_id);
+    pub(crate) async fn audit_caller(
+        &self,
+        caller: &Caller,
+        action: &str,
+        object: String,
+        detail: Value,
+    ) {
+        let store = self.store().for_tenant_id(&caller.tenant, &caller.tenant_id);
         self.audit_of(&store, &caller.actor, action, object, detail).await;
     }
 
@@ -86,14 +92,14 @@ impl App {
     ) {
         let entry = AuditEntry {
             id: RunId::new(self.clock()).into(),
-            at: self.now(),
+            at: self.now_millis(),
             actor: actor.to_owned(),
             action: action.to_owned(),
             object,
             detail,
         };
         let tenant = store.tenant();
-        if let Err(error) = store.enqueue(vec![Write::Audit(entry)]).await {
+        if let Err(error) = store.enqueue_writes(vec![StoreWrite::Audit(entry)]).await {
             tracing::error!(%error, tenant, actor, action, "a line of the audit log is lost");
         }
     }

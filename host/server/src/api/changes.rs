@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, Node};
-use belljar_changes::{Selection, Stat, Undone};
-use belljar_policy::spelling::{meant, spell};
-use belljar_policy::{GuestPath, Shown};
+use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, NodeKind};
+use belljar_changes::{ChangeStat, PathSelection, UndoOutcome};
+use belljar_policy::spelling::{parse_spelled, spell_name};
+use belljar_policy::{GuestPath, ShownText};
 use belljar_session::{DirectoryLook, DirectoryReview, ReviewError, ServiceError, SessionReview};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
-use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Told};
+use crate::app::HandlerContext;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::respond::{ChangeAnswer, JsonAnswer, JsonBody, PathOf, QueryOf};
 
 /// Most changes in one answer, and in a decision that does not state a number.
 const MAX_FILES: usize = 5_000;
@@ -199,62 +199,63 @@ pub(crate) struct UndoneBody {
 }
 
 /// `GET /v1/sessions/{id}/changes`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_changes(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<ChangesQuery>,
-) -> Result<Json<SessionChanges>, Problem> {
-    let session = ctx.session(&id).await?.id;
+) -> Result<JsonAnswer<SessionChanges>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
     let paths: Vec<String> = query.path.into_iter().collect();
-    let selection = selection(&paths, "path")?.unwrap_or_else(Selection::all);
+    let selection = parse_selection(&paths, "path")?.unwrap_or_else(PathSelection::all);
     let (with_patch, skip) = (query.patch == Some(true), query.skip.unwrap_or(0));
     // Read before the changes: if a turn runs in between, this number is too old, and a decision is refused.
     let as_of = ctx.store().last_event(&session).await?;
     let places = ctx.service.look_at(&session, move |look| {
         let (mut places, mut undoable) = (Vec::new(), Vec::new());
-        for mut place in look.changes()? {
+        for mut place in look.list_changes()? {
             if place.has_applied {
                 undoable.push(place.guest.to_string());
             }
-            place.changes = place.changes.only(&selection);
+            place.changes = place.changes.select_changes(&selection);
             if !place.changes.is_empty() {
-                places.push(body(place, with_patch, skip)?);
+                places.push(place_body(place, with_patch, skip)?);
             }
         }
         Ok((places, undoable))
     });
     let (places, undoable) = places.await?;
     let places = places.into_iter().collect::<Result<_, Problem>>()?;
-    Ok(Json(SessionChanges { as_of, places, undoable }))
+    Ok(JsonAnswer(SessionChanges { as_of, places, undoable }))
 }
 
 /// `POST /v1/sessions/{id}/apply`.
-pub(crate) async fn apply(
-    ctx: Ctx,
+pub(crate) async fn apply_changes(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<ApplyBody>,
-) -> Result<Told<AppliedBody>, Problem> {
-    let session = ctx.session(&id).await?.id;
+) -> Result<ChangeAnswer<AppliedBody>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
     let ApplyBody { paths, place, theirs, mine, also_what_runs, as_of, entries } = body;
-    let selection = selection(&paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
+    let selection =
+        parse_selection(&paths.unwrap_or_default(), "paths")?.unwrap_or_else(PathSelection::all);
     let options = ApplyOptions {
         also_what_runs: also_what_runs == Some(true),
-        theirs: self::selection(&theirs.unwrap_or_default(), "theirs")?,
-        mine: self::selection(&mine.unwrap_or_default(), "mine")?,
+        theirs: self::parse_selection(&theirs.unwrap_or_default(), "theirs")?,
+        mine: self::parse_selection(&mine.unwrap_or_default(), "mine")?,
     };
-    let (place, seen) = (guest(place)?, Seen { as_of, entries });
-    let applied = ctx.service.review(&session, as_of, move |review| {
-        let Some(place) = find(review, &place) else { return Ok(None) };
+    let (place, seen) = (parse_guest_path(place)?, SeenChanges { as_of, entries });
+    let applied = ctx.service.review_changes(&session, as_of, move |review| {
+        let Some(place) = find_directory(review, &place) else { return Ok(None) };
         if let Err(problem) = seen.has_all(place, &selection)? {
             return Ok(Some(Err(problem)));
         }
-        Ok(Some(Ok(place.review.apply(&selection, &options)?)))
+        Ok(Some(Ok(place.review.apply_changes(&selection, &options)?)))
     });
     // The directory has no changes, so nothing is applied.
     let Some(applied) = applied.await?.transpose()? else {
-        return Ok(Told { body: AppliedBody::default(), changed: false });
+        return Ok(ChangeAnswer { body: AppliedBody::default(), changed: false });
     };
-    let left = |path: &Path, why: String| LeftBody { path: shown(path), why };
+    let left = |path: &Path, why: String| LeftBody { path: format_path(path), why };
     let done = [&applied.applied, &applied.merged, &applied.dropped];
     let changed = done.iter().any(|paths| !paths.is_empty());
     let body = AppliedBody {
@@ -266,137 +267,138 @@ pub(crate) async fn apply(
         conflicts: applied.conflicts.iter().map(|(at, why)| left(at, why.to_string())).collect(),
         held_back: applied.held_back.iter().map(|(at, why)| left(at, (*why).to_owned())).collect(),
     };
-    Ok(Told { body, changed })
+    Ok(ChangeAnswer { body, changed })
 }
 
 /// `POST /v1/sessions/{id}/discard`.
-pub(crate) async fn discard(
-    ctx: Ctx,
+pub(crate) async fn discard_changes(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<DiscardBody>,
-) -> Result<Told<DiscardedBody>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    let selection =
-        selection(&body.paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
-    let place = guest(body.place)?;
-    let seen = Seen { as_of: body.as_of, entries: body.entries };
-    let discarded = ctx.service.review(&session, body.as_of, move |review| {
-        let Some(place) = find(review, &place) else { return Ok(None) };
+) -> Result<ChangeAnswer<DiscardedBody>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    let selection = parse_selection(&body.paths.unwrap_or_default(), "paths")?
+        .unwrap_or_else(PathSelection::all);
+    let place = parse_guest_path(body.place)?;
+    let seen = SeenChanges { as_of: body.as_of, entries: body.entries };
+    let discarded = ctx.service.review_changes(&session, body.as_of, move |review| {
+        let Some(place) = find_directory(review, &place) else { return Ok(None) };
         if let Err(problem) = seen.has_all(place, &selection)? {
             return Ok(Some(Err(problem)));
         }
-        Ok(Some(Ok(place.review.discard(&selection)?)))
+        Ok(Some(Ok(place.review.discard_changes(&selection)?)))
     });
     let discarded = discarded.await?.transpose()?.unwrap_or_default();
     let changed = !discarded.is_empty();
-    Ok(Told { body: DiscardedBody { discarded: all_shown(&discarded) }, changed })
+    Ok(ChangeAnswer { body: DiscardedBody { discarded: all_shown(&discarded) }, changed })
 }
 
 /// `POST /v1/sessions/{id}/undo`.
-pub(crate) async fn undo(
-    ctx: Ctx,
+pub(crate) async fn undo_apply(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<UndoBody>,
-) -> Result<Told<UndoneBody>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    let place = guest(body.place)?;
-    let undone = ctx.service.review(&session, None, move |review| {
-        let Some(place) = find(review, &place) else { return Ok(Undone::Nothing) };
-        Ok(place.review.undo()?)
+) -> Result<ChangeAnswer<UndoneBody>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    let place = parse_guest_path(body.place)?;
+    let undone = ctx.service.review_changes(&session, None, move |review| {
+        let Some(place) = find_directory(review, &place) else { return Ok(UndoOutcome::Nothing) };
+        Ok(place.review.undo_apply()?)
     });
     match undone.await? {
-        Undone::TakenBack { restored, files } => {
+        UndoOutcome::TakenBack { restored, files } => {
             let body = UndoneBody { restored: all_shown(&restored), files: files as u64 };
-            Ok(Told { body, changed: true })
+            Ok(ChangeAnswer { body, changed: true })
         }
-        Undone::Nothing => {
-            Ok(Told { body: UndoneBody { restored: Vec::new(), files: 0 }, changed: false })
+        UndoOutcome::Nothing => {
+            Ok(ChangeAnswer { body: UndoneBody { restored: Vec::new(), files: 0 }, changed: false })
         }
-        Undone::Refused { changed } => {
-            let first = changed.first().map_or_else(String::new, |path| shown(path));
+        UndoOutcome::Refused { changed } => {
+            let first = changed.first().map_or_else(String::new, |path| format_path(path));
             let detail = format!("{} files have changed since, `{first}` first", changed.len());
-            Err(Problem::new(Kind::Taken, detail).hint("nothing was taken back"))
+            Err(Problem::new(ProblemKind::Taken, detail).with_hint("nothing was taken back"))
         }
     }
 }
 
-/// The part of the changes that the deciding person has seen: the time of the list, and its number of
-/// entries.
-struct Seen {
+/// The list of changes that the deciding person has seen, as stated in the request: its time, and its number
+/// of entries.
+struct SeenChanges {
     as_of: Option<i64>,
     entries: Option<u64>,
 }
 
-impl Seen {
-    /// INV-270: only listed changes can be decided about. A list has at most [`MAX_FILES`] changes, so a
-    /// decision about more has to state their number, and the time of the look.
+impl SeenChanges {
+    /// INV-270: a person decides only about changes that a list has shown. Returns a problem if the number of
+    /// selected changes is not the stated `entries`, or if more than [`MAX_FILES`] changes, which no single
+    /// list shows, are selected without both `entries` and `as_of`.
     fn has_all(
         &self,
         place: &DirectoryReview,
-        selection: &Selection,
+        selection: &PathSelection,
     ) -> Result<Result<(), Problem>, ReviewError> {
-        let changes = place.review.names()?;
+        let changes = place.review.list_names()?;
         let files = changes.files().iter();
-        let there = files.filter(|file| selection.takes(&file.path)).count();
+        let there = files.filter(|file| selection.includes_path(&file.path)).count();
         let problem = match self.entries {
             Some(entries) if entries != there as u64 => Problem::new(
-                Kind::Changed,
+                ProblemKind::Changed,
                 format!("there are {there} such changes, and not {entries}"),
             )
-            .hint("nothing was done; look at them again"),
-            None if there > MAX_FILES => unsaid(there),
-            Some(_) if there > MAX_FILES && self.as_of.is_none() => unsaid(there),
+            .with_hint("nothing was done; look at them again"),
+            None if there > MAX_FILES => uncounted_problem(there),
+            Some(_) if there > MAX_FILES && self.as_of.is_none() => uncounted_problem(there),
             Some(_) | None => return Ok(Ok(())),
         };
         Ok(Err(problem))
     }
 }
 
-fn unsaid(there: usize) -> Problem {
+fn uncounted_problem(there: usize) -> Problem {
     let detail = format!("these are {there} changes, more than one list shows; nothing was done");
-    Problem::invalid(detail).hint(
+    Problem::invalid(detail).with_hint(
         "read all of them, with `skip`, and send `entries` and `as_of` as the lists say; or name \
          fewer `paths`",
     )
 }
 
-fn find<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a DirectoryReview> {
-    review.places().iter().find(|place| place.guest == *guest)
+fn find_directory<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a DirectoryReview> {
+    review.changed_directories().iter().find(|place| place.guest == *guest)
 }
 
 /// Parses the selected paths; `None` = the list is empty.
-fn selection(paths: &[String], field: &str) -> Result<Option<Selection>, Problem> {
+fn parse_selection(paths: &[String], field: &str) -> Result<Option<PathSelection>, Problem> {
     if paths.is_empty() {
         return Ok(None);
     }
     if paths.len() > MAX_PATHS {
         return Err(Problem::invalid(format!("`{field}` names more than {MAX_PATHS} paths")));
     }
-    let selection = Selection::paths(paths.iter().map(|path| meant(path)));
+    let selection = PathSelection::from_paths(paths.iter().map(|path| parse_spelled(path)));
     let wrong = |_| Problem::invalid(format!("`{field}` holds a path that leads elsewhere"));
     selection.map(Some).map_err(wrong)
 }
 
-fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
+fn parse_guest_path(place: Option<String>) -> Result<GuestPath, Problem> {
     let Some(place) = place else { return Ok(GuestPath::workspace()) };
     GuestPath::new(&place).map_err(|error| Problem::invalid(error.to_string()))
 }
 
 /// INV-410: counts the lines of the shown files only.
-fn body(
+fn place_body(
     place: DirectoryLook,
     with_patch: bool,
     skip: usize,
 ) -> Result<Result<PlaceBody, Problem>, ReviewError> {
     let DirectoryLook { guest, is_interrupted, has_applied: _, mut changes } = place;
     let listed: HashSet<PathBuf> =
-        ranked(&changes).skip(skip).take(MAX_FILES).map(|file| file.path.clone()).collect();
-    changes.count(|file| listed.contains(&file.path))?;
+        rank_changes(&changes).skip(skip).take(MAX_FILES).map(|file| file.path.clone()).collect();
+    changes.count_lines(|file| listed.contains(&file.path))?;
     Ok(shown_place(&guest, &changes, is_interrupted, with_patch, skip))
 }
 
 /// Changes that would run later, then conflicts, then the others: a cut list keeps the important ones.
-fn ranked(changes: &Changes) -> impl Iterator<Item = &FileChange> {
+fn rank_changes(changes: &Changes) -> impl Iterator<Item = &FileChange> {
     let rank = |file: &&FileChange| match (file.runs_later, &file.conflict) {
         (Some(_), _) => 0,
         (None, Some(_)) => 1,
@@ -414,8 +416,9 @@ fn shown_place(
     with_patch: bool,
     skip: usize,
 ) -> Result<PlaceBody, Problem> {
-    let Stat { files, added, removed, uncounted, run_later, code: _, conflicts } = changes.stat();
-    let patch = if with_patch { Some(text_of(|out| changes.patch(out))?) } else { None };
+    let ChangeStat { files, added, removed, uncounted, run_later, code: _, conflicts } =
+        changes.change_stat();
+    let patch = if with_patch { Some(text_of(|out| changes.write_patch(out))?) } else { None };
     let git_patch = match with_patch && changes.not_in_patch() > 0 {
         true => Some(text_of(|out| changes.patch_of_git(out))?),
         false => None,
@@ -430,30 +433,30 @@ fn shown_place(
         interrupted,
         run_later: run_later as u64,
         conflicts: conflicts as u64,
-        files: ranked(changes).skip(skip).take(MAX_FILES).map(change).collect(),
+        files: rank_changes(changes).skip(skip).take(MAX_FILES).map(change_body).collect(),
         patch,
         git_patch,
     })
 }
 
-/// A patch that is written, within bounds.
+/// The text of a patch; a problem if the text is longer than [`MAX_PATCH`].
 fn text_of(
-    write: impl FnOnce(&mut Bounded) -> Result<(), ChangesError>,
+    write: impl FnOnce(&mut PatchBuffer) -> Result<(), ChangesError>,
 ) -> Result<String, Problem> {
-    let mut text = Bounded(Vec::new());
+    let mut text = PatchBuffer(Vec::new());
     match write(&mut text) {
         Ok(()) => Ok(String::from_utf8_lossy(&text.0).into_owned()),
         Err(_) if text.0.len() >= MAX_PATCH => {
-            Err(Problem::invalid("the patch is too large").hint("name a `path` of it"))
+            Err(Problem::invalid("the patch is too large").with_hint("name a `path` of it"))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// A buffer for one page of a patch.
-struct Bounded(Vec<u8>);
+/// A buffer of at most [`MAX_PATCH`] bytes: a write past them fails.
+struct PatchBuffer(Vec<u8>);
 
-impl std::io::Write for Bounded {
+impl std::io::Write for PatchBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let room = MAX_PATCH.saturating_sub(self.0.len());
         let taken = bytes.get(..bytes.len().min(room)).unwrap_or_default();
@@ -469,19 +472,19 @@ impl std::io::Write for Bounded {
     }
 }
 
-fn change(file: &FileChange) -> ChangeBody {
+fn change_body(file: &FileChange) -> ChangeBody {
     let (kind, from) = match &file.kind {
         FileDifference::Added => ("added", None),
         FileDifference::Modified => ("modified", None),
         FileDifference::Deleted => ("deleted", None),
-        FileDifference::Renamed { from, .. } => ("renamed", Some(shown(from))),
+        FileDifference::Renamed { from, .. } => ("renamed", Some(format_path(from))),
         FileDifference::Mode => ("mode", None),
     };
     ChangeBody {
-        path: shown(&file.path),
+        path: format_path(&file.path),
         kind,
         from,
-        directory: file.node == Node::Directory,
+        directory: file.node == NodeKind::Directory,
         binary: file.binary,
         counted: file.counted,
         replaced: file.replaced,
@@ -493,24 +496,24 @@ fn change(file: &FileChange) -> ChangeBody {
     }
 }
 
-/// INV-560: a name that is not UTF-8 is shown by its spelling, and the spelling names the same file in a
-/// request.
-fn shown(path: &Path) -> String {
-    spell(path.as_os_str()).into_owned()
+/// INV-560: a path as text. Bytes that are not UTF-8 are escaped, for example `\xFF`, and a request with the
+/// escaped path names the same file.
+fn format_path(path: &Path) -> String {
+    spell_name(path.as_os_str()).into_owned()
 }
 
 fn all_shown(paths: &[PathBuf]) -> Vec<String> {
-    paths.iter().map(|path| shown(path)).collect()
+    paths.iter().map(|path| format_path(path)).collect()
 }
 
 impl From<ChangesError> for Problem {
     fn from(error: ChangesError) -> Self {
         match &error {
             ChangesError::ChangedMeanwhile { path } => {
-                let path = shown(path);
-                let path = Shown::clipped(&path, 200);
-                Self::new(Kind::Taken, format!("`{path}` changed at this very moment"))
-                    .hint("nothing was applied; send it again")
+                let path = format_path(path);
+                let path = ShownText::clip_line(&path, 200);
+                Self::new(ProblemKind::Taken, format!("`{path}` changed at this very moment"))
+                    .with_hint("nothing was applied; send it again")
             }
             ChangesError::Stopped(_) => ServiceError::from(ReviewError::Changes(error)).into(),
             ChangesError::NotAPath(_)
@@ -520,10 +523,11 @@ impl From<ChangesError> for Problem {
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
                 tracing::error!(target: "belljar::server", "{error}");
-                Self::new(Kind::Unavailable, "this server may not write to this workspace").hint(
-                    "the operator of this server can let it: start it again as `belljar serve \
+                Self::new(ProblemKind::Unavailable, "this server may not write to this workspace")
+                    .with_hint(
+                        "the operator of this server can let it: start it again as `belljar serve \
                      --apply`; or `belljar apply SESSION` on its machine does the same now",
-                )
+                    )
             }
             // They name files of the host: not for a peer.
             ChangesError::Io { .. } | ChangesError::Overlay(_) | ChangesError::Journal { .. } => {
@@ -536,7 +540,7 @@ impl From<ChangesError> for Problem {
 impl From<ReviewError> for Problem {
     fn from(error: ReviewError) -> Self {
         match error {
-            ReviewError::Busy(session) => Self::busy(&session),
+            ReviewError::Busy(session) => Self::session_busy(&session),
             ReviewError::Changes(error) => error.into(),
             ReviewError::Store(error) => error.into(),
             // They name files of the host: not for a peer.

@@ -10,11 +10,11 @@ use belljar_session::{RunningTurn, SessionEvent};
 
 use crate::api::questions;
 use crate::api::turn::{Answered, ChatBody};
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{JsonBody, accepts, json_as};
-use crate::stream::follow::{Hears, follow};
-use crate::stream::sse::Frames;
+use crate::http::respond::{JsonBody, accepts_media_type, json_as};
+use crate::stream::follow::{EventListener, follow_turn};
+use crate::stream::sse::FrameSender;
 
 /// The header with the session of an answer.
 const SESSION: HeaderName = HeaderName::from_static("belljar-session");
@@ -26,78 +26,82 @@ const MESSAGE: HeaderName = HeaderName::from_static("belljar-message");
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// `POST /v1/chat`.
-pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem> {
-    let wants_stream = accepts(request.headers(), EVENT_STREAM);
+pub(crate) async fn begin_chat(ctx: HandlerContext, request: Request) -> Result<Response, Problem> {
+    let wants_stream = accepts_media_type(request.headers(), EVENT_STREAM);
     let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
     let (stream, wait) = (body.stream || wants_stream, body.wait);
-    let request = body.request(&ctx.caller, "http")?;
+    let request = body.into_request(&ctx.caller, "http")?;
     if let Some(session) = &request.session {
-        ctx.session(session).await?;
+        ctx.find_session(session).await?;
     }
-    let turn = ctx.service.begin(request).await?;
+    let turn = ctx.service.begin_turn(request).await?;
     if stream {
         let about = turn.clone();
-        return Ok(named(&about, streamed(ctx, turn)));
+        return Ok(add_turn_ids(&about, stream_turn(ctx, turn)));
     }
-    let answered = answered(&ctx, &turn, wait).await?;
+    let answered = answer_when_due(&ctx, &turn, wait).await?;
     // 202: the turn is stored and unfinished, so the caller must not send it again.
     let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok(named(&turn, json_as(status, "application/json", &answered)))
+    Ok(add_turn_ids(&turn, json_as(status, "application/json", &answered)))
 }
 
 /// Waits for the end of a turn. Without `wait`, a question to a person ends the wait too, and the answer has
 /// the questions (INV-511).
-async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered, Problem> {
+async fn answer_when_due(
+    ctx: &HandlerContext,
+    turn: &RunningTurn,
+    wait: bool,
+) -> Result<Answered, Problem> {
     loop {
         let asked = tokio::select! {
             biased;
-            _ = turn.ended() => false,
+            _ = turn.wait_for_end() => false,
             // A turn that has not ended by now is reported as in flight, and resumed at the next start.
-            () = ctx.app.stopped().cancelled() => false,
-            () = ctx.service.asked(turn), if !wait => true,
+            () = ctx.app.stopped_token().cancelled() => false,
+            () = ctx.service.wait_for_question(turn), if !wait => true,
         };
-        let answered = Answered::of(turn, ctx.store()).await?;
+        let answered = Answered::from_turn(turn, ctx.store()).await?;
         if !asked || !answered.is_in_flight() {
             return Ok(answered);
         }
-        let questions = questions::of_turn(ctx, turn);
+        let questions = questions::list_turn_questions(ctx, turn);
         // No open question: the question was answered meanwhile.
         if !questions.is_empty() {
-            return Ok(answered.asking(questions));
+            return Ok(answered.with_questions(questions));
         }
     }
 }
 
 /// The events of the turn, then its result as `done`.
-fn streamed(ctx: Ctx, turn: RunningTurn) -> Response {
-    let (frames, response) = Frames::new(ctx.app.outward());
+fn stream_turn(ctx: HandlerContext, turn: RunningTurn) -> Response {
+    let (frames, response) = FrameSender::new(ctx.app.place_hider());
     tokio::spawn(async move {
-        let _counted = ctx.app.metrics().streams.one();
-        if follow(&ctx, &turn, &frames, &mut Whole).await.is_none() {
+        let _counted = ctx.app.metrics().streams.count_one();
+        if follow_turn(&ctx, &turn, &frames, &mut UnchangedEvents).await.is_none() {
             return;
         }
-        let (kind, json) = match Answered::of(&turn, ctx.store()).await {
+        let (kind, json) = match Answered::from_turn(&turn, ctx.store()).await {
             Ok(answered) => ("done", serde_json::to_string(&answered)),
-            Err(problem) => ("problem", serde_json::to_string(&problem.body())),
+            Err(problem) => ("problem", serde_json::to_string(&problem.to_body())),
         };
         if let Ok(json) = json {
-            frames.send(None, kind, json).await;
+            frames.send_event(None, kind, json).await;
         }
     });
     response
 }
 
 /// Sends events unchanged.
-struct Whole;
+struct UnchangedEvents;
 
-impl Hears for Whole {
-    async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool {
-        frames.send(Some(event.id), &event.kind, event.json.to_string()).await
+impl EventListener for UnchangedEvents {
+    async fn handle_event(&mut self, event: &SessionEvent, frames: &FrameSender) -> bool {
+        frames.send_event(Some(event.id), &event.kind, event.json.to_string()).await
     }
 }
 
 /// Adds the turn's ids to the head of an answer, before any of the body.
-fn named(turn: &RunningTurn, mut response: Response) -> Response {
+fn add_turn_ids(turn: &RunningTurn, mut response: Response) -> Response {
     for (name, id) in [(SESSION, &turn.session), (MESSAGE, &turn.message)] {
         if let Ok(value) = HeaderValue::from_str(id) {
             response.headers_mut().insert(name, value);

@@ -1,13 +1,13 @@
 //! `GET /v1/sessions/{id}/contents`: the objects deleted with a session; and resuming a session.
 
 use belljar_session::ServiceError;
-use belljar_store::Contents;
+use belljar_store::SessionContents;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, PathOf, Told};
+use crate::http::respond::{ChangeAnswer, JsonAnswer, PathOf};
 
 /// The things that are deleted with a session.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,21 +39,21 @@ pub(crate) struct Resumed {
 }
 
 /// `GET /v1/sessions/{id}/contents`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_contents(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
-) -> Result<Json<ContentsBody>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    let Contents { messages, subagents, receipts, attachments, attachment_bytes } =
-        ctx.store().contents(&session).await?;
-    let count = ctx.service.look_at(&session, |look| look.count());
+) -> Result<JsonAnswer<ContentsBody>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    let SessionContents { messages, subagents, receipts, attachments, attachment_bytes } =
+        ctx.store().read_contents(&session).await?;
+    let count = ctx.service.look_at(&session, |look| look.count_changes());
     let changes = match count.await {
         Ok(changes) => Some(changes),
         Err(ServiceError::Busy(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    let running = ctx.service.running().iter().any(|turn| turn.session == session);
-    Ok(Json(ContentsBody {
+    let running = ctx.service.running_turns().iter().any(|turn| turn.session == session);
+    Ok(JsonAnswer(ContentsBody {
         messages,
         subagents,
         receipts,
@@ -65,8 +65,11 @@ pub(crate) async fn read(
 }
 
 /// `POST /v1/sessions/{id}/resume`.
-pub(crate) async fn resume(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Told<Resumed>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    let resumed = ctx.service.resume(&session).await?;
-    Ok(Told { body: Resumed { resumed }, changed: resumed })
+pub(crate) async fn resume_session(
+    ctx: HandlerContext,
+    PathOf(id): PathOf<String>,
+) -> Result<ChangeAnswer<Resumed>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    let resumed = ctx.service.resume_session(&session).await?;
+    Ok(ChangeAnswer { body: Resumed { resumed }, changed: resumed })
 }

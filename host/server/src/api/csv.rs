@@ -6,7 +6,7 @@ use axum::response::Response;
 use belljar_store::StoredReceipt;
 use serde_json::Value;
 
-use crate::http::outward::Outward;
+use crate::http::outward::PlaceHider;
 
 /// The columns: names, and the fields of a receipt.
 const COLUMNS: [(&str, Column); 27] = [
@@ -16,27 +16,27 @@ const COLUMNS: [(&str, Column); 27] = [
     ("agent", |it| it.receipt.agent.clone()),
     ("step", |it| it.receipt.step.to_string()),
     ("call_id", |it| it.receipt.call_id.clone()),
-    ("parent", |it| word(it.receipt.body.get("parent"))),
+    ("parent", |it| value_word(it.receipt.body.get("parent"))),
     ("tool", |it| it.receipt.tool.clone()),
     ("ok", |it| it.receipt.ok.to_string()),
     ("ending", |it| it.receipt.ending.clone()),
-    ("error", |it| word(it.receipt.body.get("error"))),
+    ("error", |it| value_word(it.receipt.body.get("error"))),
     ("fuel", |it| it.receipt.fuel.to_string()),
     ("micros", |it| it.receipt.micros.to_string()),
-    ("peak_memory", |it| text(it, "peak_memory")),
-    ("bytes_read", |it| bytes(it, "read")),
-    ("bytes_written", |it| bytes(it, "written")),
-    ("bytes_sent", |it| bytes(it, "sent")),
-    ("bytes_received", |it| bytes(it, "received")),
-    ("bytes_output", |it| bytes(it, "output")),
-    ("host_calls", |it| text(it, "host_calls")),
-    ("paths_read", |it| list(it, "paths_read")),
-    ("paths_written", |it| list(it, "paths_written")),
-    ("hosts", |it| list(it, "hosts")),
-    ("secrets_used", |it| list(it, "secrets_used")),
-    ("denials", |it| denials(it)),
-    ("arguments_digest", |it| text(it, "arguments_digest")),
-    ("output_digest", |it| text(it, "output_digest")),
+    ("peak_memory", |it| text_effect(it, "peak_memory")),
+    ("bytes_read", |it| bytes_effect(it, "read")),
+    ("bytes_written", |it| bytes_effect(it, "written")),
+    ("bytes_sent", |it| bytes_effect(it, "sent")),
+    ("bytes_received", |it| bytes_effect(it, "received")),
+    ("bytes_output", |it| bytes_effect(it, "output")),
+    ("host_calls", |it| text_effect(it, "host_calls")),
+    ("paths_read", |it| list_effect(it, "paths_read")),
+    ("paths_written", |it| list_effect(it, "paths_written")),
+    ("hosts", |it| list_effect(it, "hosts")),
+    ("secrets_used", |it| list_effect(it, "secrets_used")),
+    ("denials", |it| format_denials(it)),
+    ("arguments_digest", |it| text_effect(it, "arguments_digest")),
+    ("output_digest", |it| text_effect(it, "output_digest")),
 ];
 
 /// The text of a cell.
@@ -47,15 +47,21 @@ const MAX_CELL: usize = 32_000;
 
 /// Receipts as a file to save. `more` = there are older receipts, and a line at the end of the file notes
 /// this.
-pub(crate) fn response(outward: &Outward, receipts: &[StoredReceipt], more: bool) -> Response {
-    let mut table = row(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+pub(crate) fn table_response(
+    outward: &PlaceHider,
+    receipts: &[StoredReceipt],
+    more: bool,
+) -> Response {
+    let mut table = format_row(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
     for receipt in receipts {
-        table.push_str(&row(COLUMNS.iter().map(|(_, column)| column(receipt))));
+        table.push_str(&format_row(COLUMNS.iter().map(|(_, column)| column(receipt))));
     }
     if more {
-        table.push_str(&row(["older ones are left out; ask by message".to_owned()].into_iter()));
+        table.push_str(&format_row(
+            ["older ones are left out; ask by message".to_owned()].into_iter(),
+        ));
     }
-    let table = outward.plain(&table).into_string();
+    let table = outward.hide_in_text(&table).into_string();
     let mut response = Response::new(Body::from(table));
     let headers = response.headers_mut();
     for (name, value) in [
@@ -67,15 +73,15 @@ pub(crate) fn response(outward: &Outward, receipts: &[StoredReceipt], more: bool
     response
 }
 
-fn row(cells: impl Iterator<Item = String>) -> String {
-    let cells: Vec<String> = cells.map(|text| cell(&text)).collect();
+fn format_row(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.map(|text| format_cell(&text)).collect();
     format!("{}\r\n", cells.join(","))
 }
 
 /// INV-266: a cell that no spreadsheet computes. Texts with separators are quoted; and because some readers
 /// split at `;` or a tab even in quotes, each possible cell that begins like a formula, for example with `=`,
 /// gets a leading `'`.
-fn cell(text: &str) -> String {
+fn format_cell(text: &str) -> String {
     let mut text: String = text.chars().filter(|letter| *letter != '\0').collect();
     if let Some((end, _)) = text.char_indices().find(|(at, _)| *at >= MAX_CELL) {
         text.truncate(end);
@@ -115,19 +121,19 @@ fn is_blank(letter: char) -> bool {
 }
 
 /// A part of the receipt's effects.
-fn effect<'a>(receipt: &'a StoredReceipt, name: &str) -> Option<&'a Value> {
+fn find_effect<'a>(receipt: &'a StoredReceipt, name: &str) -> Option<&'a Value> {
     receipt.receipt.body.get("receipt").and_then(|receipt| receipt.get(name))
 }
 
-fn text(receipt: &StoredReceipt, name: &str) -> String {
-    word(effect(receipt, name))
+fn text_effect(receipt: &StoredReceipt, name: &str) -> String {
+    value_word(find_effect(receipt, name))
 }
 
-fn bytes(receipt: &StoredReceipt, name: &str) -> String {
-    word(effect(receipt, "bytes").and_then(|bytes| bytes.get(name)))
+fn bytes_effect(receipt: &StoredReceipt, name: &str) -> String {
+    value_word(find_effect(receipt, "bytes").and_then(|bytes| bytes.get(name)))
 }
 
-fn word(value: Option<&Value>) -> String {
+fn value_word(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
@@ -135,16 +141,16 @@ fn word(value: Option<&Value>) -> String {
     }
 }
 
-fn list(receipt: &StoredReceipt, name: &str) -> String {
-    let all = effect(receipt, name).and_then(Value::as_array).into_iter().flatten();
+fn list_effect(receipt: &StoredReceipt, name: &str) -> String {
+    let all = find_effect(receipt, name).and_then(Value::as_array).into_iter().flatten();
     all.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }
 
 /// The refusals, a line each: code, object and facts.
-fn denials(receipt: &StoredReceipt) -> String {
-    let all = effect(receipt, "denials").and_then(Value::as_array).into_iter().flatten();
+fn format_denials(receipt: &StoredReceipt) -> String {
+    let all = find_effect(receipt, "denials").and_then(Value::as_array).into_iter().flatten();
     let line = |denial: &Value| {
-        let words = ["code", "what", "target", "facts"].map(|name| word(denial.get(name)));
+        let words = ["code", "what", "target", "facts"].map(|name| value_word(denial.get(name)));
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     };
     all.map(line).collect::<Vec<_>>().join("\n")
@@ -179,8 +185,8 @@ mod tests {
             ("a\0b", "ab"),
             ("", ""),
         ] {
-            assert_eq!(cell(text), expected, "{text:?}");
+            assert_eq!(format_cell(text), expected, "{text:?}");
         }
-        assert!(cell(&"ä".repeat(MAX_CELL)).len() <= MAX_CELL + 2);
+        assert!(format_cell(&"ä".repeat(MAX_CELL)).len() <= MAX_CELL + 2);
     }
 }

@@ -5,11 +5,11 @@ use axum::response::Response;
 use belljar_session::SessionEvent;
 use serde::Deserialize;
 
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
 use crate::http::respond::{PathOf, QueryOf};
-use crate::stream::pump::Pump;
-use crate::stream::sse::{Frames, Pulse};
+use crate::stream::pump::EventPump;
+use crate::stream::sse::{FrameSender, StreamClock};
 
 /// The header with the last event seen by a reconnecting client.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -25,42 +25,44 @@ pub(crate) struct EventsQuery {
     follow: Option<bool>,
 }
 
-/// `GET /v1/sessions/{id}/events`.
-pub(crate) async fn watch(
-    ctx: Ctx,
+/// `GET /v1/sessions/{id}/events`: sends the stored events after a position, and new events until the client
+/// leaves, unless `follow` is false.
+pub(crate) async fn watch_events(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let session = ctx.session(&id).await?.id;
-    // A reconnecting client sends both: the last seen event counts.
-    let after = seen_last(&headers)?.or(query.after);
+    let session = ctx.find_session(&id).await?.id;
+    // A reconnecting client sends both `Last-Event-ID` and its first `after`: the header counts.
+    let after = parse_last_event_id(&headers)?.or(query.after);
     if after.is_some_and(|after| after < 0) {
         return Err(Problem::invalid("`after` is below 0"));
     }
-    let (frames, response) = Frames::new(ctx.app.outward());
+    let (frames, response) = FrameSender::new(ctx.app.place_hider());
     if query.follow == Some(false) {
         tokio::spawn(async move {
-            let _counted = ctx.app.metrics().streams.one();
-            stored(&ctx, &session, after.unwrap_or(0), &frames).await;
+            let _counted = ctx.app.metrics().streams.count_one();
+            send_stored(&ctx, &session, after.unwrap_or(0), &frames).await;
         });
         return Ok(response);
     }
-    let events = Pump::start(ctx.service.watch(&session, Some(after.unwrap_or(0))).await?);
-    tokio::spawn(async move { follow(&ctx, events, &frames).await });
+    let events =
+        EventPump::start_pump(ctx.service.watch_session(&session, Some(after.unwrap_or(0))).await?);
+    tokio::spawn(async move { follow_events(&ctx, events, &frames).await });
     Ok(response)
 }
 
-fn seen_last(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
+fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     id.map(Some).ok_or_else(|| Problem::invalid("`Last-Event-ID` is no id of an event"))
 }
 
 /// Sends the stored events, until their end or the end of the caller's key.
-async fn stored(ctx: &Ctx, session: &str, mut after: i64, frames: &Frames) {
+async fn send_stored(ctx: &HandlerContext, session: &str, mut after: i64, frames: &FrameSender) {
     loop {
-        if !ctx.app.gatekeeper().admitted(&ctx.caller).await {
+        if !ctx.app.gatekeeper().is_admitted(&ctx.caller).await {
             return;
         }
         let page = match ctx.store().events_after(session, after, PAGE).await {
@@ -73,7 +75,7 @@ async fn stored(ctx: &Ctx, session: &str, mut after: i64, frames: &Frames) {
         let Some(last) = page.last() else { return };
         after = last.seq;
         for event in page.into_iter().map(SessionEvent::from) {
-            if !frames.send(Some(event.id), &event.kind, event.json.to_string()).await {
+            if !frames.send_event(Some(event.id), &event.kind, event.json.to_string()).await {
                 return;
             }
         }
@@ -81,18 +83,18 @@ async fn stored(ctx: &Ctx, session: &str, mut after: i64, frames: &Frames) {
 }
 
 /// Sends stored events and then new ones, until the server stops or the client disconnects.
-async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
-    let _counted = ctx.app.metrics().streams.one();
-    let mut pulse = Pulse::new(ctx);
+async fn follow_events(ctx: &HandlerContext, mut events: EventPump, frames: &FrameSender) {
+    let _counted = ctx.app.metrics().streams.count_one();
+    let mut pulse = StreamClock::new(ctx);
     loop {
         let there = tokio::select! {
-            () = frames.closed() => false,
-            () = ctx.app.stopped().cancelled() => false,
+            () = frames.wait_until_closed() => false,
+            () = ctx.app.stopped_token().cancelled() => false,
             event = events.next() => match event {
-                Some(event) => frames.send(Some(event.id), &event.kind, event.json.to_string()).await,
+                Some(event) => frames.send_event(Some(event.id), &event.kind, event.json.to_string()).await,
                 None => false,
             },
-            due = pulse.tick() => due.is_met(ctx, frames).await,
+            due = pulse.wait_for_due() => due.is_met(ctx, frames).await,
         };
         if !there {
             return;
@@ -107,13 +109,13 @@ mod tests {
     #[test]
     fn what_was_seen_last_is_a_number_or_an_error() {
         let seen = |value: &str| {
-            seen_last(&HeaderMap::from_iter([(
+            parse_last_event_id(&HeaderMap::from_iter([(
                 axum::http::HeaderName::from_static(LAST_EVENT_ID),
                 value.parse().unwrap(),
             )]))
         };
         assert_eq!(seen("12").unwrap(), Some(12));
         assert!(seen("twelve").is_err());
-        assert_eq!(seen_last(&HeaderMap::new()).unwrap(), None);
+        assert_eq!(parse_last_event_id(&HeaderMap::new()).unwrap(), None);
     }
 }

@@ -1,18 +1,18 @@
 //! `GET /v1/explain`: whether an agent may use a tool on a target, with the source that decided.
 
-use belljar_agent::{Advice, Unasked};
-use belljar_policy::Vote;
+use belljar_agent::{RightsAdvice, UnanswerableQuestion};
+use belljar_policy::SourceVote;
 use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::grants::find;
+use crate::api::grants::find_agent;
 use crate::api::scope::name_of;
-use crate::api::turn::named;
-use crate::app::Ctx;
+use crate::api::turn::check_name;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
-use crate::routes::Needs;
+use crate::http::respond::{JsonAnswer, QueryOf};
+use crate::routes::RequiredScope;
 
 /// Most bytes of a tool's name, and of a target.
 const MAX_TOOL: usize = 200;
@@ -70,10 +70,10 @@ pub(crate) struct VoteBody {
 }
 
 /// `GET /v1/explain`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_explanation(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<ExplainQuery>,
-) -> Result<Json<Explained>, Problem> {
+) -> Result<JsonAnswer<Explained>, Problem> {
     let ExplainQuery { agent, tool, target, write } = query;
     if tool.len() > MAX_TOOL {
         return Err(Problem::not_found("tool", &tool));
@@ -81,33 +81,34 @@ pub(crate) async fn read(
     if target.as_ref().is_some_and(|target| target.chars().count() > MAX_TARGET) {
         return Err(Problem::invalid(format!("`target` has more than {MAX_TARGET} characters")));
     }
-    let Some(name) = named("agent", Some(agent))? else {
+    let Some(name) = check_name("agent", Some(agent))? else {
         return Err(Problem::invalid("`agent` is missing"));
     };
-    let agent = find(&ctx, name).await?;
+    let agent = find_agent(&ctx, name).await?;
     let (service, asked) = (ctx.service.clone(), (tool.clone(), target.clone()));
     let look = move |_: &StopSignal| {
         let (tool, target) = asked;
-        let (host, workspace) = (service.host(), service.workspace());
-        let advice = agent.advice(&host, workspace, &tool, target.as_deref(), write == Some(true));
+        let (host, workspace) = (service.current_host(), service.workspace());
+        let advice =
+            agent.rights_advice(&host, workspace, &tool, target.as_deref(), write == Some(true));
         (name_of(&agent.id), advice)
     };
     let (agent, advice) = ctx.look_up(look).await?;
-    let Advice { answer, grant, command, section } = advice.map_err(|error| match error {
-        Unasked::NoTool => Problem::not_found("tool", &tool),
-        other @ (Unasked::Target { .. } | Unasked::Leaves(_)) => {
+    let RightsAdvice { answer, grant, command, section } = advice.map_err(|error| match error {
+        UnanswerableQuestion::NoTool => Problem::not_found("tool", &tool),
+        other @ (UnanswerableQuestion::Target { .. } | UnanswerableQuestion::Leaves(_)) => {
             Problem::invalid(other.to_string())
         }
     })?;
     // Only an admin sees the command that would lift the refusal.
-    let admin = ctx.caller.may(Needs::Admin);
-    Ok(Json(Explained {
+    let admin = ctx.caller.has_scope(RequiredScope::Admin);
+    Ok(JsonAnswer(Explained {
         agent,
         tool,
         target,
-        permission: word(&answer.permission),
-        decided_by: answer.decided_by.as_ref().map(word),
-        votes: answer.votes.iter().map(VoteBody::of).collect(),
+        permission: json_word(&answer.permission),
+        decided_by: answer.decided_by.as_ref().map(json_word),
+        votes: answer.votes.iter().map(VoteBody::from_vote).collect(),
         grant: grant.filter(|_| admin),
         command: command.filter(|_| admin),
         library_section: section,
@@ -115,14 +116,14 @@ pub(crate) async fn read(
 }
 
 impl VoteBody {
-    fn of(vote: &Vote) -> Self {
+    fn from_vote(vote: &SourceVote) -> Self {
         let (verdict, why) = (vote.stance.to_string(), vote.why.clone());
-        Self { source: word(&vote.source), verdict, why }
+        Self { source: json_word(&vote.source), verdict, why }
     }
 }
 
 /// The JSON text of a value that is one word.
-pub(crate) fn word(value: &impl Serialize) -> String {
+pub(crate) fn json_word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().map(str::to_owned).unwrap_or_default()
 }

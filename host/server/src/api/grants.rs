@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use belljar_agent::{ResolveError, ResolvedAgent, resolve_until};
 use belljar_definition::AgentReadiness;
-use belljar_policy::{LIMITS, Permission};
+use belljar_policy::{CallPermission, LIMITS};
 use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::turn::named;
-use crate::app::Ctx;
+use crate::api::turn::check_name;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
+use crate::http::respond::{JsonAnswer, QueryOf};
 
 /// The agent whose rights are requested.
 #[derive(Debug, Deserialize)]
@@ -66,22 +66,26 @@ pub(crate) struct WithheldBody {
 }
 
 /// `GET /v1/grants`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_grants(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<GrantsQuery>,
-) -> Result<Json<GrantsBody>, Problem> {
-    let Some(name) = named("agent", Some(query.agent))? else {
+) -> Result<JsonAnswer<GrantsBody>, Problem> {
+    let Some(name) = check_name("agent", Some(query.agent))? else {
         return Err(Problem::invalid("`agent` is missing"));
     };
-    Ok(Json(GrantsBody::of(&find(&ctx, name).await?)))
+    Ok(JsonAnswer(GrantsBody::from_agent(&find_agent(&ctx, name).await?)))
 }
 
 /// An agent of the tenant, by name. Reads files, so run on a thread.
-pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Problem> {
+pub(crate) async fn find_agent(
+    ctx: &HandlerContext,
+    name: String,
+) -> Result<ResolvedAgent, Problem> {
     let service = ctx.service.clone();
     let asked = name.clone();
-    let look =
-        move |stop: &StopSignal| resolve_until(&service.host(), &asked, service.workspace(), stop);
+    let look = move |stop: &StopSignal| {
+        resolve_until(&service.current_host(), &asked, service.workspace(), stop)
+    };
     match ctx.look_up(look).await? {
         Ok(agent) => Ok(agent),
         Err(ResolveError::Workspace { .. }) => {
@@ -90,12 +94,14 @@ pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Probl
         Err(ResolveError::NotFound(_) | ResolveError::Gone(_) | ResolveError::Blocked(_)) => {
             Err(Problem::not_found("agent", &name))
         }
-        Err(error @ ResolveError::Stopped(_)) => Err(Problem::unresolved("looking for it", &error)),
+        Err(error @ ResolveError::Stopped(_)) => {
+            Err(Problem::from_resolve_error("looking for it", &error))
+        }
     }
 }
 
 impl GrantsBody {
-    pub(crate) fn of(agent: &ResolvedAgent) -> Self {
+    pub(crate) fn from_agent(agent: &ResolvedAgent) -> Self {
         let rights = &agent.rights;
         let hosts = rights.hosts().lists().map(|list| HostsBody {
             source: list.source.to_string(),
@@ -111,8 +117,8 @@ impl GrantsBody {
         Self {
             agent: agent.id.slug.to_string(),
             status: agent.status.as_str().to_owned(),
-            reasons: reasons(&agent.status).to_vec(),
-            tools: tools(agent),
+            reasons: readiness_reasons(&agent.status).to_vec(),
+            tools: tool_grants(agent),
             // A mount's place on the host is not shown to a peer.
             mounts: rights
                 .mounts()
@@ -129,7 +135,7 @@ impl GrantsBody {
 }
 
 /// The reason why an agent is not simply ready.
-pub(crate) fn reasons(status: &AgentReadiness) -> &[String] {
+pub(crate) fn readiness_reasons(status: &AgentReadiness) -> &[String] {
     match status {
         AgentReadiness::Ready => &[],
         AgentReadiness::ReadyWithWarnings { warnings } => warnings,
@@ -138,11 +144,15 @@ pub(crate) fn reasons(status: &AgentReadiness) -> &[String] {
 }
 
 /// Tools by name, each with `allow` or `ask`.
-pub(crate) fn tools(agent: &ResolvedAgent) -> BTreeMap<String, String> {
+pub(crate) fn tool_grants(agent: &ResolvedAgent) -> BTreeMap<String, String> {
     let word = |may| match may {
-        Permission::Allow => "allow",
-        Permission::Ask => "ask",
-        Permission::Deny => "deny",
+        CallPermission::Allow => "allow",
+        CallPermission::Ask => "ask",
+        CallPermission::Deny => "deny",
     };
-    agent.rights.tools().map(|(tool, may)| (tool.to_string(), word(may).to_owned())).collect()
+    agent
+        .rights
+        .offered_tools()
+        .map(|(tool, may)| (tool.to_string(), word(may).to_owned()))
+        .collect()
 }

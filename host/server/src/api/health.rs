@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::problem::Problem;
-use crate::http::respond::Json;
+use crate::http::respond::JsonAnswer;
 
 /// The number of waiting writes from which on this process should get no more requests.
 const TOO_FAR_BEHIND: usize = 8_192;
@@ -41,12 +41,12 @@ pub(crate) struct Readiness {
 }
 
 /// `GET /healthz`: the process answers.
-pub(crate) async fn live() -> Json<Health> {
-    Json(Health { status: "ok" })
+pub(crate) async fn report_live() -> JsonAnswer<Health> {
+    JsonAnswer(Health { status: "ok" })
 }
 
 /// `GET /readyz`: returns 200 while the server accepts turns.
-pub(crate) async fn ready(State(app): State<App>) -> Response {
+pub(crate) async fn report_ready(State(app): State<App>) -> Response {
     let wait = |why: &str| Problem::unavailable(why, Duration::from_secs(5)).into_response();
     if app.is_stopping() {
         wait(
@@ -61,7 +61,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
         let tenants_on_older_settings = app.services().on_older_settings();
         let tenants_waiting_for_restart = app.services().waiting_for_restart();
         let status = "ok";
-        Json(Readiness {
+        JsonAnswer(Readiness {
             status,
             tenants_not_served,
             tenants_on_older_settings,

@@ -1,18 +1,18 @@
 //! `GET /v1/libraries`: installed libraries, whether they are unchanged, and findings for a person.
 
-use belljar_agent::{ResolveError, Vetted, VettedAgent, vetted_libraries};
+use belljar_agent::{ResolveError, VettedAgent, VettedLibrary, vetted_libraries};
 use belljar_definition::suspicion::RULES;
 use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::agents::size;
+use crate::api::agents::row_bytes;
 use crate::api::scope::name_of;
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::page::PAGE_BYTES;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
-use crate::routes::Needs;
+use crate::http::respond::{JsonAnswer, QueryOf};
+use crate::routes::RequiredScope;
 
 /// The filter of the libraries.
 #[derive(Debug, Deserialize)]
@@ -39,7 +39,7 @@ pub(crate) struct LibraryBody {
     name: String,
     /// Where it came from. Foreign text.
     source: String,
-    /// The commit.
+    /// The id of the library's git commit; absent for a directory or an archive.
     revision: Option<String>,
     /// `ok`, or how its files are not what was agreed to: those are not used.
     state: &'static str,
@@ -101,16 +101,17 @@ pub(crate) struct RuleBody {
 }
 
 /// `GET /v1/libraries`.
-pub(crate) async fn list(
-    ctx: Ctx,
+pub(crate) async fn list_libraries(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<LibrariesQuery>,
-) -> Result<Json<Libraries>, Problem> {
-    let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
+) -> Result<JsonAnswer<Libraries>, Problem> {
+    let (service, admin) = (ctx.service.clone(), ctx.caller.has_scope(RequiredScope::Admin));
     let look = move |stop: &StopSignal| {
-        let host = service.host();
+        let host = service.current_host();
         let vetted = vetted_libraries(&host, service.workspace(), stop)?;
         let (mut libraries, mut bytes, mut next) = (Vec::new(), 0, None);
-        let behind = |one: &Vetted| query.after.as_ref().is_none_or(|after| one.name > *after);
+        let behind =
+            |one: &VettedLibrary| query.after.as_ref().is_none_or(|after| one.name > *after);
         for one in vetted.into_iter().filter(behind) {
             if bytes >= PAGE_BYTES {
                 next = libraries.last().map(|last: &LibraryBody| last.name.clone());
@@ -120,36 +121,39 @@ pub(crate) async fn list(
                 let hint = &agent.agent.hint;
                 Some(host.for_its_tenant(hint)).filter(|_| admin && !hint.is_empty())
             };
-            let library = LibraryBody::of(one, command);
-            bytes = bytes.saturating_add(size(&library));
+            let library = LibraryBody::from_vetted(one, command);
+            bytes = bytes.saturating_add(row_bytes(&library));
             libraries.push(library);
         }
         Ok::<_, ResolveError>((libraries, next))
     };
     let found = ctx.look_up(look).await?;
     let (libraries, next) =
-        found.map_err(|error| Problem::unresolved("listing libraries", &error))?;
-    let rule = |rule: &belljar_definition::suspicion::Rule| RuleBody {
+        found.map_err(|error| Problem::from_resolve_error("listing libraries", &error))?;
+    let rule = |rule: &belljar_definition::suspicion::SuspicionRule| RuleBody {
         name: rule.name.to_string(),
         why: rule.why.to_string(),
     };
-    Ok(Json(Libraries { libraries, rules: RULES.iter().map(rule).collect(), next }))
+    Ok(JsonAnswer(Libraries { libraries, rules: RULES.iter().map(rule).collect(), next }))
 }
 
 impl LibraryBody {
-    fn of(vetted: Vetted, command: impl Fn(&VettedAgent) -> Option<String>) -> Self {
-        let Vetted { name, source, revision, state, agents, left_out } = vetted;
+    fn from_vetted(
+        vetted: VettedLibrary,
+        command: impl Fn(&VettedAgent) -> Option<String>,
+    ) -> Self {
+        let VettedLibrary { name, source, revision, state, agents, left_out } = vetted;
         let agent = |one: &VettedAgent| LibraryAgentBody {
             agent: name_of(&one.agent.id),
             slug: one.agent.id.slug.to_string(),
             status: one.agent.status.as_str().to_owned(),
-            reasons: one.agent.reasons().to_vec(),
+            reasons: one.agent.status_reasons().to_vec(),
             command: command(one),
             file: one.file.clone(),
             digest: one.digest.clone(),
-            asks: one.agent.asks(),
-            gets: one.agent.gets(),
-            missing: one.agent.lacks(),
+            asks: one.agent.list_requests(),
+            gets: one.agent.list_rights(),
+            missing: one.agent.list_denials(),
             suspicions: one
                 .suspicions
                 .iter()

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::auth::{Caller, Login};
+use crate::http::auth::{BrowserLogin, Caller};
 use crate::http::keys::{LOGIN, NewSecret};
 use crate::http::peers::PeerPlace;
-use crate::http::problem::{Kind, Problem};
-use crate::http::rate::Taken;
-use crate::http::respond::{Json, small_body};
-use crate::http::turned_away::Stranger;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::rate::RateVerdict;
+use crate::http::respond::{JsonAnswer, small_body};
+use crate::http::turned_away::RefusedCaller;
 use crate::http::{cookie, gate};
 use crate::page;
 
@@ -87,7 +87,7 @@ pub(crate) struct Me {
 }
 
 /// `POST /v1/login`.
-pub(crate) async fn login(
+pub(crate) async fn handle_login(
     State(app): State<App>,
     place: Option<Extension<Arc<PeerPlace>>>,
     request: Request,
@@ -101,9 +101,9 @@ pub(crate) async fn login(
     let LoginBody { key, once } = small_body(request, MAX_BODY).await?;
     let caller = match (key, once) {
         (Some(key), None) => app.gatekeeper().by_key(key.trim()).await,
-        (None, Some(once)) => match app.links().take(once.trim(), Instant::now()) {
+        (None, Some(once)) => match app.links().redeem_token(once.trim(), Instant::now()) {
             true => Ok(Caller::by_link()),
-            false => Err(Stranger::with_link()),
+            false => Err(RefusedCaller::with_link()),
         },
         (Some(_), Some(_)) | (None, None) => {
             return Err(Problem::invalid("the body has to have one of `key` and `once`"));
@@ -113,27 +113,27 @@ pub(crate) async fn login(
         Ok(caller) => caller,
         Err(stranger) => return Err(gate::turn_away(&app, stranger, &address, OBJECT).await),
     };
-    gate::spend(&app, &caller)?;
-    // INV-272: each is a row and a line of the audit log, which stays for long.
-    if let Taken::After(wait) = app.logins().take(&caller.actor, Instant::now()) {
+    gate::spend_request(&app, &caller)?;
+    // INV-272: logins are limited, because each adds a row and a line of the audit log, stored for long.
+    if let RateVerdict::After(wait) = app.login_rates().spend_one(&caller.actor, Instant::now()) {
         return Err(Problem::too_many("too many logins with this key", wait));
     }
-    let (text, caller) = keep(&app, caller).await?;
+    let (text, caller) = store_login(&app, caller).await?;
     let detail = json!({ "by": if caller.key.is_some() { "key" } else { "link" } });
     let id = caller.login.as_ref().map(|login| login.id.to_string()).unwrap_or_default();
-    app.audit(&caller, "login", format!("login {id}"), detail).await;
+    app.audit_caller(&caller, "login", format!("login {id}"), detail).await;
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Some(cookie) = cookie::set(&headers, &text, LASTS) {
+    if let Some(cookie) = cookie::set_cookie(&headers, &text, LASTS) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)
 }
 
 /// Stores a login of an admitted caller; returns the cookie's text, and the caller by login.
-async fn keep(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
-    let secret = NewSecret::of(LOGIN)
+async fn store_login(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
+    let secret = NewSecret::with_prefix(LOGIN)
         .map_err(|error| Problem::bug(&format!("the system gives no random bytes: {error}")))?;
-    let created = app.now();
+    let created = app.now_millis();
     let lasts = i64::try_from(LASTS.as_millis()).unwrap_or(i64::MAX);
     let login = NewLogin {
         id: secret.id.clone(),
@@ -143,35 +143,35 @@ async fn keep(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
         expires: created.saturating_add(lasts),
     };
     // The key may have been revoked since.
-    if !app.store().registry().create_login(&login, MAX_LOGINS).await? {
-        return Err(Problem::new(Kind::NoKey, "the key is not valid"));
+    if !app.store().tenant_registry().create_login(&login, MAX_LOGINS).await? {
+        return Err(Problem::new(ProblemKind::NoKey, "the key is not valid"));
     }
-    let login = Login { id: login.id.into(), expires: login.expires };
+    let login = BrowserLogin { id: login.id.into(), expires: login.expires };
     Ok((secret.text, caller.logged_in(login)))
 }
 
 /// `POST /v1/logout`. Has no effect for a caller without a login cookie.
-pub(crate) async fn logout(
+pub(crate) async fn handle_logout(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if let Some(login) = &caller.login {
-        app.store().registry().end_login(&login.id).await?;
+        app.store().tenant_registry().end_login(&login.id).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    for cookie in cookie::forget(&headers) {
+    for cookie in cookie::remove_cookie(&headers) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)
 }
 
 /// `GET /v1/me`.
-pub(crate) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
-    Json(Me {
+pub(crate) async fn read_me(Extension(caller): Extension<Caller>) -> JsonAnswer<Me> {
+    JsonAnswer(Me {
         tenant: caller.tenant.to_string(),
-        scope: caller.scope(),
-        operator: caller.may(crate::routes::Needs::Operator),
+        scope: caller.scope_name(),
+        operator: caller.has_scope(crate::routes::RequiredScope::Operator),
         actor: caller.actor.to_string(),
         login_ends: caller.login.as_ref().map(|login| login.expires),
         page: page::DIGEST,

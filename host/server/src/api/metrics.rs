@@ -10,10 +10,10 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use belljar_session::Tallied;
+use belljar_session::TurnTally;
 
 use crate::app::App;
-use crate::routes::Op;
+use crate::routes::RouteOp;
 
 /// Upper ends of the histogram's buckets, in seconds. Streams end in the last one.
 const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
@@ -24,16 +24,16 @@ const MAX_TENANTS: usize = 500;
 
 /// The counts.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct ServerMetrics {
     /// Answers by route and status.
     requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
     durations: [AtomicU64; BUCKETS.len()],
     duration_count: AtomicU64,
     duration_micros: AtomicU64,
     /// Open connections, streams of events and WebSockets.
-    pub(crate) connections: Gauge,
-    pub(crate) streams: Gauge,
-    pub(crate) sockets: Gauge,
+    pub(crate) connections: LiveGauge,
+    pub(crate) streams: LiveGauge,
+    pub(crate) sockets: LiveGauge,
     /// Connections that were turned away because there were too many.
     pub(crate) refused: AtomicU64,
     /// Requests of callers without a valid key.
@@ -42,15 +42,15 @@ pub(crate) struct Metrics {
 
 /// A present number, for example of open streams.
 #[derive(Debug, Default)]
-pub(crate) struct Gauge(AtomicI64);
+pub(crate) struct LiveGauge(AtomicI64);
 
 /// Adds one to a gauge until dropped.
-pub(crate) struct Counted<'a>(&'a AtomicI64);
+pub(crate) struct GaugeGuard<'a>(&'a AtomicI64);
 
-impl Gauge {
-    pub(crate) fn one(&self) -> Counted<'_> {
+impl LiveGauge {
+    pub(crate) fn count_one(&self) -> GaugeGuard<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Counted(&self.0)
+        GaugeGuard(&self.0)
     }
 
     fn get(&self) -> i64 {
@@ -58,21 +58,21 @@ impl Gauge {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for GaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Metrics {
+impl ServerMetrics {
     /// Counts a request without a valid key.
-    pub(crate) fn stranger(&self) {
+    pub(crate) fn count_stranger(&self) {
         self.strangers.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an answer. `route` = `None` for an unknown route.
-    pub(crate) fn answered(&self, route: Option<Op>, status: u16, took: Duration) {
-        let key = (route.map_or("none", Op::name), status);
+    pub(crate) fn count_answer(&self, route: Option<RouteOp>, status: u16, took: Duration) {
+        let key = (route.map_or("none", RouteOp::name), status);
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         *requests.entry(key).or_default() += 1;
         drop(requests);
@@ -89,40 +89,41 @@ impl Metrics {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn read(State(app): State<App>) -> Response {
+pub(crate) async fn read_metrics(State(app): State<App>) -> Response {
     // Today no label contains a text of the host; a later one would be masked here.
-    let page = app.outward().plain(&page(&app));
+    let page = app.place_hider().hide_in_text(&metrics_page(&app));
     let mut response = page.into_string().into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 
-fn page(app: &App) -> String {
+fn metrics_page(app: &App) -> String {
     let metrics = app.metrics();
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     let name = "belljar_http_requests_total";
-    page.head(name, "counter", "Answers to requests, by route and status.");
+    page.write_head(name, "counter", "Answers to requests, by route and status.");
     let requests = metrics.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for ((route, status), count) in requests {
-        page.line(format_args!("{name}{{route=\"{route}\",status=\"{status}\"}} {count}"));
+        page.write_line(format_args!("{name}{{route=\"{route}\",status=\"{status}\"}} {count}"));
     }
     let name = "belljar_http_request_seconds";
-    page.head(name, "histogram", "Time to the head of an answer.");
+    page.write_head(name, "histogram", "Time to the head of an answer.");
     for (bucket, end) in metrics.durations.iter().zip(BUCKETS) {
         let count = bucket.load(Ordering::Relaxed);
-        page.line(format_args!("{name}_bucket{{le=\"{end}\"}} {count}"));
+        page.write_line(format_args!("{name}_bucket{{le=\"{end}\"}} {count}"));
     }
     let count = metrics.duration_count.load(Ordering::Relaxed);
     let sum = metrics.duration_micros.load(Ordering::Relaxed) as f64 / 1e6;
-    page.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}"));
-    page.line(format_args!("{name}_sum {sum}"));
-    page.line(format_args!("{name}_count {count}"));
+    page.write_line(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}"));
+    page.write_line(format_args!("{name}_sum {sum}"));
+    page.write_line(format_args!("{name}_count {count}"));
     let mut number = |name: &str, kind: &str, help: &str, value: i128| {
-        page.head(name, kind, help);
-        page.line(format_args!("{name} {value}"));
+        page.write_head(name, kind, help);
+        page.write_line(format_args!("{name} {value}"));
     };
-    let running: usize = app.services().all().iter().map(|one| one.running().len()).sum();
+    let running: usize =
+        app.services().open_services().iter().map(|one| one.running_turns().len()).sum();
     let admission = app.admission();
     let wide = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
     let gauges = [
@@ -132,7 +133,7 @@ fn page(app: &App) -> String {
         ("belljar_turns_running", "Turns that run.", wide(running)),
         ("belljar_jars_in_use", "Places for turns that are taken.", wide(admission.in_use())),
         ("belljar_jars", "Places for turns.", wide(admission.capacity())),
-        ("belljar_turns_waiting", "Turns that wait for a place.", wide(admission.waiting())),
+        ("belljar_turns_waiting", "Turns that wait for a place.", wide(admission.waiting_turns())),
         (
             "belljar_writes_pending",
             "Groups of writes that are not committed yet.",
@@ -157,25 +158,25 @@ fn page(app: &App) -> String {
     for (name, help, value) in counters {
         number(name, "counter", help, value.load(Ordering::Relaxed).into());
     }
-    let tallied = app.services().all();
-    let tallied = tallied.iter().map(|one| (one.store().tenant().to_owned(), one.tallied()));
-    by_tenant(&mut page, bounded(tallied.collect()));
+    let tallied = app.services().open_services();
+    let tallied = tallied.iter().map(|one| (one.store().tenant().to_owned(), one.turn_tally()));
+    by_tenant(&mut page, sum_other_tenants(tallied.collect()));
     page.0
 }
 
 /// The tenants with separate series, and the sum of the others.
-fn bounded(mut tallied: BTreeMap<String, Tallied>) -> BTreeMap<String, Tallied> {
+fn sum_other_tenants(mut tallied: BTreeMap<String, TurnTally>) -> BTreeMap<String, TurnTally> {
     let first_other = tallied.keys().nth(MAX_TENANTS).cloned();
     let Some(first_other) = first_other else { return tallied };
     let others = tallied.split_off(&first_other);
-    let sum = others.into_values().fold(Tallied::default(), |sum, one| sum + one);
+    let sum = others.into_values().fold(TurnTally::default(), |sum, one| sum + one);
     tallied.insert(String::new(), sum);
     tallied
 }
 
 /// The counts of each tenant's turns. Names of tenants have no letter that would have to be
 /// escaped.
-fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
+fn by_tenant(page: &mut MetricsPage, tallied: BTreeMap<String, TurnTally>) {
     let turns: [Series; 4] = [
         ("completed", |one| one.completed),
         ("partial", |one| one.partial),
@@ -184,7 +185,7 @@ fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
     ];
     let tokens: [Series; 2] =
         [("input", |one| one.input_tokens), ("output", |one| one.output_tokens)];
-    let one = |count: fn(&Tallied) -> u64| [("", count)];
+    let one = |count: fn(&TurnTally) -> u64| [("", count)];
     let families: [(&str, &str, &str, &[Series]); 5] = [
         ("belljar_turns_total", "Turns that have ended.", "status", &turns),
         ("belljar_tokens_total", "Tokens of turns that have ended.", "kind", &tokens),
@@ -193,13 +194,13 @@ fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
         ("belljar_questions_total", "Questions to people.", "", &one(|one| one.questions)),
     ];
     for (name, help, label, series) in families {
-        page.head(name, "counter", help);
+        page.write_head(name, "counter", help);
         for (tenant, tallied) in &tallied {
             for (value, count) in series {
                 let count = count(tallied);
                 match label {
-                    "" => page.line(format_args!("{name}{{tenant=\"{tenant}\"}} {count}")),
-                    label => page.line(format_args!(
+                    "" => page.write_line(format_args!("{name}{{tenant=\"{tenant}\"}} {count}")),
+                    label => page.write_line(format_args!(
                         "{name}{{tenant=\"{tenant}\",{label}=\"{value}\"}} {count}"
                     )),
                 }
@@ -209,18 +210,18 @@ fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
 }
 
 /// A value of a label, with its counter.
-type Series = (&'static str, fn(&Tallied) -> u64);
+type Series = (&'static str, fn(&TurnTally) -> u64);
 
 #[derive(Default)]
-struct Page(String);
+struct MetricsPage(String);
 
-impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
+impl MetricsPage {
+    fn write_head(&mut self, name: &str, kind: &str, help: &str) {
+        self.write_line(format_args!("# HELP {name} {help}"));
+        self.write_line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    fn write_line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a text cannot fail.
         let _ = writeln!(self.0, "{line}");
     }
@@ -232,27 +233,27 @@ mod tests {
 
     #[test]
     fn an_answer_counts_in_every_bucket_that_it_fits() {
-        let metrics = Metrics::default();
-        metrics.answered(Some(Op::Chat), 200, Duration::from_millis(50));
+        let metrics = ServerMetrics::default();
+        metrics.count_answer(Some(RouteOp::Chat), 200, Duration::from_millis(50));
         let counts = metrics.durations.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         assert_eq!(counts, [0, 0, 1, 1, 1, 1, 1, 1]);
     }
 
     #[test]
     fn tenants_without_number_have_so_many_series_and_no_turn_is_lost() {
-        let tallied = |completed| Tallied { completed, ..Tallied::default() };
+        let tallied = |completed| TurnTally { completed, ..TurnTally::default() };
         let all = (0..MAX_TENANTS + 7).map(|number| (format!("t{number:05}"), tallied(2)));
-        let bounded = bounded(all.collect());
+        let bounded = sum_other_tenants(all.collect());
         assert_eq!(bounded.len(), MAX_TENANTS + 1);
         assert_eq!((bounded["t00000"], bounded[""]), (tallied(2), tallied(14)));
         let few = BTreeMap::from([("t".to_owned(), tallied(1))]);
-        assert_eq!(super::bounded(few.clone()), few);
+        assert_eq!(super::sum_other_tenants(few.clone()), few);
     }
 
     #[test]
     fn a_gauge_falls_when_its_thing_is_gone() {
-        let gauge = Gauge::default();
-        let one = gauge.one();
+        let gauge = LiveGauge::default();
+        let one = gauge.count_one();
         assert_eq!(gauge.get(), 1);
         drop(one);
         assert_eq!(gauge.get(), 0);

@@ -1,18 +1,18 @@
 //! `POST /v1/preview`: the exact request to the model, which is not sent.
 
 use belljar_agent::ResolvedAgent;
-use belljar_policy::Shown;
-use belljar_session::{History, TurnRequest, tokens_of};
+use belljar_policy::ShownText;
+use belljar_session::{HistoryMode, TurnRequest, tokens_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::agent_text::read_text;
-use crate::api::turn::{HistoryWord, named};
-use crate::app::Ctx;
-use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, JsonBody};
-use crate::routes::Needs;
+use crate::api::turn::{HistoryWord, check_name};
+use crate::app::HandlerContext;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::respond::{JsonAnswer, JsonBody};
+use crate::routes::RequiredScope;
 
 /// The message that would be sent, and the agent.
 #[derive(Debug, Deserialize)]
@@ -30,7 +30,7 @@ pub(crate) struct PreviewBody {
     text: String,
     /// The part of the session's past that would be sent, as in a turn. Default: `compacted`.
     #[serde(default)]
-    history: History,
+    history: HistoryMode,
 }
 
 /// The two forms of it, as they are described.
@@ -101,51 +101,54 @@ pub(crate) struct BlockBody {
 const DISCOVERY: &str = "# Subagents";
 
 /// `POST /v1/preview`.
-pub(crate) async fn preview(
-    ctx: Ctx,
+pub(crate) async fn preview_turn(
+    ctx: HandlerContext,
     JsonBody(body): JsonBody<PreviewBody>,
-) -> Result<Json<Previewed>, Problem> {
+) -> Result<JsonAnswer<Previewed>, Problem> {
     if body.definition.is_some() && (body.session.is_some() || body.agent.is_some()) {
         return Err(Problem::invalid("`definition` stands in the place of `session` and `agent`"));
     }
     let session = match &body.session {
-        Some(id) => Some(ctx.session(id).await?.id),
+        Some(id) => Some(ctx.find_session(id).await?.id),
         None => None,
     };
     let request = TurnRequest {
         session,
-        agent: named("agent", body.agent)?,
-        model: named("model", body.model)?,
+        agent: check_name("agent", body.agent)?,
+        model: check_name("model", body.model)?,
         text: body.text,
         history: body.history,
         ..TurnRequest::default()
     };
     let preview = match body.definition {
-        Some(text) => ctx.service.preview_of(request, unsaved(&ctx, &text).await?).await?,
-        None => ctx.service.preview(request).await?,
+        Some(text) => ctx.service.preview_of(request, resolve_unsaved(&ctx, &text).await?).await?,
+        None => ctx.service.preview_turn(request).await?,
     };
     let request = serde_json::to_value(&preview.request)
         .map_err(|error| Problem::bug(&format!("a preview is no JSON: {error}")))?;
-    let blocks = blocks(&request);
-    let notes = preview.notes.iter().map(|note| Shown::multiline(note).to_string()).collect();
-    Ok(Json(Previewed { model: preview.model, request, notes, blocks }))
+    let blocks = list_blocks(&request);
+    let notes = preview.notes.iter().map(|note| ShownText::multiline(note).to_string()).collect();
+    Ok(JsonAnswer(Previewed { model: preview.model, request, notes, blocks }))
 }
 
 /// INV-269: resolves the text of an unsaved agent, for callers who may store agents. Nothing is stored.
-async fn unsaved(ctx: &Ctx, text: &str) -> Result<ResolvedAgent, Problem> {
-    if !ctx.caller.may(Needs::Admin) {
-        return Err(Problem::new(Kind::Scope, "only an admin's key previews a text")
-            .hint("preview a saved agent by its name"));
+async fn resolve_unsaved(ctx: &HandlerContext, text: &str) -> Result<ResolvedAgent, Problem> {
+    if !ctx.caller.has_scope(RequiredScope::Admin) {
+        return Err(Problem::new(ProblemKind::Scope, "only an admin's key previews a text")
+            .with_hint("preview a saved agent by its name"));
     }
     let mut read = read_text(ctx, "agent", text).await?;
-    read.agent.take().map(|agent| *agent).ok_or_else(|| read.refused())
+    read.agent.take().map(|agent| *agent).ok_or_else(|| read.to_problem())
 }
 
 /// The parts of a request, from its JSON.
-fn blocks(request: &Value) -> Vec<BlockBody> {
+fn list_blocks(request: &Value) -> Vec<BlockBody> {
     let all = |name: &str| request.get(name).and_then(Value::as_array).into_iter().flatten();
     let word = |value: &Value, name: &str| {
-        value.get(name).and_then(Value::as_str).map(|word| Shown::clipped(word, 80).to_string())
+        value
+            .get(name)
+            .and_then(Value::as_str)
+            .map(|word| ShownText::clip_line(word, 80).to_string())
     };
     let system = all("system").enumerate().map(|(place, text)| {
         let text = text.as_str().unwrap_or_default();
@@ -154,17 +157,18 @@ fn blocks(request: &Value) -> Vec<BlockBody> {
             _ if text.starts_with(DISCOVERY) => "discovery",
             _ => "advice",
         };
-        BlockBody::of(kind, None, text.len())
+        BlockBody::new_block(kind, None, text.len())
     });
     let whole = |value: &Value| value.to_string().len();
     let messages = all("messages")
-        .map(|message| BlockBody::of("message", word(message, "role"), whole(message)));
-    let tools = all("tools").map(|tool| BlockBody::of("tool", word(tool, "name"), whole(tool)));
+        .map(|message| BlockBody::new_block("message", word(message, "role"), whole(message)));
+    let tools =
+        all("tools").map(|tool| BlockBody::new_block("tool", word(tool, "name"), whole(tool)));
     system.chain(messages).chain(tools).collect()
 }
 
 impl BlockBody {
-    fn of(kind: &'static str, name: Option<String>, bytes: usize) -> Self {
+    fn new_block(kind: &'static str, name: Option<String>, bytes: usize) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         Self { kind, name, bytes, tokens: tokens_of(bytes) }
     }
@@ -182,7 +186,7 @@ mod tests {
             "messages": [{ "role": "user", "text": "count" }],
             "tools": [{ "name": "file_read", "schema": {} }],
         });
-        let found = blocks(&request);
+        let found = list_blocks(&request);
         let kinds: Vec<_> = found.iter().map(|block| (block.kind, block.name.as_deref())).collect();
         let expected = [
             ("system", None),

@@ -1,14 +1,14 @@
 //! Questions of agents to a person, and the person's answers.
 
-use belljar_agent::{Approval, Reach, ReachedMount};
-use belljar_policy::Shown;
+use belljar_agent::{Approval, CallReach, ReachedMount};
+use belljar_policy::ShownText;
 use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind, RunningTurn};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, JsonBody, PathOf};
+use crate::http::respond::{JsonAnswer, JsonBody, PathOf};
 
 /// Most characters of a text answer.
 const MAX_ANSWER: usize = 20_000;
@@ -124,60 +124,65 @@ pub(crate) struct Accepted {
 }
 
 /// `GET /v1/questions`.
-pub(crate) async fn list(ctx: Ctx) -> Json<Questions> {
-    Json(questions(&ctx, None))
+pub(crate) async fn list_questions(ctx: HandlerContext) -> JsonAnswer<Questions> {
+    JsonAnswer(open_questions(&ctx, None))
 }
 
 /// `GET /v1/sessions/{id}/questions`.
-pub(crate) async fn of_session(
-    ctx: Ctx,
+pub(crate) async fn list_session_questions(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
-) -> Result<Json<Questions>, Problem> {
-    let session = ctx.session(&id).await?;
-    Ok(Json(questions(&ctx, Some(&session.id))))
+) -> Result<JsonAnswer<Questions>, Problem> {
+    let session = ctx.find_session(&id).await?;
+    Ok(JsonAnswer(open_questions(&ctx, Some(&session.id))))
 }
 
 /// `POST /v1/sessions/{id}/questions/{question}`.
-pub(crate) async fn answer(
-    ctx: Ctx,
+pub(crate) async fn answer_question(
+    ctx: HandlerContext,
     PathOf((id, question)): PathOf<(String, String)>,
     JsonBody(body): JsonBody<AnswerBody>,
-) -> Result<Json<Accepted>, Problem> {
-    let session = ctx.session(&id).await?.id;
+) -> Result<JsonAnswer<Accepted>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
     let number = question.parse().map_err(|_| Problem::not_found("open question", &question))?;
-    give(&ctx, &session, number, body)?;
-    Ok(Json(Accepted { accepted: true }))
+    submit_answer(&ctx, &session, number, body)?;
+    Ok(JsonAnswer(Accepted { accepted: true }))
 }
 
 /// Hands an answer to the waiting turn.
-pub(crate) fn give(
-    ctx: &Ctx,
+pub(crate) fn submit_answer(
+    ctx: &HandlerContext,
     session: &str,
     question: u64,
     body: AnswerBody,
 ) -> Result<(), Problem> {
-    let answer = body.checked()?;
-    Ok(ctx.service.answer(session, question, answer, &ctx.caller.actor)?)
+    let answer = body.into_person_answer()?;
+    Ok(ctx.service.answer_question(session, question, answer, &ctx.caller.actor)?)
 }
 
 /// The open questions of a turn.
-pub(crate) fn of_turn(ctx: &Ctx, turn: &RunningTurn) -> Vec<QuestionBody> {
-    let open = ctx.service.questions(Some(&turn.session)).into_iter();
+pub(crate) fn list_turn_questions(ctx: &HandlerContext, turn: &RunningTurn) -> Vec<QuestionBody> {
+    let open = ctx.service.open_questions(Some(&turn.session)).into_iter();
     let of_turn = open.filter(|(_, question)| question.message == turn.message);
-    of_turn.map(|(id, question)| QuestionBody::of(id, question)).collect()
+    of_turn.map(|(id, question)| QuestionBody::from_open_question(id, question)).collect()
 }
 
-fn questions(ctx: &Ctx, session: Option<&str>) -> Questions {
-    let open = ctx.service.questions(session);
-    Questions { questions: open.into_iter().map(|(id, open)| QuestionBody::of(id, open)).collect() }
+fn open_questions(ctx: &HandlerContext, session: Option<&str>) -> Questions {
+    let open = ctx.service.open_questions(session);
+    Questions {
+        questions: open
+            .into_iter()
+            .map(|(id, open)| QuestionBody::from_open_question(id, open))
+            .collect(),
+    }
 }
 
 impl QuestionBody {
-    fn of(session: String, open: OpenQuestion) -> Self {
+    fn from_open_question(session: String, open: OpenQuestion) -> Self {
         let OpenQuestion { id, message, agent, kind, asked } = open;
         match kind {
             QuestionKind::Permission { tool, arguments, reach } => {
-                let Reach { mounts, hosts, secrets } = reach;
+                let CallReach { mounts, hosts, secrets } = reach;
                 let mount = |ReachedMount { path, access }| ReachedBody { path, access };
                 let mounts = mounts.into_iter().map(mount).collect();
                 Self::Permission {
@@ -201,7 +206,7 @@ impl QuestionBody {
 }
 
 impl AnswerBody {
-    fn checked(self) -> Result<PersonAnswer, Problem> {
+    fn into_person_answer(self) -> Result<PersonAnswer, Problem> {
         match (self.answer, self.text) {
             (Some(word), None) => Ok(PersonAnswer::Permission(match word {
                 Permission::Yes => Approval::Yes,
@@ -209,7 +214,7 @@ impl AnswerBody {
                 Permission::No => Approval::No,
             })),
             (None, Some(text)) if text.chars().count() > MAX_ANSWER => {
-                let begin = Shown::clipped(&text, 40);
+                let begin = ShownText::clip_line(&text, 40);
                 let detail = format!("`{begin}` has more than {MAX_ANSWER} characters");
                 Err(Problem::invalid(detail))
             }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Removes reasoning from messages, because the API does not show it.
-pub(super) fn without(mut messages: Value) -> Value {
+pub(super) fn without_reasoning(mut messages: Value) -> Value {
     for message in messages.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         message.shift_remove("reasoning");
     }
@@ -20,7 +20,7 @@ mod tests {
             {"role": "user", "text": "go"},
             {"role": "assistant", "text": "hm", "reasoning": {"model": "m", "fields": {"x": "secret"}}},
         ]);
-        let shown = without(messages);
+        let shown = without_reasoning(messages);
         let expected = serde_json::json!([{"role": "user", "text": "go"}, {"role": "assistant", "text": "hm"}]);
         assert_eq!(shown, expected);
     }

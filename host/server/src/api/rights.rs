@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_agent::{Host, ResolveError, ResolvedAgent, resolve_behind};
 use belljar_definition::AgentId;
-use belljar_policy::{Explanation, LIMITS, Permission, Source};
+use belljar_policy::{CallPermission, DecisionExplanation, DecisionSource, LIMITS};
 use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::agents::size;
-use crate::api::explain::word;
+use crate::api::agents::row_bytes;
+use crate::api::explain::json_word;
 use crate::api::grants::GrantsBody;
-use crate::api::scope::{name_of, scope};
+use crate::api::scope::{name_of, scope_of_agent};
 use crate::api::tools;
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::page::PAGE_BYTES;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
-use crate::routes::Needs;
+use crate::http::respond::{JsonAnswer, QueryOf};
+use crate::routes::RequiredScope;
 
 /// Most agents of a page.
 const MAX_AGENTS: usize = 100;
@@ -108,35 +108,36 @@ pub(crate) struct RestBody {
 }
 
 /// `GET /v1/rights`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_rights(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<RightsQuery>,
-) -> Result<Json<RightsBody>, Problem> {
-    let described = tools::described(&ctx).await?;
-    let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
+) -> Result<JsonAnswer<RightsBody>, Problem> {
+    let described = tools::describe_tools(&ctx).await?;
+    let (service, admin) = (ctx.service.clone(), ctx.caller.has_scope(RequiredScope::Admin));
     let names: Vec<String> = described.iter().map(|tool| tool.name.clone()).collect();
     // Looked up on a thread, because files, and each tool for each agent, are read.
     let look = move |stop: &StopSignal| {
-        let (host, workspace) = (service.host(), service.workspace());
+        let (host, workspace) = (service.current_host(), service.workspace());
         let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);
         let seen = seen.as_ref().map(|seen| seen as &dyn Fn(&AgentId) -> bool);
         // Resolved lazily: no more agents than this page shows.
         let agents = resolve_behind(&host, workspace, seen, stop)?;
         let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
         for agent in agents {
-            stop.check()?;
+            stop.check_raised()?;
             if rows.len() >= MAX_AGENTS || bytes >= PAGE_BYTES {
                 next = rows.last().map(|row: &RowBody| row.agent.clone());
                 break;
             }
-            let row = RowBody::of(&agent, &host, workspace, &names, admin);
-            bytes = bytes.saturating_add(size(&row));
+            let row = RowBody::for_agent(&agent, &host, workspace, &names, admin);
+            bytes = bytes.saturating_add(row_bytes(&row));
             rows.push(row);
         }
         Ok::<_, ResolveError>((rows, next))
     };
     let found = ctx.look_up(look).await?;
-    let (agents, next) = found.map_err(|error| Problem::unresolved("listing rights", &error))?;
+    let (agents, next) =
+        found.map_err(|error| Problem::from_resolve_error("listing rights", &error))?;
     let limits = LIMITS.iter().map(|row| LimitBody {
         key: row.key,
         unit: row.unit,
@@ -149,11 +150,11 @@ pub(crate) async fn read(
         read_only: tool.read_only,
     };
     let tools = described.iter().map(column).collect();
-    Ok(Json(RightsBody { tools, limits: limits.collect(), agents, next }))
+    Ok(JsonAnswer(RightsBody { tools, limits: limits.collect(), agents, next }))
 }
 
 impl RowBody {
-    fn of(
+    fn for_agent(
         agent: &ResolvedAgent,
         host: &Host,
         workspace: &std::path::Path,
@@ -170,31 +171,31 @@ impl RowBody {
             auto_background_seconds,
             withheld,
             ..
-        } = GrantsBody::of(agent);
+        } = GrantsBody::from_agent(agent);
         let asked = agent.definition.asked.tools.as_ref();
         let asked: Option<BTreeSet<&str>> =
             asked.map(|tools| tools.iter().map(|tool| tool.as_str()).collect());
-        let cell = |(tool, answer): (&String, Explanation)| {
-            let by = answer.decided_by.as_ref().map(word).unwrap_or_default();
+        let cell = |(tool, answer): (&String, DecisionExplanation)| {
+            let by = answer.decided_by.as_ref().map(json_word).unwrap_or_default();
             let names_others = asked.as_ref().is_some_and(|asked| !asked.contains(tool.as_str()));
             match answer.permission {
-                Permission::Allow if agent.reaches_no_host(host, tool) => "no-host".to_owned(),
-                Permission::Allow => "allow".to_owned(),
-                Permission::Ask => format!("ask:{by}"),
-                Permission::Deny
-                    if names_others && answer.decided_by == Some(Source::Definition) =>
+                CallPermission::Allow if agent.reaches_no_host(host, tool) => "no-host".to_owned(),
+                CallPermission::Allow => "allow".to_owned(),
+                CallPermission::Ask => format!("ask:{by}"),
+                CallPermission::Deny
+                    if names_others && answer.decided_by == Some(DecisionSource::Definition) =>
                 {
                     "absent".to_owned()
                 }
-                Permission::Deny => format!("deny:{by}"),
+                CallPermission::Deny => format!("deny:{by}"),
             }
         };
-        let decisions = agent.decisions(host, workspace, tools);
+        let decisions = agent.explain_tools(host, workspace, tools);
         let hint = Some(host.for_its_tenant(&agent.hint)).filter(|_| !agent.hint.is_empty());
         Self {
             agent: name_of(&agent.id),
             slug: agent.id.slug.to_string(),
-            scope: scope(&agent.id),
+            scope: scope_of_agent(&agent.id),
             cells: tools.iter().zip(decisions).map(cell).collect(),
             command: hint.filter(|_| admin),
             grants: RestBody {

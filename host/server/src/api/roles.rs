@@ -1,11 +1,11 @@
 //! `GET /v1/roles`: the models that agents and sessions may name, with their roles.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
-use crate::http::respond::Json;
+use crate::app::HandlerContext;
+use crate::http::respond::JsonAnswer;
 
 /// The models that may be named: by a role, or by a name of their own.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,15 +30,15 @@ pub(crate) struct RoleBody {
 }
 
 /// `GET /v1/roles`.
-pub(crate) async fn list(ctx: Ctx) -> Json<Roles> {
-    let host = ctx.service.host();
-    let shown = |name: &str| Shown::new(name).to_string();
-    let roles = host.models.played().map(|played| RoleBody {
+pub(crate) async fn list_roles(ctx: HandlerContext) -> JsonAnswer<Roles> {
+    let host = ctx.service.current_host();
+    let shown = |name: &str| ShownText::new(name).to_string();
+    let roles = host.models.role_assignments().map(|played| RoleBody {
         role: played.role,
         model: played.model.map(shown),
         by_main: played.by_main,
     });
     let roles = roles.collect();
-    let models = host.models.names().map(shown).collect();
-    Json(Roles { roles, models })
+    let models = host.models.model_names().map(shown).collect();
+    JsonAnswer(Roles { roles, models })
 }

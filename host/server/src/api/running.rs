@@ -1,17 +1,17 @@
 //! Running work, and its cancellation.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::{CancelOutcome, Service};
 use belljar_store::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::sessions::without_path;
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::gate;
-use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, OptionalJson, PathOf, QueryOf, Told};
-use crate::routes::Needs;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::respond::{ChangeAnswer, JsonAnswer, OptionalJson, PathOf, QueryOf};
+use crate::routes::RequiredScope;
 
 /// Most turns that are listed.
 const MAX_TURNS: usize = 1_000;
@@ -78,33 +78,39 @@ pub(crate) struct RunningQuery {
 }
 
 /// `GET /v1/running`.
-pub(crate) async fn list(
-    ctx: Ctx,
+pub(crate) async fn list_running(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<RunningQuery>,
-) -> Result<Json<Running>, Problem> {
+) -> Result<JsonAnswer<Running>, Problem> {
     let mut turns = Vec::new();
     if query.all != Some(true) {
-        add(&ctx.service, &mut turns).await?;
-        return Ok(Json(Running { turns }));
+        add_running(&ctx.service, &mut turns).await?;
+        return Ok(JsonAnswer(Running { turns }));
     }
     // INV-267: those of others are for the operator alone.
-    if !ctx.caller.may(Needs::Operator) {
-        ctx.app.refused(ctx.caller.proven(), "GET /v1/running?all=true", Kind::Scope).await;
-        return Err(gate::out_of_scope(&ctx.caller, Needs::Operator));
+    if !ctx.caller.has_scope(RequiredScope::Operator) {
+        ctx.app
+            .record_refusal(
+                ctx.caller.proven_name(),
+                "GET /v1/running?all=true",
+                ProblemKind::Scope,
+            )
+            .await;
+        return Err(gate::out_of_scope(&ctx.caller, RequiredScope::Operator));
     }
-    for service in ctx.app.services().all() {
-        add(&service, &mut turns).await?;
+    for service in ctx.app.services().open_services() {
+        add_running(&service, &mut turns).await?;
     }
-    Ok(Json(Running { turns }))
+    Ok(JsonAnswer(Running { turns }))
 }
 
 /// Adds the turns of one tenant, up to the bound of the list.
-async fn add(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Problem> {
-    for turn in service.running() {
+async fn add_running(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Problem> {
+    for turn in service.running_turns() {
         if turns.len() >= MAX_TURNS {
             break;
         }
-        let title = match service.store().session(&turn.session).await {
+        let title = match service.store().read_session(&turn.session).await {
             Ok(session) => session.title,
             // The turn waits for a place, and its session is not stored yet.
             Err(StoreError::NotFound { .. }) => String::new(),
@@ -123,28 +129,32 @@ async fn add(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Prob
 }
 
 /// `POST /v1/sessions/{id}/cancel`.
-pub(crate) async fn cancel(
-    ctx: Ctx,
+pub(crate) async fn cancel_turn(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     OptionalJson(body): OptionalJson<CancelBody>,
-) -> Result<Told<Cancelled>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    let body = end(&ctx, &session, body)?;
+) -> Result<ChangeAnswer<Cancelled>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    let body = end_turn(&ctx, &session, body)?;
     let changed = body.is_first();
-    Ok(Told { body, changed })
+    Ok(ChangeAnswer { body, changed })
 }
 
 /// Cancels the turn of a session, or one subagent.
-pub(crate) fn end(ctx: &Ctx, session: &str, body: CancelBody) -> Result<Cancelled, Problem> {
+pub(crate) fn end_turn(
+    ctx: &HandlerContext,
+    session: &str,
+    body: CancelBody,
+) -> Result<Cancelled, Problem> {
     let actor = &*ctx.caller.actor;
     let cancelled = match &body.subagent {
-        None => ctx.service.cancel(session, actor),
+        None => ctx.service.cancel_turn(session, actor),
         // No subagent has such a path.
-        Some(path) if path.len() > MAX_PATH || path.chars().any(Shown::hides) => {
+        Some(path) if path.len() > MAX_PATH || path.chars().any(ShownText::is_hidden) => {
             CancelOutcome::NotRunning
         }
         Some(path) => ctx.service.cancel_subagent(session, path, actor),
     };
     let is_first = cancelled == CancelOutcome::Cancelled;
-    Ok(Cancelled { cancelled: cancelled.ends(), is_first })
+    Ok(Cancelled { cancelled: cancelled.is_ending(), is_first })
 }

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use axum::response::{IntoResponse as _, Response};
 use belljar_store::{
-    SessionKind, Sought, StoreError, StoredMessage, StoredReceipt, StoredSession, SubagentRecord,
+    SessionFilter, SessionKind, StoreError, StoredMessage, StoredReceipt, StoredSession,
+    SubagentRecord,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::agents::size;
+use crate::api::agents::row_bytes;
 use crate::api::csv;
-use crate::app::Ctx;
-use crate::http::page::{Limit, MAX_ROWS, PAGE_BYTES, next_of, page_of};
-use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, PathOf, QueryOf, Told};
+use crate::app::HandlerContext;
+use crate::http::page::{MAX_ROWS, PAGE_BYTES, PageLimit, next_of, page_of};
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::respond::{ChangeAnswer, JsonAnswer, PathOf, QueryOf};
 
 /// Most bytes of a search.
 const MAX_SEARCH: usize = 200;
@@ -270,11 +271,11 @@ pub(crate) struct Deleted {
 }
 
 /// `GET /v1/sessions`.
-pub(crate) async fn list(
-    ctx: Ctx,
+pub(crate) async fn list_sessions(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<PageQuery>,
-) -> Result<Json<Sessions>, Problem> {
-    let limit = Limit::of(query.limit)?;
+) -> Result<JsonAnswer<Sessions>, Problem> {
+    let limit = PageLimit::from_query(query.limit)?;
     let PageQuery { before, q, kind, running: runs, .. } = query;
     let title = q.as_deref().map(str::trim).filter(|title| !title.is_empty());
     if title.is_some_and(|title| title.chars().count() > MAX_SEARCH) {
@@ -282,112 +283,121 @@ pub(crate) async fn list(
     }
     let kind = kind.map(|kind| kind.parse::<SessionKind>()).transpose();
     let kind = kind.map_err(|_| Problem::invalid("`kind` is no kind of session"))?;
-    let running = running(&ctx);
+    let running = running_sessions(&ctx);
     if runs == Some(true) {
         let rows = those_that_run(&ctx, &running, title, kind).await?;
         let (rows, next) = page_behind(rows, before.as_deref(), limit);
-        let sessions = rows.into_iter().map(|row| SessionBody::of(row, &running)).collect();
-        return Ok(Json(Sessions { sessions, next }));
+        let sessions =
+            rows.into_iter().map(|row| SessionBody::from_stored(row, &running)).collect();
+        return Ok(JsonAnswer(Sessions { sessions, next }));
     }
     let (store, before, most) = (ctx.store(), before.as_deref(), limit.and_one());
     let rows = match (title, kind) {
         (None, None) => store.sessions_page(before, most).await?,
-        (title, kind) => store.sessions_found(&Sought { title, kind }, before, most).await?,
+        (title, kind) => store.sessions_found(&SessionFilter { title, kind }, before, most).await?,
     };
     let (rows, next) = page_of(rows, limit, |session| session.id.clone());
-    let sessions = rows.into_iter().map(|session| SessionBody::of(session, &running)).collect();
-    Ok(Json(Sessions { sessions, next }))
+    let sessions =
+        rows.into_iter().map(|session| SessionBody::from_stored(session, &running)).collect();
+    Ok(JsonAnswer(Sessions { sessions, next }))
 }
 
 /// `GET /v1/sessions/{id}`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_session(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
-) -> Result<Json<SessionBody>, Problem> {
-    let session = ctx.session(&id).await?;
-    Ok(Json(SessionBody::of(session, &running(&ctx))))
+) -> Result<JsonAnswer<SessionBody>, Problem> {
+    let session = ctx.find_session(&id).await?;
+    Ok(JsonAnswer(SessionBody::from_stored(session, &running_sessions(&ctx))))
 }
 
 /// `DELETE /v1/sessions/{id}`.
-pub(crate) async fn delete(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Told<Deleted>, Problem> {
-    let session = ctx.session(&id).await?.id;
-    if running(&ctx).contains(&session) {
-        return Err(busy(&format!("session `{session}` is answering")));
+pub(crate) async fn delete_session(
+    ctx: HandlerContext,
+    PathOf(id): PathOf<String>,
+) -> Result<ChangeAnswer<Deleted>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
+    if running_sessions(&ctx).contains(&session) {
+        return Err(busy_problem(&format!("session `{session}` is answering")));
     }
-    let deleted = ctx.service.delete(&session).await?;
-    Ok(Told { body: Deleted { deleted: deleted.into() }, changed: deleted })
+    let deleted = ctx.service.delete_session(&session).await?;
+    Ok(ChangeAnswer { body: Deleted { deleted: deleted.into() }, changed: deleted })
 }
 
 /// `DELETE /v1/sessions`.
-pub(crate) async fn delete_all(ctx: Ctx) -> Result<Told<Deleted>, Problem> {
-    if let Some(session) = running(&ctx).first() {
-        return Err(busy(&format!("session `{session}` is answering, and maybe others are")));
+pub(crate) async fn delete_all(ctx: HandlerContext) -> Result<ChangeAnswer<Deleted>, Problem> {
+    if let Some(session) = running_sessions(&ctx).first() {
+        return Err(busy_problem(&format!(
+            "session `{session}` is answering, and maybe others are"
+        )));
     }
     let deleted = ctx.service.delete_all().await?;
-    Ok(Told { body: Deleted { deleted }, changed: deleted > 0 })
+    Ok(ChangeAnswer { body: Deleted { deleted }, changed: deleted > 0 })
 }
 
 /// `GET /v1/sessions/{id}/messages`.
-pub(crate) async fn messages(
-    ctx: Ctx,
+pub(crate) async fn list_messages(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<MessagesQuery>,
-) -> Result<Json<Messages>, Problem> {
-    let session = ctx.session(&id).await?.id;
+) -> Result<JsonAnswer<Messages>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
     let full = query.full == Some(true);
     let limit = match query.limit {
-        None if full => Limit::of(Some(MAX_FULL))?,
-        rows => Limit::of(rows)?,
+        None if full => PageLimit::from_query(Some(MAX_FULL))?,
+        rows => PageLimit::from_query(rows)?,
     };
     let limit = if full { limit.at_most(MAX_FULL) } else { limit };
     let page = ctx.store().messages_page(&session, query.before, limit.rows(), PAGE_BYTES).await?;
     let next = next_of(page.rows.first(), page.more, |message| message.sort_order);
-    let messages = page.rows.into_iter().map(|message| MessageBody::of(message, full)).collect();
-    let summary = ctx.store().compaction(&session).await?.map(|kept| SummaryBody {
+    let messages =
+        page.rows.into_iter().map(|message| MessageBody::from_stored(message, full)).collect();
+    let summary = ctx.store().latest_compaction(&session).await?.map(|kept| SummaryBody {
         upto: kept.upto_sort_order,
         text: kept.text,
         created: kept.created,
     });
-    Ok(Json(Messages { messages, summary, next }))
+    Ok(JsonAnswer(Messages { messages, summary, next }))
 }
 
 /// `GET /v1/sessions/{id}/subagents`.
-pub(crate) async fn subagents(
-    ctx: Ctx,
+pub(crate) async fn list_subagents(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<SubagentsQuery>,
-) -> Result<Json<Subagents>, Problem> {
-    let session = ctx.session(&id).await?.id;
+) -> Result<JsonAnswer<Subagents>, Problem> {
+    let session = ctx.find_session(&id).await?.id;
     let SubagentsQuery { message, limit, after } = query;
-    let (limit, message, after) = (Limit::of(limit)?.rows(), message.as_deref(), after.as_deref());
+    let (limit, message, after) =
+        (PageLimit::from_query(limit)?.rows(), message.as_deref(), after.as_deref());
     let page = ctx.store().subagents_page(&session, message, after, limit, PAGE_BYTES).await?;
     let next = next_of(page.rows.last(), page.more, |subagent| subagent.id.clone());
-    let subagents = page.rows.into_iter().map(SubagentBody::of).collect();
-    Ok(Json(Subagents { subagents, next }))
+    let subagents = page.rows.into_iter().map(SubagentBody::from_record).collect();
+    Ok(JsonAnswer(Subagents { subagents, next }))
 }
 
 /// `GET /v1/sessions/{id}/receipts`.
-pub(crate) async fn receipts(
-    ctx: Ctx,
+pub(crate) async fn list_receipts(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<ReceiptsQuery>,
 ) -> Result<Response, Problem> {
-    let session = ctx.session(&id).await?.id;
+    let session = ctx.find_session(&id).await?.id;
     let ReceiptsQuery { message, limit, before, format } = query;
     if format == Some(ReceiptFormat::Csv) {
-        return table(&ctx, &session, message.as_deref(), before).await;
+        return receipts_table(&ctx, &session, message.as_deref(), before).await;
     }
     let (limit, message, before) =
-        (Limit::of(limit)?.rows(), message.as_deref(), before.as_deref());
+        (PageLimit::from_query(limit)?.rows(), message.as_deref(), before.as_deref());
     let page = ctx.store().receipts_page(&session, message, before, limit, PAGE_BYTES).await?;
     let next = next_of(page.rows.first(), page.more, |stored| stored.receipt.id.clone());
-    let receipts = page.rows.into_iter().map(ReceiptBody::of).collect();
-    Ok(Json(Receipts { receipts, next }).into_response())
+    let receipts = page.rows.into_iter().map(ReceiptBody::from_stored).collect();
+    Ok(JsonAnswer(Receipts { receipts, next }).into_response())
 }
 
 /// One table of receipts, at most a page's bytes.
-async fn table(
-    ctx: &Ctx,
+async fn receipts_table(
+    ctx: &HandlerContext,
     session: &str,
     message: Option<&str>,
     mut before: Option<String>,
@@ -398,18 +408,18 @@ async fn table(
         let page = ctx.store().receipts_page(session, message, from, MAX_ROWS, left).await?;
         more = page.more;
         before = page.rows.first().map(|stored| stored.receipt.id.clone());
-        bytes = page.rows.iter().fold(bytes, |bytes, row| bytes.saturating_add(size(row)));
+        bytes = page.rows.iter().fold(bytes, |bytes, row| bytes.saturating_add(row_bytes(row)));
         rows.splice(0..0, page.rows);
         if before.is_none() {
             break;
         }
     }
-    Ok(csv::response(ctx.app.outward(), &rows, more))
+    Ok(csv::table_response(ctx.app.place_hider(), &rows, more))
 }
 
 /// The sessions of running turns, as listed.
 async fn those_that_run(
-    ctx: &Ctx,
+    ctx: &HandlerContext,
     running: &BTreeSet<String>,
     title: Option<&str>,
     kind: Option<SessionKind>,
@@ -417,7 +427,7 @@ async fn those_that_run(
     let title = title.map(str::to_ascii_lowercase);
     let mut found = Vec::new();
     for id in running {
-        let session = match ctx.store().session(id).await {
+        let session = match ctx.store().read_session(id).await {
             Ok(session) => session,
             // Its first turn waits for a place, and is not stored yet.
             Err(StoreError::NotFound { .. }) => continue,
@@ -436,7 +446,7 @@ async fn those_that_run(
 fn page_behind(
     mut rows: Vec<StoredSession>,
     before: Option<&str>,
-    limit: Limit,
+    limit: PageLimit,
 ) -> (Vec<StoredSession>, Option<String>) {
     if let Some(before) = before {
         // After a missing row the page is empty.
@@ -446,16 +456,16 @@ fn page_behind(
     page_of(rows, limit, |session| session.id.clone())
 }
 
-fn running(ctx: &Ctx) -> BTreeSet<String> {
-    ctx.service.running().into_iter().map(|turn| turn.session).collect()
+fn running_sessions(ctx: &HandlerContext) -> BTreeSet<String> {
+    ctx.service.running_turns().into_iter().map(|turn| turn.session).collect()
 }
 
-fn busy(why: &str) -> Problem {
-    Problem::new(Kind::Busy, why).hint("cancel the turn, or wait for its end")
+fn busy_problem(why: &str) -> Problem {
+    Problem::new(ProblemKind::Busy, why).with_hint("cancel the turn, or wait for its end")
 }
 
 impl SessionBody {
-    fn of(session: StoredSession, running: &BTreeSet<String>) -> Self {
+    fn from_stored(session: StoredSession, running: &BTreeSet<String>) -> Self {
         // The workspace is a path of the host: not for a peer.
         let StoredSession { id, title, agent, workspace: _, model, kind, created, updated } =
             session;
@@ -473,7 +483,7 @@ pub(crate) fn without_path(agent: &str) -> String {
 }
 
 impl MessageBody {
-    fn of(message: StoredMessage, full: bool) -> Self {
+    fn from_stored(message: StoredMessage, full: bool) -> Self {
         let StoredMessage { id, sort_order, role, status, mut content, metadata, created, updated } =
             message;
         let mut part = |name: &str| content.get_mut(name).map(Value::take);
@@ -485,9 +495,9 @@ impl MessageBody {
             text: part("text")
                 .and_then(|text| text.as_str().map(str::to_owned))
                 .unwrap_or_default(),
-            messages: part("messages").filter(|_| full).map(super::reasoning::without),
+            messages: part("messages").filter(|_| full).map(super::reasoning::without_reasoning),
             cancelled_by: canceller(&metadata),
-            metadata: shown(metadata, OF_MESSAGES),
+            metadata: visible_parts(metadata, OF_MESSAGES),
             created,
             updated,
         }
@@ -495,7 +505,7 @@ impl MessageBody {
 }
 
 impl SubagentBody {
-    fn of(record: SubagentRecord) -> Self {
+    fn from_record(record: SubagentRecord) -> Self {
         Self {
             id: record.id,
             parent_message_id: record.parent_message_id,
@@ -514,7 +524,7 @@ impl SubagentBody {
             tool_names: record.tool_names,
             summary: record.summary,
             cancelled_by: canceller(&record.result),
-            result: shown(record.result, OF_SUBAGENTS),
+            result: visible_parts(record.result, OF_SUBAGENTS),
             error: record.error,
             input_tokens: record.input_tokens,
             cached_tokens: record.cached_tokens,
@@ -529,7 +539,7 @@ impl SubagentBody {
 }
 
 impl ReceiptBody {
-    fn of(stored: StoredReceipt) -> Self {
+    fn from_stored(stored: StoredReceipt) -> Self {
         let StoredReceipt { message, receipt } = stored;
         Self {
             message,
@@ -555,7 +565,7 @@ fn canceller(row: &Value) -> Option<String> {
 
 /// The visible parts of a value. INV-93: a row also holds values for this machine only, for example the place
 /// of a run's files.
-fn shown(value: Value, parts: &[&str]) -> Value {
+fn visible_parts(value: Value, parts: &[&str]) -> Value {
     let Value::Object(all) = value else { return Value::Object(serde_json::Map::new()) };
     Value::Object(all.into_iter().filter(|(name, _)| parts.contains(&name.as_str())).collect())
 }
@@ -576,7 +586,7 @@ mod tests {
             created: 1,
             updated: 1,
         };
-        let shown = serde_json::to_value(MessageBody::of(message, true)).unwrap();
+        let shown = serde_json::to_value(MessageBody::from_stored(message, true)).unwrap();
         assert_eq!(shown["metadata"], serde_json::json!({"run": "1"}));
         assert_eq!(shown["text"], "done");
     }

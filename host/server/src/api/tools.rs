@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_agent::{Host, builtin_tool_specs, resolve_direct};
-use belljar_catalogue::{Origin, ToolComponent};
+use belljar_catalogue::{ComponentOrigin, ToolComponent};
 use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::grants::find;
-use crate::api::turn::named;
-use crate::app::Ctx;
+use crate::api::grants::find_agent;
+use crate::api::turn::check_name;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
+use crate::http::respond::{JsonAnswer, QueryOf};
 use crate::mcp::MCP_IDENTITY;
 
 /// All tools, by name.
@@ -74,45 +74,46 @@ pub(crate) struct ToolsQuery {
 
 /// `GET /v1/tools`. A tool without a stored description is compiled first. Compiling goes on beyond the
 /// call's time limit, so that a later call finds the result.
-pub(crate) async fn list(
-    ctx: Ctx,
+pub(crate) async fn list_tools(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<ToolsQuery>,
-) -> Result<Json<Tools>, Problem> {
-    let granted = match named("agent", query.agent)? {
-        Some(name) => Some(granted(&ctx, name).await?),
+) -> Result<JsonAnswer<Tools>, Problem> {
+    let granted = match check_name("agent", query.agent)? {
+        Some(name) => Some(granted_tools(&ctx, name).await?),
         None => None,
     };
-    let described = tokio::spawn(async move { tools(&ctx.service.host()).await }).await;
+    let described =
+        tokio::spawn(async move { host_tools(&ctx.service.current_host()).await }).await;
     let mut described =
         described.map_err(|error| Problem::bug(&format!("listing tools failed: {error}")))?;
     if let Some(granted) = granted {
         described.tools.retain(|tool| granted.contains(&tool.name));
     }
-    Ok(Json(described))
+    Ok(JsonAnswer(described))
 }
 
 /// The names of the tools that an agent may use; `mcp` = the identity of clients that call tools directly.
-async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
+async fn granted_tools(ctx: &HandlerContext, name: String) -> Result<BTreeSet<String>, Problem> {
     let agent = match name == MCP_IDENTITY {
         true => {
             let nobody = |_| Problem::not_found("agent", &name);
             let service = ctx.service.clone();
             let look = move |_: &StopSignal| {
-                resolve_direct(&service.host(), MCP_IDENTITY, service.workspace())
+                resolve_direct(&service.current_host(), MCP_IDENTITY, service.workspace())
             };
             ctx.look_up(look).await?.map_err(nobody)?
         }
-        false => find(ctx, name).await?,
+        false => find_agent(ctx, name).await?,
     };
-    Ok(agent.rights.tools().map(|(tool, _)| tool.to_string()).collect())
+    Ok(agent.rights.offered_tools().map(|(tool, _)| tool.to_string()).collect())
 }
 
-async fn tools(host: &Host) -> Tools {
+async fn host_tools(host: &Host) -> Tools {
     let mut tools = Vec::new();
     let mut problems: Vec<String> =
         host.tools.problems().iter().map(|found| found.message.clone()).collect();
     for component in host.tools.components() {
-        let infos = match component.infos(&host.sandbox).await {
+        let infos = match component.describe_tools(&host.sandbox).await {
             Ok(infos) => infos,
             Err(error) => {
                 problems.push(format!("tool `{}` is left out: {error}", component.name));
@@ -120,7 +121,7 @@ async fn tools(host: &Host) -> Tools {
             }
         };
         for info in infos.iter() {
-            let owner = host.tools.owner(info.name.as_str());
+            let owner = host.tools.find_component(info.name.as_str());
             // Another component has that name.
             if owner.is_none_or(|owner| owner.name != component.name) {
                 continue;
@@ -130,15 +131,15 @@ async fn tools(host: &Host) -> Tools {
                 component: Some(component.name.to_string()),
                 server: None,
                 origin: match component.origin {
-                    Origin::Stock => "stock",
-                    Origin::Home => "home",
+                    ComponentOrigin::Stock => "stock",
+                    ComponentOrigin::Home => "home",
                 },
                 description: info.description.clone(),
                 schema: info.schema.clone(),
                 read_only: info.hints.read_only,
-                asks: AsksBody::of(component),
+                asks: AsksBody::from_component(component),
                 digest: Some(component.wasm.digest().to_string()),
-                imports: imports(component).await,
+                imports: component_imports(component).await,
             });
         }
     }
@@ -154,13 +155,13 @@ async fn tools(host: &Host) -> Tools {
         digest: None,
         imports: Vec::new(),
     }));
-    tools.extend(of_servers(host));
+    tools.extend(server_tools(host));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     Tools { tools, problems }
 }
 
 /// The tools of the tenant's MCP servers as they were accepted. No server is asked.
-fn of_servers(host: &Host) -> impl Iterator<Item = ToolBody> {
+fn server_tools(host: &Host) -> impl Iterator<Item = ToolBody> {
     let servers = host.tools.servers().iter();
     servers.flat_map(|server| {
         server.tools().iter().map(|(name, tool)| ToolBody {
@@ -179,9 +180,9 @@ fn of_servers(host: &Host) -> impl Iterator<Item = ToolBody> {
 }
 
 /// The descriptions of all tools, sorted by name.
-pub(crate) async fn described(ctx: &Ctx) -> Result<Vec<ToolBody>, Problem> {
-    let host = ctx.service.host();
-    let described = tokio::spawn(async move { tools(&host).await }).await;
+pub(crate) async fn describe_tools(ctx: &HandlerContext) -> Result<Vec<ToolBody>, Problem> {
+    let host = ctx.service.current_host();
+    let described = tokio::spawn(async move { host_tools(&host).await }).await;
     let described = described.map_err(|error| Problem::bug(&format!("listing tools: {error}")))?;
     Ok(described.tools)
 }
@@ -191,14 +192,14 @@ const IMPORTS: WorkKind =
     WorkKind { name: "looking at a component", time: Duration::from_secs(120) };
 
 /// The imports of a component. The first look reads the whole file, on a thread.
-async fn imports(component: &Arc<ToolComponent>) -> Vec<String> {
+async fn component_imports(component: &Arc<ToolComponent>) -> Vec<String> {
     let component = Arc::clone(component);
-    let look = move |_: &StopSignal| component.imports().to_vec();
-    belljar_work::run(&IMPORTS, OPERATOR, look).await.unwrap_or_default()
+    let look = move |_: &StopSignal| component.imported_interfaces().to_vec();
+    belljar_work::run_job(&IMPORTS, OPERATOR, look).await.unwrap_or_default()
 }
 
 impl AsksBody {
-    fn of(component: &ToolComponent) -> Self {
+    fn from_component(component: &ToolComponent) -> Self {
         let ask = &component.manifest.ask;
         Self {
             mounts: ask.mounts.map(|access| access.to_string()),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use belljar_policy::{LIMITS, LimitsRequest, Shown};
-use belljar_session::{History, RunningTurn, TurnRequest};
+use belljar_policy::{LIMITS, LimitsRequest, ShownText};
+use belljar_session::{HistoryMode, RunningTurn, TurnRequest};
 use belljar_store::{MessageStatus, Store, StoredMessage};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
@@ -36,7 +36,7 @@ pub(crate) struct ChatBody {
     /// of older turns that are too large for it, `whole` sends all of them. Default: `compacted`.
     #[serde(default)]
     #[schema(value_type = HistoryWord)]
-    pub(crate) history: History,
+    pub(crate) history: HistoryMode,
     /// Limits of this turn, below those that the agent has: `{"steps": 5}`.
     #[serde(default)]
     #[schema(value_type = LimitsBody)]
@@ -137,26 +137,30 @@ pub(crate) struct Counted {
 }
 
 impl ChatBody {
-    /// The turn of this entrance, checked for its form.
-    pub(crate) fn request(
+    /// Checks the form of the fields, and makes the request for a turn that came through this door.
+    pub(crate) fn into_request(
         self,
         caller: &Caller,
         door: &'static str,
     ) -> Result<TurnRequest, Problem> {
         if self.text.trim().is_empty() {
-            return Err(Problem::invalid("`text` is blank").hint("say what the agent should do"));
+            return Err(
+                Problem::invalid("`text` is blank").with_hint("say what the agent should do")
+            );
         }
         if let Some(session) = self.session.as_deref().filter(|id| !is_id(id)) {
             return Err(Problem::not_found("session", session));
         }
         if self.session.is_some() && (self.agent.is_some() || self.model.is_some()) {
             let detail = "`agent` and `model` are those of a session from its beginning";
-            return Err(Problem::invalid(detail).hint("leave them out, or begin a new session"));
+            return Err(
+                Problem::invalid(detail).with_hint("leave them out, or begin a new session")
+            );
         }
         Ok(TurnRequest {
-            agent: named("agent", self.agent)?,
-            model: named("model", self.model)?,
-            limits: limits(&self.limits)?,
+            agent: check_name("agent", self.agent)?,
+            model: check_name("model", self.model)?,
+            limits: parse_limits(&self.limits)?,
             session: self.session,
             text: self.text,
             history: self.history,
@@ -168,10 +172,12 @@ impl ChatBody {
 }
 
 /// Checks the form of an agent's or model's name.
-pub(crate) fn named(what: &str, name: Option<String>) -> Result<Option<String>, Problem> {
+pub(crate) fn check_name(what: &str, name: Option<String>) -> Result<Option<String>, Problem> {
     let fits = |name: &String| {
         let name = name.trim();
-        !name.is_empty() && name.chars().count() <= MAX_NAME && !name.chars().any(Shown::hides)
+        !name.is_empty()
+            && name.chars().count() <= MAX_NAME
+            && !name.chars().any(ShownText::is_hidden)
     };
     match name {
         Some(name) if !fits(&name) => {
@@ -182,14 +188,14 @@ pub(crate) fn named(what: &str, name: Option<String>) -> Result<Option<String>, 
     }
 }
 
-fn limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
+fn parse_limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
     let mut limits = LimitsRequest::default();
     for (key, value) in asked {
         if !limits.set(key, *value) {
             let known: Vec<_> = LIMITS.iter().map(|row| row.key).collect();
-            let key = Shown::clipped(key, 60);
+            let key = ShownText::clip_line(key, 60);
             return Err(Problem::invalid(format!("there is no limit `{key}`"))
-                .hint(format!("the limits are {}", known.join(", "))));
+                .with_hint(format!("the limits are {}", known.join(", "))));
         }
     }
     Ok(limits)
@@ -197,14 +203,15 @@ fn limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
 
 impl Answered {
     /// The present row of the agent's message.
-    pub(crate) async fn of(turn: &RunningTurn, store: &Store) -> Result<Self, Problem> {
-        let row = store.message(&turn.session, &turn.message).await?;
+    pub(crate) async fn from_turn(turn: &RunningTurn, store: &Store) -> Result<Self, Problem> {
+        let row = store.read_message(&turn.session, &turn.message).await?;
         let StoredMessage { status, mut content, mut metadata, .. } = row;
         let text = match content.get_mut("text").map(serde_json::Value::take) {
             Some(serde_json::Value::String(text)) => text,
             _ => String::new(),
         };
-        let unfinished = (status == MessageStatus::InFlight).then(|| unfinished(&turn.session));
+        let unfinished =
+            (status == MessageStatus::InFlight).then(|| unfinished_notice(&turn.session));
         let mut part = |name: &str| metadata.get_mut(name).map(serde_json::Value::take);
         Ok(Self {
             session: turn.session.clone(),
@@ -223,7 +230,7 @@ impl Answered {
     }
 
     /// Sets the questions of a turn that waits for a person.
-    pub(crate) fn asking(self, questions: Vec<QuestionBody>) -> Self {
+    pub(crate) fn with_questions(self, questions: Vec<QuestionBody>) -> Self {
         let session = &self.session;
         let error = format!(
             "a person is asked, and the turn waits for the answer: send it to `POST \
@@ -240,7 +247,7 @@ impl Answered {
 }
 
 /// The text about a turn that the server interrupted.
-fn unfinished(session: &str) -> String {
+fn unfinished_notice(session: &str) -> String {
     format!(
         "the server stopped before this turn had ended; it is stored, and resumed when the server \
          starts again: do not send it twice, `GET /v1/sessions/{session}/messages` has its answer \
@@ -256,7 +263,7 @@ mod tests {
     fn problem(body: serde_json::Value) -> Option<u16> {
         let caller = Caller::for_tests();
         let body: ChatBody = serde_json::from_value(body).unwrap();
-        body.request(&caller, "http").err().map(|problem| problem.kind().row().status)
+        body.into_request(&caller, "http").err().map(|problem| problem.kind().table_row().status)
     }
 
     #[test]

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::sessions::without_path;
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, QueryOf};
+use crate::http::respond::{JsonAnswer, QueryOf};
 
 /// Default number of days shown.
 const DEFAULT_DAYS: i64 = 30;
@@ -79,38 +79,38 @@ pub(crate) struct PartBody {
 
 /// The names of `by`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct By {
+struct UsageGrouping {
     day: bool,
     agent: bool,
     model: bool,
 }
 
 /// `GET /v1/usage`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_usage(
+    ctx: HandlerContext,
     QueryOf(query): QueryOf<UsageQuery>,
-) -> Result<Json<Usage>, Problem> {
+) -> Result<JsonAnswer<Usage>, Problem> {
     let since = match &query.since {
-        Some(text) => day(text)?,
+        Some(text) => parse_day(text)?,
         None => month_ago(ctx.app.clock().now()),
     };
-    let by = query.by.as_deref().map(By::read).transpose()?;
+    let by = query.by.as_deref().map(UsageGrouping::parse_grouping).transpose()?;
     let since = since.to_string();
     // One read of the store, so that days and parts have equal sums.
     let parts = ctx.store().usage_parts(&since).await?;
     let mut days: Vec<UsageRow> = Vec::new();
     for UsagePart { row, .. } in &parts {
         match days.last_mut().filter(|last| last.day == row.day) {
-            Some(last) => last.add(row),
+            Some(last) => last.add_amounts(row),
             None => days.push(row.clone()),
         }
     }
-    let rows = by.map(|by| by.rows(&parts)).transpose()?;
-    Ok(Json(Usage { since, days, rows }))
+    let rows = by.map(|by| by.sum_rows(&parts)).transpose()?;
+    Ok(JsonAnswer(Usage { since, days, rows }))
 }
 
-impl By {
-    fn read(text: &str) -> Result<Self, Problem> {
+impl UsageGrouping {
+    fn parse_grouping(text: &str) -> Result<Self, Problem> {
         let mut by = Self::default();
         for word in text.split(',') {
             let named = match word {
@@ -125,7 +125,7 @@ impl By {
     }
 
     /// The sums, sorted by their names.
-    fn rows(self, parts: &[UsagePart]) -> Result<Vec<PartBody>, Problem> {
+    fn sum_rows(self, parts: &[UsagePart]) -> Result<Vec<PartBody>, Problem> {
         let mut sums: BTreeMap<[Option<String>; 3], UsageRow> = BTreeMap::new();
         for UsagePart { agent, model, row } in parts {
             let key = [
@@ -133,12 +133,11 @@ impl By {
                 self.agent.then(|| without_path(agent)),
                 self.model.then(|| model.clone()),
             ];
-            sums.entry(key).or_default().add(row);
+            sums.entry(key).or_default().add_amounts(row);
             if sums.len() > MAX_ROWS {
                 let detail = format!("there are more than {MAX_ROWS} rows of usage");
-                return Err(
-                    Problem::invalid(detail).hint("name a later day as `since`, or less in `by`")
-                );
+                return Err(Problem::invalid(detail)
+                    .with_hint("name a later day as `since`, or less in `by`"));
             }
         }
         let row = |([day, agent, model], sum): ([Option<String>; 3], UsageRow)| PartBody {
@@ -157,7 +156,7 @@ impl By {
     }
 }
 
-fn day(text: &str) -> Result<Date, Problem> {
+fn parse_day(text: &str) -> Result<Date, Problem> {
     // Exactly this form: the store compares days as text.
     let read = (text.len() == 10).then(|| text.parse::<Date>().ok()).flatten();
     read.ok_or_else(|| Problem::invalid("`since` is no day of the form `YYYY-MM-DD`"))
@@ -174,9 +173,9 @@ mod tests {
 
     #[test]
     fn a_day_is_of_one_form_alone() {
-        assert_eq!(day("2026-11-22").unwrap().to_string(), "2026-11-22");
+        assert_eq!(parse_day("2026-11-22").unwrap().to_string(), "2026-11-22");
         for bad in ["", "2026-11-31", "20261122", "2026-11-22T00:00", "+2026-11-2"] {
-            assert!(day(bad).is_err(), "{bad}");
+            assert!(parse_day(bad).is_err(), "{bad}");
         }
         let now = "2026-11-22T05:00:00Z".parse().unwrap();
         assert_eq!(month_ago(now).to_string(), "2026-10-23");
@@ -195,7 +194,7 @@ mod tests {
             part("2026-11-22", "home/boss", "strong", 4),
         ];
         let rows = |by: &str| {
-            let rows = By::read(by).unwrap().rows(&parts).unwrap();
+            let rows = UsageGrouping::parse_grouping(by).unwrap().sum_rows(&parts).unwrap();
             let names = |row: &PartBody| [row.day.clone(), row.agent.clone(), row.model.clone()];
             rows.iter()
                 .map(|row| {
@@ -212,7 +211,7 @@ mod tests {
         assert_eq!(rows("day,model"), expected(&both));
         assert_eq!(rows("day,agent,model").len(), 3);
         for bad in ["", "days", "day,", "agent model"] {
-            assert!(By::read(bad).is_err(), "{bad}");
+            assert!(UsageGrouping::parse_grouping(bad).is_err(), "{bad}");
         }
     }
 
@@ -221,9 +220,12 @@ mod tests {
         let part =
             |number: usize| UsagePart { agent: format!("home/{number}"), ..UsagePart::default() };
         let parts: Vec<_> = (0..=MAX_ROWS).map(part).collect();
-        let by = By::read("agent").unwrap();
-        assert!(by.rows(&parts).is_err());
-        assert_eq!(by.rows(&parts[1..]).unwrap().len(), MAX_ROWS);
-        assert_eq!(By::read("model").unwrap().rows(&parts).unwrap().len(), 1);
+        let by = UsageGrouping::parse_grouping("agent").unwrap();
+        assert!(by.sum_rows(&parts).is_err());
+        assert_eq!(by.sum_rows(&parts[1..]).unwrap().len(), MAX_ROWS);
+        assert_eq!(
+            UsageGrouping::parse_grouping("model").unwrap().sum_rows(&parts).unwrap().len(),
+            1
+        );
     }
 }

@@ -13,11 +13,13 @@ use belljar_store::{KeyScope, Registry, StoreError, StoredLogin, TENANT};
 use tokio::time::Instant;
 
 use crate::http::cookie;
-use crate::http::keys::{self, Presented};
-use crate::http::problem::{Kind, Problem};
-use crate::http::tokens::{self, Admitted, Given, Holder, Refused, Tokens};
-use crate::http::turned_away::{Claim, Proven, Stranger, Whose};
-use crate::routes::Needs;
+use crate::http::keys::{self, PresentedKey};
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::tokens::{
+    self, AdmittedHolder, TokenGate, TokenHolder, TokenRefusal, TokenRights,
+};
+use crate::http::turned_away::{ClaimedKey, ProvenCaller, RefusedCaller, TenantIdentity};
+use crate::routes::RequiredScope;
 
 /// The prefix of a key in a WebSocket's list of subprotocols: a browser can send it no other way.
 pub(crate) const SUBPROTOCOL: &str = "bearer.";
@@ -38,16 +40,16 @@ pub(crate) struct Caller {
     /// The key, to be noted as used.
     pub(crate) key: Option<Arc<str>>,
     /// The login of the caller's browser; `None` = the caller sends a key.
-    pub(crate) login: Option<Login>,
+    pub(crate) login: Option<BrowserLogin>,
     /// The issuer's token sent in place of a key.
-    token: Option<Arc<Holder>>,
+    token: Option<Arc<TokenHolder>>,
     /// The time of admission.
     came: Instant,
 }
 
 /// The login of a browser.
 #[derive(Debug, Clone)]
-pub(crate) struct Login {
+pub(crate) struct BrowserLogin {
     pub(crate) id: Arc<str>,
     /// The time of expiry, in milliseconds since 1970.
     pub(crate) expires: i64,
@@ -66,9 +68,9 @@ pub(crate) struct Gatekeeper {
     told: AtomicBool,
     /// The last checks of keys and logins with open streams, and their times: all streams of one key share a
     /// check.
-    looks: Mutex<HashMap<Held, (Instant, bool)>>,
+    looks: Mutex<HashMap<CredentialId, (Instant, bool)>>,
     /// The tokens that are accepted besides keys.
-    tokens: OnceLock<Tokens>,
+    tokens: OnceLock<TokenGate>,
     /// How long a look counts.
     fresh: Duration,
     /// How long a stream may be open.
@@ -77,7 +79,7 @@ pub(crate) struct Gatekeeper {
 
 /// A caller's credential, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Held {
+enum CredentialId {
     Key(Arc<str>),
     Login(Arc<str>),
     /// A token by its id, with the tenant and the scope at admission.
@@ -86,7 +88,7 @@ enum Held {
 
 /// The part of a request that names the sender.
 #[derive(Debug, PartialEq, Eq)]
-enum Credential<'a> {
+enum SentCredential<'a> {
     Key(&'a str),
     /// A cookie, which a browser adds by itself.
     Login(&'a str),
@@ -94,25 +96,27 @@ enum Credential<'a> {
 
 impl Caller {
     /// Returns whether this is enough for a route.
-    pub(crate) fn may(&self, needs: Needs) -> bool {
+    pub(crate) fn has_scope(&self, needs: RequiredScope) -> bool {
         match needs {
-            Needs::Nothing => true,
-            Needs::ReadOnly => self.scope.covers(KeyScope::ReadOnly),
-            Needs::Member => self.scope.covers(KeyScope::Member),
-            Needs::Admin => self.scope.covers(KeyScope::Admin),
-            Needs::Operator => self.scope.covers(KeyScope::Admin) && &*self.tenant == TENANT,
+            RequiredScope::Nothing => true,
+            RequiredScope::ReadOnly => self.scope.includes_scope(KeyScope::ReadOnly),
+            RequiredScope::Member => self.scope.includes_scope(KeyScope::Member),
+            RequiredScope::Admin => self.scope.includes_scope(KeyScope::Admin),
+            RequiredScope::Operator => {
+                self.scope.includes_scope(KeyScope::Admin) && &*self.tenant == TENANT
+            }
         }
     }
 
     /// The scope, in a word.
-    pub(crate) fn scope(&self) -> &'static str {
+    pub(crate) fn scope_name(&self) -> &'static str {
         self.scope.as_str()
     }
 
     /// The name under which refusals are logged.
-    pub(crate) fn proven(&self) -> Proven<'_> {
+    pub(crate) fn proven_name(&self) -> ProvenCaller<'_> {
         let Self { tenant, tenant_id, actor, .. } = self;
-        Proven { tenant, tenant_id, actor, bounded_as: actor }
+        ProvenCaller { tenant, tenant_id, actor, bounded_as: actor }
     }
 
     /// Returns whether the caller is the person at this machine, without keys.
@@ -125,16 +129,17 @@ impl Caller {
         self.key.as_ref().or_else(|| self.token.as_ref().map(|_| &self.actor))
     }
 
-    fn held(&self) -> Option<Held> {
-        let login = self.login.as_ref().map(|login| Held::Login(Arc::clone(&login.id)));
-        let key = || self.key.as_ref().map(|key| Held::Key(Arc::clone(key)));
-        let (tenant, scope) = (Arc::clone(&self.tenant_id), self.scope());
-        let token = || Some(Held::Token(Arc::clone(&self.token.as_ref()?.id), tenant, scope));
+    fn credential_id(&self) -> Option<CredentialId> {
+        let login = self.login.as_ref().map(|login| CredentialId::Login(Arc::clone(&login.id)));
+        let key = || self.key.as_ref().map(|key| CredentialId::Key(Arc::clone(key)));
+        let (tenant, scope) = (Arc::clone(&self.tenant_id), self.scope_name());
+        let token =
+            || Some(CredentialId::Token(Arc::clone(&self.token.as_ref()?.id), tenant, scope));
         login.or_else(key).or_else(token)
     }
 
     /// The person at this machine, on a server without keys.
-    fn local() -> Self {
+    fn local_person() -> Self {
         let actor: Arc<str> = TENANT.into();
         let (tenant, tenant_id) = (Arc::clone(&actor), Arc::clone(&actor));
         let scope = KeyScope::Admin;
@@ -144,11 +149,11 @@ impl Caller {
 
     /// The operator, by this server's link.
     pub(crate) fn by_link() -> Self {
-        Self { actor: "link".into(), ..Self::local() }
+        Self { actor: "link".into(), ..Self::local_person() }
     }
 
     /// Converts the caller to one with this login.
-    pub(crate) fn logged_in(self, login: Login) -> Self {
+    pub(crate) fn logged_in(self, login: BrowserLogin) -> Self {
         let actor = match &self.key {
             Some(_) => self.actor,
             None => format!("login:{}", login.id).into(),
@@ -156,7 +161,7 @@ impl Caller {
         Self { actor, login: Some(login), ..self }
     }
 
-    fn of_login(login: StoredLogin) -> Self {
+    fn from_login(login: StoredLogin) -> Self {
         let (actor, expires) = (actor_of(&login).into(), login.expires);
         Self {
             tenant: login.tenant.into(),
@@ -164,7 +169,7 @@ impl Caller {
             scope: login.scope,
             actor,
             key: login.key.map(Into::into),
-            login: Some(Login { id: login.id.into(), expires }),
+            login: Some(BrowserLogin { id: login.id.into(), expires }),
             token: None,
             came: Instant::now(),
         }
@@ -190,7 +195,7 @@ fn actor_of(login: &StoredLogin) -> String {
 
 impl Gatekeeper {
     /// `open`: callers without a key are the person at this machine, as long as no key ever existed. `fresh`:
-    /// the largest age of a check in [`Self::admitted`].
+    /// the largest age of a check in [`Self::is_admitted`].
     pub(crate) fn new(
         registry: Registry,
         clock: Arc<dyn Clock>,
@@ -205,35 +210,40 @@ impl Gatekeeper {
     }
 
     /// Accepts an issuer's tokens too. Only the first call has an effect.
-    pub(crate) fn take_tokens(&self, tokens: Tokens) {
+    pub(crate) fn take_tokens(&self, tokens: TokenGate) {
         let _ = self.tokens.set(tokens);
     }
 
     /// The addresses of the issuers whose tokens are accepted.
-    pub(crate) async fn issuers(&self) -> Vec<String> {
+    pub(crate) async fn issuer_addresses(&self) -> Vec<String> {
         match self.tokens.get() {
-            Some(tokens) => tokens.addresses().await,
+            Some(tokens) => tokens.issuer_addresses().await,
             None => Vec::new(),
         }
     }
 
     /// The sender of this request.
-    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Stranger> {
-        match presented(headers) {
-            Ok(Some(Credential::Key(text))) if self.passes_over(text).await => Ok(Caller::local()),
-            Ok(Some(Credential::Key(text))) => match self.tokens.get() {
+    pub(crate) async fn identify_caller(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Caller, RefusedCaller> {
+        match read_credential(headers) {
+            Ok(Some(SentCredential::Key(text))) if self.passes_over(text).await => {
+                Ok(Caller::local_person())
+            }
+            Ok(Some(SentCredential::Key(text))) => match self.tokens.get() {
                 Some(tokens) if !text.starts_with(keys::KEY) => self.by_token(tokens, text).await,
                 Some(_) | None => self.by_key(text).await,
             },
-            Ok(Some(Credential::Login(text))) => match self.by_login(text).await {
+            Ok(Some(SentCredential::Login(text))) => match self.by_login(text).await {
                 // A browser may send the remains of earlier logins: no login is needed.
-                Err(_) if self.is_open().await => Ok(Caller::local()),
+                Err(_) if self.is_open().await => Ok(Caller::local_person()),
                 known => known,
             },
-            Ok(None) if self.is_open().await => Ok(Caller::local()),
+            Ok(None) if self.is_open().await => Ok(Caller::local_person()),
             Ok(None) => Err(self.without_word().await),
-            Err(_) if self.passes_over("").await => Ok(Caller::local()),
-            Err(problem) => Err(Stranger { tried: true, ..Stranger::for_now(problem) }),
+            Err(_) if self.passes_over("").await => Ok(Caller::local_person()),
+            Err(problem) => Err(RefusedCaller { tried: true, ..RefusedCaller::for_now(problem) }),
         }
     }
 
@@ -255,43 +265,49 @@ impl Gatekeeper {
     }
 
     /// A caller without a credential. If an issuer is trusted, a token is accepted as well as a key.
-    async fn without_word(&self) -> Stranger {
+    async fn without_word(&self) -> RefusedCaller {
         let trusted = match self.tokens.get() {
             Some(tokens) => tokens.are_trusted().await,
             None => Some(false),
         };
         match trusted {
-            Some(true) => Stranger::without_token(),
-            Some(false) | None => Stranger::because("there is no key in the request"),
+            Some(true) => RefusedCaller::without_token(),
+            Some(false) | None => RefusedCaller::with_reason("there is no key in the request"),
         }
     }
 
     /// INV-371: the holder of a token, if a rule of the operator admits the holder.
-    async fn by_token(&self, tokens: &Tokens, text: &str) -> Result<Caller, Stranger> {
-        let admitted = tokens.admit(text, self.now() / 1_000).await;
-        if !matches!(admitted, Err(Refused::Invalid(_) | Refused::Unknown(_))) {
+    async fn by_token(&self, tokens: &TokenGate, text: &str) -> Result<Caller, RefusedCaller> {
+        let admitted = tokens.admit_token(text, self.now_millis() / 1_000).await;
+        if !matches!(admitted, Err(TokenRefusal::Invalid(_) | TokenRefusal::Unknown(_))) {
             self.need_keys().await;
         }
-        let Admitted { holder, given } = match admitted {
+        let AdmittedHolder { holder, given } = match admitted {
             Ok(admitted) => admitted,
-            Err(Refused::Invalid(why)) => {
-                return Err(Stranger { tried: true, ..Stranger::for_now(tokens::invalid(why)) });
+            Err(TokenRefusal::Invalid(why)) => {
+                return Err(RefusedCaller {
+                    tried: true,
+                    ..RefusedCaller::for_now(tokens::invalid_token(why))
+                });
             }
             // Not counted as a guess: the sender has a real token of the issuer, for example an expired one.
-            Err(Refused::Past(why)) => {
+            Err(TokenRefusal::Past(why)) => {
                 let issuer = tokens::issuer_of(text);
-                return Err(Stranger { issuer, ..Stranger::for_now(tokens::invalid(why)) });
+                return Err(RefusedCaller {
+                    issuer,
+                    ..RefusedCaller::for_now(tokens::invalid_token(why))
+                });
             }
-            Err(Refused::Unknown(problem)) => return Err(Stranger::for_now(problem)),
-            Err(Refused::Nobody(holder)) => return Err(Stranger::of_nobody(&holder)),
+            Err(TokenRefusal::Unknown(problem)) => return Err(RefusedCaller::for_now(problem)),
+            Err(TokenRefusal::Nobody(holder)) => return Err(RefusedCaller::for_holder(&holder)),
         };
         let actor = holder.actor();
-        let tenant = match self.registry.tenant(&given.tenant).await {
+        let tenant = match self.registry.find_tenant(&given.tenant).await {
             Ok(tenant) => tenant.filter(|tenant| !tenant.disabled),
-            Err(error) => return Err(Stranger::for_now(error.into())),
+            Err(error) => return Err(RefusedCaller::for_now(error.into())),
         };
         // The log of a disabled tenant has no readers.
-        let Some(tenant) = tenant else { return Err(Stranger::of_nobody(&holder)) };
+        let Some(tenant) = tenant else { return Err(RefusedCaller::for_holder(&holder)) };
         Ok(Caller {
             tenant: tenant.name.into(),
             tenant_id: tenant.id.into(),
@@ -310,61 +326,66 @@ impl Gatekeeper {
         let (Some(tokens), Some(holder)) = (self.tokens.get(), &caller.token) else {
             return Ok(false);
         };
-        let Some(Given { tenant, scope }) = tokens.still(holder, self.now() / 1_000).await else {
+        let Some(TokenRights { tenant, scope }) =
+            tokens.current_rights(holder, self.now_millis() / 1_000).await
+        else {
             return Ok(false);
         };
         if *tenant != *caller.tenant || scope_of(scope) != caller.scope {
             return Ok(false);
         }
-        let tenant = self.registry.tenant(&tenant).await?;
+        let tenant = self.registry.find_tenant(&tenant).await?;
         Ok(tenant.is_some_and(|tenant| !tenant.disabled && *tenant.id == *caller.tenant_id))
     }
 
     /// INV-261: the holder of a login, as long as the login's key is valid.
-    async fn by_login(&self, text: &str) -> Result<Caller, Stranger> {
-        let refused = || Stranger { tried: true, ..Stranger::because("the login has ended") };
-        let Some(presented) = Presented::parse(keys::LOGIN, text) else { return Err(refused()) };
+    async fn by_login(&self, text: &str) -> Result<Caller, RefusedCaller> {
+        let refused =
+            || RefusedCaller { tried: true, ..RefusedCaller::with_reason("the login has ended") };
+        let Some(presented) = PresentedKey::parse(keys::LOGIN, text) else { return Err(refused()) };
         let stored = match self.registry.find_login(presented.id).await {
             Ok(stored) => stored,
             Err(error) => {
-                return Err(Stranger::for_now(error.into()));
+                return Err(RefusedCaller::for_now(error.into()));
             }
         };
-        let opens = presented.opens(stored.as_ref().map(|login| login.secret_hash.as_str()));
+        let opens =
+            presented.matches_digest(stored.as_ref().map(|login| login.secret_hash.as_str()));
         let Some(login) = stored else { return Err(refused()) };
-        if opens && login.is_open(self.now()) {
-            return Ok(Caller::of_login(login));
+        if opens && login.is_open(self.now_millis()) {
+            return Ok(Caller::from_login(login));
         }
         let proven = opens.then(|| actor_of(&login));
-        let tenant = Whose { name: login.tenant.into(), id: login.tenant_id.into() };
-        let claimed = Some(Claim { tenant, proven });
+        let tenant = TenantIdentity { name: login.tenant.into(), id: login.tenant_id.into() };
+        let claimed = Some(ClaimedKey { tenant, proven });
         // A caller with the login's secret is not guessing: for example a page left open beyond its key's
         // end.
-        Err(Stranger { claimed, tried: !opens, ..refused() })
+        Err(RefusedCaller { claimed, tried: !opens, ..refused() })
     }
 
-    fn now(&self) -> i64 {
+    fn now_millis(&self) -> i64 {
         self.clock.now().as_millisecond()
     }
 
     /// The holder of a key.
-    pub(crate) async fn by_key(&self, text: &str) -> Result<Caller, Stranger> {
+    pub(crate) async fn by_key(&self, text: &str) -> Result<Caller, RefusedCaller> {
         // The reason against a key is for the log: a stranger must not learn which keys exist.
-        let refused = || Stranger { tried: true, ..Stranger::because("the key is not valid") };
-        let Some(presented) = Presented::parse(keys::KEY, text) else { return Err(refused()) };
+        let refused =
+            || RefusedCaller { tried: true, ..RefusedCaller::with_reason("the key is not valid") };
+        let Some(presented) = PresentedKey::parse(keys::KEY, text) else { return Err(refused()) };
         let stored = match self.registry.find_key(presented.id).await {
             Ok(stored) => stored,
             Err(error) => {
-                return Err(Stranger::for_now(error.into()));
+                return Err(RefusedCaller::for_now(error.into()));
             }
         };
-        let opens = presented.opens(stored.as_ref().map(|key| key.secret_hash.as_str()));
+        let opens = presented.matches_digest(stored.as_ref().map(|key| key.secret_hash.as_str()));
         let Some(key) = stored else { return Err(refused()) };
         let actor = format!("key:{}", key.id);
         if !opens || key.revoked.is_some() || key.tenant_disabled {
-            let tenant = Whose { name: key.tenant.into(), id: key.tenant_id.into() };
-            let claim = Claim { tenant, proven: opens.then_some(actor) };
-            return Err(Stranger { claimed: Some(claim), ..refused() });
+            let tenant = TenantIdentity { name: key.tenant.into(), id: key.tenant_id.into() };
+            let claim = ClaimedKey { tenant, proven: opens.then_some(actor) };
+            return Err(RefusedCaller { claimed: Some(claim), ..refused() });
         }
         Ok(Caller {
             tenant: key.tenant.into(),
@@ -380,12 +401,12 @@ impl Gatekeeper {
 
     /// Like [`Self::still_admits`], from a check as old as allowed for streams: many streams of one key share
     /// a read of the store.
-    pub(crate) async fn admitted(&self, caller: &Caller) -> bool {
+    pub(crate) async fn is_admitted(&self, caller: &Caller) -> bool {
         if self.was_long(caller) {
             return false;
         }
-        let Some(held) = caller.held() else { return self.is_open().await };
-        let known = self.looks().get(&held).copied();
+        let Some(held) = caller.credential_id() else { return self.is_open().await };
+        let known = self.lock_checks().get(&held).copied();
         if let Some((at, admitted)) = known
             && at.elapsed() < self.fresh
         {
@@ -393,7 +414,7 @@ impl Gatekeeper {
         }
         let now = Instant::now();
         let admitted = self.still_admits(caller).await;
-        let mut looks = self.looks();
+        let mut looks = self.lock_checks();
         looks.retain(|_, (at, _)| now.saturating_duration_since(*at) < self.fresh);
         looks.insert(held, (now, admitted));
         admitted
@@ -405,26 +426,26 @@ impl Gatekeeper {
         caller.came.elapsed() >= self.longest
     }
 
-    fn looks(&self) -> MutexGuard<'_, HashMap<Held, (Instant, bool)>> {
+    fn lock_checks(&self) -> MutexGuard<'_, HashMap<CredentialId, (Instant, bool)>> {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether a caller with an open connection is still admitted: the key was not revoked, and the
     /// login has not ended.
     pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
-        let found = match caller.held() {
+        let found = match caller.credential_id() {
             None => return self.is_open().await,
-            Some(Held::Key(key)) => {
+            Some(CredentialId::Key(key)) => {
                 let found = self.registry.find_key(&key).await;
                 let opens =
                     |key: belljar_store::StoredKey| key.revoked.is_none() && !key.tenant_disabled;
                 found.map(|found| found.is_some_and(opens))
             }
-            Some(Held::Login(login)) => {
-                let (found, now) = (self.registry.find_login(&login).await, self.now());
+            Some(CredentialId::Login(login)) => {
+                let (found, now) = (self.registry.find_login(&login).await, self.now_millis());
                 found.map(|found| found.is_some_and(|login| login.is_open(now)))
             }
-            Some(Held::Token(..)) => self.still_holds(caller).await,
+            Some(CredentialId::Token(..)) => self.still_holds(caller).await,
         };
         match found {
             Ok(admitted) => admitted,
@@ -479,7 +500,7 @@ impl Gatekeeper {
         if self.noted.load(Ordering::Relaxed) {
             return;
         }
-        match self.registry.need_keys(self.now()).await {
+        match self.registry.need_keys(self.now_millis()).await {
             Ok(()) => self.noted.store(true, Ordering::Relaxed),
             Err(error) => tracing::error!(%error, "it is not noted that keys are needed"),
         }
@@ -502,20 +523,20 @@ impl std::fmt::Debug for Gatekeeper {
 ///
 /// When the store fails.
 pub async fn has_keys(registry: &Registry) -> Result<bool, StoreError> {
-    Ok(registry.keys(None).await?.iter().any(|key| key.revoked.is_none()))
+    Ok(registry.list_keys(None).await?.iter().any(|key| key.revoked.is_none()))
 }
 
 /// The credential of a request: a key in `Authorization` or among a WebSocket's subprotocols, otherwise a
 /// login in its cookie.
-fn presented(headers: &HeaderMap) -> Result<Option<Credential<'_>>, Problem> {
+fn read_credential(headers: &HeaderMap) -> Result<Option<SentCredential<'_>>, Problem> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let Some(line) = lines.next() else {
-        let key = subprotocol(headers).map(Credential::Key);
-        return Ok(key.or_else(|| cookie::sent(headers).map(Credential::Login)));
+        let key = subprotocol_key(headers).map(SentCredential::Key);
+        return Ok(key.or_else(|| cookie::sent_login(headers).map(SentCredential::Login)));
     };
     let wrong = || {
-        Problem::new(Kind::NoKey, "`Authorization` holds no key")
-            .hint("write it as `Authorization: Bearer bj_…`")
+        Problem::new(ProblemKind::NoKey, "`Authorization` holds no key")
+            .with_hint("write it as `Authorization: Bearer bj_…`")
     };
     if lines.next().is_some() {
         return Err(wrong());
@@ -523,19 +544,19 @@ fn presented(headers: &HeaderMap) -> Result<Option<Credential<'_>>, Problem> {
     let (scheme, key) =
         line.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(wrong)?;
     if scheme.eq_ignore_ascii_case("bearer") {
-        Ok(Some(Credential::Key(key.trim())))
+        Ok(Some(SentCredential::Key(key.trim())))
     } else {
         Err(wrong())
     }
 }
 
 /// The key among the subprotocols that a browser offers.
-fn subprotocol(headers: &HeaderMap) -> Option<&str> {
-    offered(headers).find_map(|offer| offer.strip_prefix(SUBPROTOCOL))
+fn subprotocol_key(headers: &HeaderMap) -> Option<&str> {
+    offered_subprotocols(headers).find_map(|offer| offer.strip_prefix(SUBPROTOCOL))
 }
 
 /// The subprotocols that a client offers.
-pub(crate) fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn offered_subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim)
 }
@@ -544,51 +565,9 @@ pub(crate) fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 impl Caller {
     /// An admin of the operator's tenant.
     pub(crate) fn for_tests() -> Self {
-        Self::local()
+        Self::local_person()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn caller(tenant: &str, scope: KeyScope) -> Caller {
-        let tenant: Arc<str> = tenant.into();
-        Caller { tenant_id: tenant.clone(), tenant, scope, ..Caller::local() }
-    }
-
-    #[test]
-    fn a_scope_reaches_as_far_as_its_row_says() {
-        let rows = [
-            ("local", KeyScope::ReadOnly, [true, true, false, false, false]),
-            ("local", KeyScope::Member, [true, true, true, false, false]),
-            ("local", KeyScope::Admin, [true, true, true, true, true]),
-            ("other", KeyScope::Admin, [true, true, true, true, false]),
-        ];
-        let needs = [Needs::Nothing, Needs::ReadOnly, Needs::Member, Needs::Admin, Needs::Operator];
-        for (tenant, scope, expected) in rows {
-            assert_eq!(needs.map(|need| caller(tenant, scope).may(need)), expected, "{scope}");
-        }
-    }
-
-    #[test]
-    fn a_key_is_found_where_it_may_stand() {
-        let with = |name: header::HeaderName, value: &str| {
-            HeaderMap::from_iter([(name, value.parse().unwrap())])
-        };
-        assert_eq!(presented(&HeaderMap::new()).unwrap(), None);
-        let key = Some(Credential::Key("bj_a"));
-        for good in ["Bearer bj_a", "bearer bj_a"] {
-            assert_eq!(presented(&with(header::AUTHORIZATION, good)).unwrap(), key);
-        }
-        for bad in ["Basic bj_a", "bj_a", ""] {
-            assert!(presented(&with(header::AUTHORIZATION, bad)).is_err(), "{bad}");
-        }
-        let mut headers = with(header::SEC_WEBSOCKET_PROTOCOL, "belljar.v1, bearer.bj_a");
-        assert_eq!(presented(&headers).unwrap(), key);
-        headers.insert(header::COOKIE, "belljar=bl_a".parse().unwrap());
-        assert_eq!(presented(&headers).unwrap(), key, "a key comes first");
-        let cookie = with(header::COOKIE, "belljar=bl_a");
-        assert_eq!(presented(&cookie).unwrap(), Some(Credential::Login("bl_a")));
-    }
-}
+mod tests;

@@ -19,14 +19,14 @@ const HOST_ALONE: &str = "__Host-";
 const OTHER_PATH: &str = "/v1";
 
 /// The login in the cookie of a request. Several cookies of one name are ambiguous, and are ignored.
-pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
-    let name = name(headers);
+pub(crate) fn sent_login(headers: &HeaderMap) -> Option<&str> {
+    let name = cookie_name(headers);
     let alone = format!("{HOST_ALONE}{name}");
     let one = |name: &str| {
-        let mut own = called(headers, name);
+        let mut own = cookie_values(headers, name);
         own.next().filter(|_| own.next().is_none())
     };
-    match called(headers, &alone).next() {
+    match cookie_values(headers, &alone).next() {
         Some(_) => one(&alone),
         None => one(&name),
     }
@@ -34,13 +34,13 @@ pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns whether a request has one, or several.
 pub(crate) fn is_sent(headers: &HeaderMap) -> bool {
-    let name = name(headers);
+    let name = cookie_name(headers);
     let alone = format!("{HOST_ALONE}{name}");
-    called(headers, &name).chain(called(headers, &alone)).next().is_some()
+    cookie_values(headers, &name).chain(cookie_values(headers, &alone)).next().is_some()
 }
 
 /// The values of the cookies of a name.
-fn called<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+fn cookie_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     pairs.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
@@ -48,15 +48,15 @@ fn called<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a st
 
 /// The header that sets a browser's login. If the page came by https, the cookie is limited to https and to
 /// this host.
-pub(crate) fn set(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<HeaderValue> {
+pub(crate) fn set_cookie(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<HeaderValue> {
     let prefix = if by_https(headers) { HOST_ALONE } else { "" };
-    line(headers, prefix, login, "/", lasts.as_secs())
+    cookie_line(headers, prefix, login, "/", lasts.as_secs())
 }
 
 /// The headers that remove the cookie, also a forged one for another path.
-pub(crate) fn forget(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
+pub(crate) fn remove_cookie(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
     let of = [("", "/"), ("", OTHER_PATH), (HOST_ALONE, "/")];
-    of.into_iter().filter_map(|(prefix, path)| line(headers, prefix, "", path, 0))
+    of.into_iter().filter_map(|(prefix, path)| cookie_line(headers, prefix, "", path, 0))
 }
 
 /// Returns whether the browser came by https. Behind a proxy with TLS, only the browser can state this.
@@ -75,11 +75,11 @@ pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
     if host.is_empty() || here || host.parse::<std::net::Ipv4Addr>().is_ok() {
         return false;
     }
-    let alone = format!("{HOST_ALONE}{}", name(headers));
-    by_https(headers) || called(headers, &alone).next().is_some()
+    let alone = format!("{HOST_ALONE}{}", cookie_name(headers));
+    by_https(headers) || cookie_values(headers, &alone).next().is_some()
 }
 
-fn line(
+fn cookie_line(
     headers: &HeaderMap,
     prefix: &str,
     value: &str,
@@ -87,7 +87,7 @@ fn line(
     seconds: u64,
 ) -> Option<HeaderValue> {
     let secure = if prefix == HOST_ALONE || by_https(headers) { "; Secure" } else { "" };
-    let name = name(headers);
+    let name = cookie_name(headers);
     let line = format!(
         "{prefix}{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     );
@@ -96,7 +96,7 @@ fn line(
     Some(line)
 }
 
-fn name(headers: &HeaderMap) -> String {
+fn cookie_name(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = host.rsplit_once(':').map(|(_, port)| port);
     let is_port = |port: &&str| {
@@ -144,7 +144,7 @@ mod tests {
     fn a_cookie_is_found_among_others_by_the_name_of_its_port() {
         let of = |host: &str, cookie: &str| {
             let headers = headers(&[(header::HOST, host), (header::COOKIE, cookie)]);
-            sent(&headers).map(str::to_owned)
+            sent_login(&headers).map(str::to_owned)
         };
         let here = "localhost:7411";
         assert_eq!(of(here, "a=b; belljar-7411=bl_x;c=d").as_deref(), Some("bl_x"));
@@ -161,24 +161,24 @@ mod tests {
         assert_eq!(of(here, "__Host-belljar-7411=a; __Host-belljar-7411=b; belljar-7411=c"), None);
         let lines =
             [(header::HOST, here), (header::COOKIE, "a"), (header::COOKIE, "belljar-7411=x")];
-        assert_eq!(sent(&headers(&lines)), Some("x"));
-        assert_eq!(sent(&headers(&[(header::HOST, here)])), None);
+        assert_eq!(sent_login(&headers(&lines)), Some("x"));
+        assert_eq!(sent_login(&headers(&[(header::HOST, here)])), None);
     }
 
     #[test]
     fn a_cookie_is_out_of_the_reach_of_scripts_and_other_sites() {
         let host = (header::HOST, "localhost:7411");
         let plain = headers(&[host.clone(), (header::ORIGIN, "http://localhost:7411")]);
-        let line = set(&plain, "bl_x", Duration::from_secs(60)).unwrap();
+        let line = set_cookie(&plain, "bl_x", Duration::from_secs(60)).unwrap();
         let wanted = "belljar-7411=bl_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict";
         assert_eq!(line.to_str().unwrap(), wanted);
         let safe = headers(&[host, (header::ORIGIN, "https://localhost:7411")]);
-        let line = set(&safe, "bl_x", Duration::from_secs(60)).unwrap();
+        let line = set_cookie(&safe, "bl_x", Duration::from_secs(60)).unwrap();
         let wanted =
             "__Host-belljar-7411=bl_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict; Secure";
         assert_eq!(line.to_str().unwrap(), wanted);
         let gone = |sent: &HeaderMap| {
-            let lines = forget(sent).map(|line| line.to_str().unwrap().to_owned());
+            let lines = remove_cookie(sent).map(|line| line.to_str().unwrap().to_owned());
             lines.collect::<Vec<_>>()
         };
         let rest = "Max-Age=0; HttpOnly; SameSite=Strict";

@@ -14,7 +14,7 @@ const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// A layer for these origins, in the form of [`parse_origin`]. An answer names only the asking origin, and
 /// cookies are never accepted from another one.
-pub(crate) fn layer(origins: Vec<String>) -> CorsLayer {
+pub(crate) fn cors_layer(origins: Vec<String>) -> CorsLayer {
     let listed = move |origin: &HeaderValue, _: &Parts| {
         let origin = origin.to_str().ok().and_then(parse_origin);
         origin.is_some_and(|origin| origins.contains(&origin))

@@ -5,33 +5,33 @@ use std::io;
 use std::time::Duration;
 
 use axum::response::IntoResponse as _;
-use belljar_agent::Unfit;
-use belljar_definition::{AgentDefinition, Filed as _, NotFound};
+use belljar_agent::UnfitInput;
+use belljar_definition::{AgentDefinition, CatalogItem as _, NotFound};
 use belljar_session::{ReviewError, ServiceError, SessionError};
 use belljar_store::StoreError;
 use belljar_work::WorkError;
 
 use super::problem::{KINDS, Problem};
-use crate::openai::errors::{ErrorBody, of_service};
+use crate::openai::errors::{ErrorBody, problem_from_service};
 use crate::routes::ROUTES;
 
 const KIND: &str = "compiling JSON Schemas";
 const SOON: Duration = Duration::from_millis(1_500);
 
 /// A name that a stranger made.
-fn foreign() -> String {
+fn foreign_name() -> String {
     "a\u{1b}[2J\u{202e}`b".to_owned()
 }
 
-fn words(text: &str) -> String {
+fn snake_words(text: &str) -> String {
     text.to_owned()
 }
 
-fn damaged() -> io::Error {
+fn damaged_file() -> io::Error {
     io::Error::other("the disk is gone")
 }
 
-fn work() -> Vec<WorkError> {
+fn work_errors() -> Vec<WorkError> {
     belljar_kit::one_of_each!(WorkError {
         WorkError::TimedOut { .. } => [WorkError::TimedOut { kind: KIND, limit: SOON * 4 }],
         WorkError::Busy { .. } => [WorkError::Busy { kind: KIND }],
@@ -39,77 +39,77 @@ fn work() -> Vec<WorkError> {
     })
 }
 
-fn store() -> Vec<StoreError> {
+fn store_errors() -> Vec<StoreError> {
     let path = || "/srv/private/belljar.db".into();
     belljar_kit::one_of_each!(StoreError {
-        StoreError::Io { .. } => [StoreError::Io { what: "open", path: path(), source: damaged() }],
+        StoreError::Io { .. } => [StoreError::Io { what: "open", path: path(), source: damaged_file() }],
         StoreError::Unusable { .. } => [
-            StoreError::Unusable { path: path(), why: words("is damaged") },
+            StoreError::Unusable { path: path(), why: snake_words("is damaged") },
         ],
         StoreError::NotOurs { .. } => [
-            StoreError::NotOurs { path: path(), why: words("is root's") },
+            StoreError::NotOurs { path: path(), why: snake_words("is root's") },
         ],
         StoreError::Newer { .. } => [StoreError::Newer { path: path(), found: 99 }],
         StoreError::Busy { .. } => [StoreError::Busy { path: path() }],
         StoreError::Database { .. } => [
-            StoreError::Database { what: "read a row", path: path(), why: words("no such table") },
+            StoreError::Database { what: "read a row", path: path(), why: snake_words("no such table") },
         ],
         StoreError::Row { .. } => [
-            StoreError::Row { what: words("row `1`"), path: path(), why: words("it is no JSON") },
+            StoreError::Row { what: snake_words("row `1`"), path: path(), why: snake_words("it is no JSON") },
         ],
-        StoreError::NotFound { .. } => [StoreError::NotFound { what: "key", id: words("1") }],
+        StoreError::NotFound { .. } => [StoreError::NotFound { what: "key", id: snake_words("1") }],
         StoreError::Ambiguous { .. } => [
-            StoreError::Ambiguous { what: "sessions", prefix: words("1"), ids: words("`11`, `12`") },
+            StoreError::Ambiguous { what: "sessions", prefix: snake_words("1"), ids: snake_words("`11`, `12`") },
         ],
-        StoreError::Finished { .. } => [StoreError::Finished { id: words("1") }],
+        StoreError::Finished { .. } => [StoreError::Finished { id: snake_words("1") }],
         StoreError::TooLarge { .. } => [
             StoreError::TooLarge { what: "a message", bytes: 12, limit: 10 },
         ],
         StoreError::Invalid { .. } => [
-            StoreError::Invalid { what: "a name", why: words("is empty") },
+            StoreError::Invalid { what: "a name", why: snake_words("is empty") },
         ],
         StoreError::Taken { .. } => [StoreError::Taken { what: "create a key" }],
-        StoreError::Conflict { .. } => [StoreError::Conflict { what: "agent", id: words("scout") }],
+        StoreError::Conflict { .. } => [StoreError::Conflict { what: "agent", id: snake_words("scout") }],
         StoreError::TooMany { .. } => [StoreError::TooMany { what: "logins", limit: 10 }],
-        StoreError::OutOfOrder { .. } => [StoreError::OutOfOrder { session: words("1"), first: 7 }],
+        StoreError::OutOfOrder { .. } => [StoreError::OutOfOrder { session: snake_words("1"), first: 7 }],
         StoreError::Overloaded { .. } => [StoreError::Overloaded { path: path() }],
         StoreError::Closed { .. } => [StoreError::Closed { path: path() }],
     })
 }
 
 /// An agent that is not there.
-fn none(suggestions: &[&str], ambiguous: bool, broken: bool) -> ServiceError {
+fn missing_agent(suggestions: &[&str], ambiguous: bool, broken: bool) -> ServiceError {
     ServiceError::NoAgent(NotFound {
         kind: AgentDefinition::KIND,
-        name: words("scout"),
-        suggestions: suggestions.iter().map(|name| words(name)).collect(),
+        name: snake_words("scout"),
+        suggestions: suggestions.iter().map(|name| snake_words(name)).collect(),
         ambiguous,
         broken: broken.then(|| "/srv/private/scout.md".into()),
     })
 }
 
-fn service() -> Vec<ServiceError> {
+fn service_errors() -> Vec<ServiceError> {
     use ServiceError as E;
     let mut all = belljar_kit::one_of_each!(ServiceError {
-        E::NoSession(_) => [E::NoSession(foreign())],
-        E::Busy(_) => [E::Busy(foreign())],
+        E::NoSession(_) => [E::NoSession(foreign_name())],
+        E::Busy(_) => [E::Busy(foreign_name())],
         E::NoAgent(_) => [
-            none(&[], false, false),
-            none(&["scouts"], false, false),
-            none(&["home/scout", "library/x/scout"], true, false),
-            none(&[], false, true),
+            missing_agent(&[], false, false),
+            missing_agent(&["scouts"], false, false),
+            missing_agent(&["home/scout", "library/x/scout"], true, false),
+            missing_agent(&[], false, true),
         ],
         E::Blocked { .. } => [
-            E::Blocked { agent: foreign(), reasons: vec![words("no tool"), foreign()] },
+            E::Blocked { agent: foreign_name(), reasons: vec![snake_words("no tool"), foreign_name()] },
         ],
         E::NoModel => [E::NoModel],
-        E::Agent(_) => [E::Agent(foreign())],
-        E::Unfit(_) => [E::Unfit(Unfit { at: words("tools[2]"), why: words("it is no schema") })],
-        E::Caller(_) => [E::Caller(foreign())],
-        E::Images(_) => [E::Images(foreign())],
-        E::GoneOn(_) => [E::GoneOn(foreign())],
-        E::Unanswered(_) => [E::Unanswered(vec![words("call_1"), foreign()])],
-        E::Invalid(_) => [E::Invalid(foreign())],
+        E::Agent(_) => [E::Agent(foreign_name())],
+        E::Unfit(_) => [E::Unfit(UnfitInput { at: snake_words("tools[2]"), why: snake_words("it is no schema") })],
+        E::Caller(_) => [E::Caller(foreign_name())],
+        E::Images(_) => [E::Images(foreign_name())],
+        E::GoneOn(_) => [E::GoneOn(foreign_name())],
+        E::Unanswered(_) => [E::Unanswered(vec![snake_words("call_1"), foreign_name()])],
+        E::Invalid(_) => [E::Invalid(foreign_name())],
         E::TenantFull { .. } => [E::TenantFull { retry_after: SOON }],
         E::HostFull { .. } => [E::HostFull { retry_after: SOON }],
         E::StorageFull { .. } => [E::StorageFull { used: 12, limit: 10 }],
@@ -124,20 +124,20 @@ fn service() -> Vec<ServiceError> {
         E::Draining => [E::Draining],
         E::NoQuestion(_) => [E::NoQuestion(3)],
         E::Store(_) => [E::Store(StoreError::Taken { what: "create a key" })],
-        E::Review(_) => [E::Review(ReviewError::Lock { session: words("1"), source: damaged() })],
+        E::Review(_) => [E::Review(ReviewError::Lock { session: snake_words("1"), source: damaged_file() })],
         E::Session(_) => [E::Session(SessionError::Nothing)],
         E::Work(_) => [E::Work(WorkError::Busy { kind: KIND })],
     });
-    all.extend(store().into_iter().map(E::Store));
-    all.extend(work().into_iter().map(E::Work));
+    all.extend(store_errors().into_iter().map(E::Store));
+    all.extend(work_errors().into_iter().map(E::Work));
     all
 }
 
 /// A failure as both are told it.
-fn tell(into: &mut String, name: &str, problem: Problem, openai: &Problem) {
+fn write_problem(into: &mut String, name: &str, problem: Problem, openai: &Problem) {
     let name: String =
         name.chars().take_while(|c| c.is_alphanumeric() || "(_".contains(*c)).collect();
-    let (body, openai) = (problem.body(), ErrorBody::of(openai));
+    let (body, openai) = (problem.to_body(), ErrorBody::from_problem(openai));
     let response = problem.into_response();
     writeln!(into, "# {}\n{}", name.trim_end_matches('('), response.status()).unwrap();
     for (header, value) in response.headers().iter().filter(|(name, _)| *name != "content-length") {
@@ -153,13 +153,13 @@ fn tell(into: &mut String, name: &str, problem: Problem, openai: &Problem) {
 fn golden_problems_are_as_reviewed() {
     let mut text = String::new();
     for row in KINDS {
-        let problem = Problem::new(row.kind, "the detail").hint("the hint");
-        tell(&mut text, &format!("{:?}", row.kind), problem.clone(), &problem);
+        let problem = Problem::new(row.kind, "the detail").with_hint("the hint");
+        write_problem(&mut text, &format!("{:?}", row.kind), problem.clone(), &problem);
     }
     // The error is made twice, because it is not cloned.
-    for (error, again) in service().into_iter().zip(service()) {
+    for (error, again) in service_errors().into_iter().zip(service_errors()) {
         let name = format!("{error:?}");
-        tell(&mut text, &name, error.into(), &of_service(again, "scout"));
+        write_problem(&mut text, &name, error.into(), &problem_from_service(again, "scout"));
     }
     belljar_kit::golden!("problems", text);
 }

@@ -3,18 +3,18 @@
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use tower_http::cors::CorsLayer;
 
 use crate::http::cors;
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Problem, ProblemKind};
 
 /// Most characters of a name that are repeated.
 const MAX_SHOWN: usize = 100;
 
 /// The names of this server, and the origins of pages that may call it.
 #[derive(Debug, Clone, Default)]
-pub struct Names {
+pub struct ServerNames {
     hosts: Vec<HostName>,
     origins: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub struct NameError {
     wants: &'static str,
 }
 
-impl Names {
+impl ServerNames {
     /// The names of this machine itself, with the listening port.
     pub fn loopback(port: u16) -> Self {
         let name = |host: &str| HostName { host: host.to_owned(), port: Some(port) };
@@ -47,9 +47,9 @@ impl Names {
     /// # Errors
     ///
     /// When it is no name of a host.
-    pub fn host(mut self, text: &str) -> Result<Self, NameError> {
+    pub fn with_host(mut self, text: &str) -> Result<Self, NameError> {
         let wants = "the name of a host, such as `belljar.example.org`";
-        let error = || NameError { text: Shown::clipped(text, MAX_SHOWN).to_string(), wants };
+        let error = || NameError { text: ShownText::clip_line(text, MAX_SHOWN).to_string(), wants };
         self.hosts.push(HostName::parse(text).ok_or_else(error)?);
         Ok(self)
     }
@@ -59,21 +59,21 @@ impl Names {
     /// # Errors
     ///
     /// When the text is no origin.
-    pub fn origin(mut self, text: &str) -> Result<Self, NameError> {
+    pub fn with_origin(mut self, text: &str) -> Result<Self, NameError> {
         let wants = "an origin, such as `https://app.example.org`";
-        let error = || NameError { text: Shown::clipped(text, MAX_SHOWN).to_string(), wants };
+        let error = || NameError { text: ShownText::clip_line(text, MAX_SHOWN).to_string(), wants };
         let origin = parse_origin(text.trim_end_matches('/')).ok_or_else(error)?;
         self.origins.push(origin);
         Ok(self)
     }
 
     /// The CORS layer for the allowed origins; `None` = only the server's own.
-    pub(crate) fn cors(&self) -> Option<CorsLayer> {
-        (!self.origins.is_empty()).then(|| cors::layer(self.origins.clone()))
+    pub(crate) fn cors_for_origins(&self) -> Option<CorsLayer> {
+        (!self.origins.is_empty()).then(|| cors::cors_layer(self.origins.clone()))
     }
 
     /// Checks the host name of a request, and the origin of the sending page.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(crate) fn check_request(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let called = self.check_host(uri, headers)?;
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
@@ -84,9 +84,12 @@ impl Names {
         if allowed {
             return Ok(());
         }
-        let text = Shown::clipped(text, MAX_SHOWN);
-        Err(Problem::new(Kind::Origin, format!("pages of `{text}` may not call this server"))
-            .hint("the operator of this server names the origins that may"))
+        let text = ShownText::clip_line(text, MAX_SHOWN);
+        Err(Problem::new(
+            ProblemKind::Origin,
+            format!("pages of `{text}` may not call this server"),
+        )
+        .with_hint("the operator of this server names the origins that may"))
     }
 
     /// INV-262: checks that a request with a cookie comes from a page of this server, not even from another
@@ -117,8 +120,8 @@ impl Names {
         }
         let why =
             "a login is for pages of this server alone, and this request does not come from one";
-        Err(Problem::new(Kind::Origin, why)
-            .hint("a program sends its key: `Authorization: Bearer bj_…`"))
+        Err(Problem::new(ProblemKind::Origin, why)
+            .with_hint("a program sends its key: `Authorization: Bearer bj_…`"))
     }
 
     /// INV-271: checks that a request without a key does not come from a page of another site. Such a page
@@ -131,8 +134,8 @@ impl Names {
             return Ok(());
         }
         let why = "pages of other sites may not call this server";
-        Err(Problem::new(Kind::Origin, why)
-            .hint("the operator of this server names the origins that may"))
+        Err(Problem::new(ProblemKind::Origin, why)
+            .with_hint("the operator of this server names the origins that may"))
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<HostName, Problem> {
@@ -140,7 +143,7 @@ impl Names {
         let text = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
         let known = |text: &str| {
             let name = HostName::parse(text)?;
-            self.hosts.iter().any(|own| own.fits(&name)).then_some(name)
+            self.hosts.iter().any(|own| own.matches_host(&name)).then_some(name)
         };
         // A request with two host names means another one to some proxy.
         let alone = hosts.next().is_none();
@@ -148,10 +151,10 @@ impl Names {
         match known(text).filter(|_| alone && same) {
             Some(name) => Ok(name),
             None => {
-                let text = Shown::clipped(text, MAX_SHOWN);
+                let text = ShownText::clip_line(text, MAX_SHOWN);
                 let detail = format!("this server does not go by the name `{text}`");
-                Err(Problem::new(Kind::WrongHost, detail)
-                    .hint("the operator of this server can give it more names"))
+                Err(Problem::new(ProblemKind::WrongHost, detail)
+                    .with_hint("the operator of this server can give it more names"))
             }
         }
     }
@@ -175,7 +178,7 @@ impl HostName {
         (!host.is_empty()).then_some(Self { host, port })
     }
 
-    fn fits(&self, called: &Self) -> bool {
+    fn matches_host(&self, called: &Self) -> bool {
         self.host == called.host
             && self.port.is_none_or(|port| called.port.unwrap_or(DEFAULT_PORT) == port)
     }
@@ -215,46 +218,53 @@ fn is_same(origin: &str, called: &HostName) -> bool {
 mod tests {
     use super::*;
 
-    fn checked(names: &Names, lines: &[(header::HeaderName, &str)]) -> Result<(), Kind> {
+    fn checked(
+        names: &ServerNames,
+        lines: &[(header::HeaderName, &str)],
+    ) -> Result<(), ProblemKind> {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(name, value.parse().unwrap());
         }
-        names.check(&Uri::from_static("/"), &headers).map_err(|problem| problem.kind())
+        names.check_request(&Uri::from_static("/"), &headers).map_err(|problem| problem.kind())
     }
 
     #[test]
     fn a_name_that_was_not_given_is_refused() {
-        let names = Names::loopback(8080).host("jar.example.org").unwrap();
+        let names = ServerNames::loopback(8080).with_host("jar.example.org").unwrap();
         for good in ["localhost:8080", "LOCALHOST:8080", "[::1]:8080", "jar.example.org:1"] {
             assert_eq!(checked(&names, &[(header::HOST, good)]), Ok(()), "{good}");
         }
         for bad in
             ["", "localhost", "localhost:8081", "evil.test:8080", "a@localhost:8080", "127.0.0.1:"]
         {
-            assert_eq!(checked(&names, &[(header::HOST, bad)]), Err(Kind::WrongHost), "{bad}");
+            assert_eq!(
+                checked(&names, &[(header::HOST, bad)]),
+                Err(ProblemKind::WrongHost),
+                "{bad}"
+            );
         }
-        assert_eq!(checked(&names, &[]), Err(Kind::WrongHost));
+        assert_eq!(checked(&names, &[]), Err(ProblemKind::WrongHost));
         let twice = [(header::HOST, "localhost:8080"), (header::HOST, "evil.test")];
-        assert_eq!(checked(&names, &twice), Err(Kind::WrongHost));
+        assert_eq!(checked(&names, &twice), Err(ProblemKind::WrongHost));
     }
 
     #[test]
     fn a_page_of_another_origin_is_refused() {
-        let names = Names::loopback(8080).origin("https://app.example.org").unwrap();
+        let names = ServerNames::loopback(8080).with_origin("https://app.example.org").unwrap();
         let from =
             |origin| checked(&names, &[(header::HOST, "localhost:8080"), (header::ORIGIN, origin)]);
         for good in ["http://localhost:8080", "https://app.example.org:443"] {
             assert_eq!(from(good), Ok(()), "{good}");
         }
         for bad in ["null", "http://localhost", "http://127.0.0.1:8080", "https://evil.test", "x"] {
-            assert_eq!(from(bad), Err(Kind::Origin), "{bad}");
+            assert_eq!(from(bad), Err(ProblemKind::Origin), "{bad}");
         }
     }
 
     #[test]
     fn a_login_counts_for_pages_of_this_server_alone() {
-        let names = Names::loopback(8080).origin("https://app.example.org").unwrap();
+        let names = ServerNames::loopback(8080).with_origin("https://app.example.org").unwrap();
         let from = |told: bool, lines: &[(&'static str, &str)]| {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, "localhost:8080".parse().unwrap());
@@ -277,26 +287,32 @@ mod tests {
             vec![("origin", "http://localhost:3000")],
             vec![("origin", "null")],
         ] {
-            assert_eq!(from(true, &bad), Err(Kind::Origin), "{bad:?}");
+            assert_eq!(from(true, &bad), Err(ProblemKind::Origin), "{bad:?}");
         }
         for site in ["same-site", "cross-site"] {
-            assert_eq!(from(false, &[("sec-fetch-site", site)]), Err(Kind::Origin), "{site}");
+            assert_eq!(
+                from(false, &[("sec-fetch-site", site)]),
+                Err(ProblemKind::Origin),
+                "{site}"
+            );
         }
     }
 
     #[test]
     fn an_absolute_target_has_to_name_this_server_too() {
-        let names = Names::loopback(8080);
+        let names = ServerNames::loopback(8080);
         let headers = [(header::HOST, "localhost:8080".parse().unwrap())].into_iter().collect();
-        assert!(names.check(&Uri::from_static("http://localhost:8080/x"), &headers).is_ok());
-        assert!(names.check(&Uri::from_static("http://evil.test/x"), &headers).is_err());
+        assert!(
+            names.check_request(&Uri::from_static("http://localhost:8080/x"), &headers).is_ok()
+        );
+        assert!(names.check_request(&Uri::from_static("http://evil.test/x"), &headers).is_err());
     }
 
     #[test]
     fn what_is_no_name_is_refused_when_it_is_configured() {
-        assert!(Names::default().host("https://example.org").is_err());
-        assert!(Names::default().host("a b").is_err());
-        assert!(Names::default().origin("example.org").is_err());
-        assert!(Names::default().origin("ftp://example.org").is_err());
+        assert!(ServerNames::default().with_host("https://example.org").is_err());
+        assert!(ServerNames::default().with_host("a b").is_err());
+        assert!(ServerNames::default().with_origin("example.org").is_err());
+        assert!(ServerNames::default().with_origin("ftp://example.org").is_err());
     }
 }

@@ -12,21 +12,21 @@ use http_body::{Frame, SizeHint};
 const PIECE: usize = 16 << 10;
 
 /// A body, in pieces, with a resource held until the last one.
-pub(crate) struct Holding<T> {
+pub(crate) struct HoldingBody<T> {
     body: Body,
     /// The rest of a frame.
     rest: Bytes,
     held: Option<T>,
 }
 
-impl<T: Send + Unpin + 'static> Holding<T> {
+impl<T: Send + Unpin + 'static> HoldingBody<T> {
     /// Wraps `body`, and drops `held` at its end.
-    pub(crate) fn wrap(body: Body, held: T) -> Body {
+    pub(crate) fn wrap_body(body: Body, held: T) -> Body {
         Body::new(Self { body, rest: Bytes::new(), held: Some(held) })
     }
 }
 
-impl<T: Unpin> HttpBody for Holding<T> {
+impl<T: Unpin> HttpBody for HoldingBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -77,7 +77,7 @@ mod tests {
     async fn a_body_comes_in_pieces_and_keeps_what_it_holds_to_its_last_one() {
         let held = Arc::new(());
         let long = PIECE * 3 + 1;
-        let mut body = Holding::wrap(Body::from(vec![b'x'; long]), Arc::clone(&held));
+        let mut body = HoldingBody::wrap_body(Body::from(vec![b'x'; long]), Arc::clone(&held));
         assert_eq!(body.size_hint().exact(), Some(long as u64));
         let mut sizes = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -88,7 +88,7 @@ mod tests {
         }
         assert_eq!(sizes, [PIECE, PIECE, PIECE, 1]);
         assert_eq!(Arc::strong_count(&held), 1);
-        let body = Holding::wrap(Body::from("given up"), Arc::clone(&held));
+        let body = HoldingBody::wrap_body(Body::from("given up"), Arc::clone(&held));
         drop(body);
         assert_eq!(Arc::strong_count(&held), 1);
     }

@@ -14,7 +14,7 @@ use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::http::held::Holding;
+use crate::http::held::HoldingBody;
 use crate::http::problem::Problem;
 
 /// Default bytes in flight of the whole server.
@@ -51,7 +51,7 @@ const UNIT: u64 = 1 << 10;
 
 /// The bytes of all.
 #[derive(Debug)]
-pub(crate) struct Flights {
+pub(crate) struct ByteBounds {
     all: Arc<Semaphore>,
     /// Units of one tenant.
     most: u32,
@@ -62,53 +62,54 @@ pub(crate) struct Flights {
 
 /// The bytes of one request and its answer. Dropping the last clone frees the bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct InFlight(Arc<Inner>);
+pub(crate) struct InFlight(Arc<FlightInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct FlightInner {
     all: Arc<Semaphore>,
     own: Arc<Semaphore>,
     key: Option<Arc<Semaphore>>,
     most: u32,
-    held: Mutex<Held>,
+    held: Mutex<HeldBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBytes {
     units: u32,
     /// The permits of the key, the tenant and the server.
     permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl Flights {
+impl ByteBounds {
     /// Bounds of bytes for all tenants, and for each.
     pub(crate) fn new(all: u64, of_one: u64) -> Self {
-        let (all, most) = (units(all).max(1), units(of_one).max(1));
-        let all = Arc::new(Semaphore::new(whole(all)));
+        let (all, most) = (byte_units(all).max(1), byte_units(of_one).max(1));
+        let all = Arc::new(Semaphore::new(permit_count(all)));
         let most = most.min(units_of(&all));
         Self { most, all, tenants: Mutex::default(), keys: Mutex::default() }
     }
 
     /// A new request of a tenant, by a key if any, without held bytes.
-    pub(crate) fn of(&self, tenant: &Arc<str>, key: Option<&Arc<str>>) -> InFlight {
+    pub(crate) fn begin_request(&self, tenant: &Arc<str>, key: Option<&Arc<str>>) -> InFlight {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let own = tenants.entry(Arc::clone(tenant));
-        let own = Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(whole(self.most)))));
+        let own =
+            Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(permit_count(self.most)))));
         drop(tenants);
         let (part, of) = OF_ONE_KEY;
         let of_key = (self.most / of).saturating_mul(part).max(1);
         let most = if key.is_some() { of_key } else { self.most };
-        let (all, key) = (Arc::clone(&self.all), key.map(|key| self.key(key, of_key)));
-        InFlight(Arc::new(Inner { all, own, key, most, held: Mutex::default() }))
+        let (all, key) = (Arc::clone(&self.all), key.map(|key| self.key_bound(key, of_key)));
+        InFlight(Arc::new(FlightInner { all, own, key, most, held: Mutex::default() }))
     }
 
-    fn key(&self, key: &Arc<str>, most: u32) -> Arc<Semaphore> {
+    fn key_bound(&self, key: &Arc<str>, most: u32) -> Arc<Semaphore> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if !keys.contains_key(key) && keys.len() >= MAX_IDLE_KEYS {
             keys.retain(|_, of| Arc::strong_count(of) > 1);
         }
         let own = keys.entry(Arc::clone(key));
-        Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(whole(most)))))
+        Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(permit_count(most)))))
     }
 }
 
@@ -116,68 +117,68 @@ impl InFlight {
     /// Holds at least so many bytes, if free. More than the bound of a key or a tenant counts as the whole
     /// bound.
     pub(crate) fn try_hold(&self, bytes: u64) -> Result<(), Problem> {
-        let more = self.missing(bytes);
+        let more = self.missing_units(bytes);
         if more == 0 {
             return Ok(());
         }
         let mut permits = Vec::new();
-        for (semaphore, full) in self.0.bounds() {
+        for (semaphore, full) in self.0.bounds_with_problems() {
             let permit = Arc::clone(semaphore).try_acquire_many_owned(more);
             permits.push(permit.map_err(|_| full())?);
         }
-        self.keep(more, permits);
+        self.keep_permits(more, permits);
         Ok(())
     }
 
     /// Holds bytes, and waits for other requests if necessary.
-    pub(crate) async fn hold(&self, bytes: u64) -> Result<(), Problem> {
-        let more = self.missing(bytes);
+    pub(crate) async fn wait_to_hold(&self, bytes: u64) -> Result<(), Problem> {
+        let more = self.missing_units(bytes);
         if more == 0 {
             return Ok(());
         }
         let mut permits = Vec::new();
-        for (semaphore, full) in self.0.bounds() {
+        for (semaphore, full) in self.0.bounds_with_problems() {
             let permit = Arc::clone(semaphore).acquire_many_owned(more);
             match tokio::time::timeout(WAIT, permit).await {
                 Ok(Ok(permit)) => permits.push(permit),
                 Ok(Err(_)) | Err(_) => return Err(full()),
             }
         }
-        self.keep(more, permits);
+        self.keep_permits(more, permits);
         Ok(())
     }
 
     /// Frees the held bytes beyond this number.
-    pub(crate) fn settle(&self, bytes: u64) {
-        let mut held = self.held();
-        let less = held.units.saturating_sub(units(bytes));
+    pub(crate) fn shrink_to(&self, bytes: u64) {
+        let mut held = self.lock_held();
+        let less = held.units.saturating_sub(byte_units(bytes));
         for permit in &mut held.permits {
             // Dropping frees the permits.
-            drop(permit.split(whole(less)));
+            drop(permit.split(permit_count(less)));
         }
         held.units -= less;
     }
 
     /// Wraps the answer so that its bytes are held until sent; a body of unknown length counts as a stream.
     /// If too few bytes are free, returns a problem instead.
-    pub(crate) fn carry(self, response: Response) -> Response {
+    pub(crate) fn wrap_response(self, response: Response) -> Response {
         let exact = response.body().size_hint().exact();
         if let Err(problem) = self.try_hold(exact.unwrap_or(STREAM_BYTES)) {
             return problem.into_response();
         }
         if let Some(bytes) = exact {
-            self.settle(bytes);
+            self.shrink_to(bytes);
         }
-        response.map(|body| Holding::wrap(body, self))
+        response.map(|body| HoldingBody::wrap_body(body, self))
     }
 
     /// The number of units missing to hold `bytes`.
-    fn missing(&self, bytes: u64) -> u32 {
-        units(bytes).min(self.0.most).saturating_sub(self.held().units)
+    fn missing_units(&self, bytes: u64) -> u32 {
+        byte_units(bytes).min(self.0.most).saturating_sub(self.lock_held().units)
     }
 
-    fn keep(&self, more: u32, permits: Vec<OwnedSemaphorePermit>) {
-        let mut held = self.held();
+    fn keep_permits(&self, more: u32, permits: Vec<OwnedSemaphorePermit>) {
+        let mut held = self.lock_held();
         held.units = held.units.saturating_add(more);
         if held.permits.is_empty() {
             held.permits = permits;
@@ -188,15 +189,15 @@ impl InFlight {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock_held(&self) -> MutexGuard<'_, HeldBytes> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl FlightInner {
     /// Each bound of a request, with the problem for a full one: the narrowest first, so that a waiter blocks
     /// no other caller.
-    fn bounds(&self) -> impl Iterator<Item = (&Arc<Semaphore>, fn() -> Problem)> {
+    fn bounds_with_problems(&self) -> impl Iterator<Item = (&Arc<Semaphore>, fn() -> Problem)> {
         let key = self.key.iter().map(|key| (key, key_full as fn() -> Problem));
         key.chain([
             (&self.own, tenant_full as fn() -> Problem),
@@ -205,11 +206,11 @@ impl Inner {
     }
 }
 
-fn units(bytes: u64) -> u32 {
+fn byte_units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-fn whole(units: u32) -> usize {
+fn permit_count(units: u32) -> usize {
     usize::try_from(units).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
@@ -220,12 +221,14 @@ fn units_of(semaphore: &Semaphore) -> u32 {
 fn key_full() -> Problem {
     let detail =
         "as many bytes of this key's requests and answers are under way as one key may have";
-    Problem::too_many(detail, RETRY).hint("end what was begun: send bodies whole, close streams")
+    Problem::too_many(detail, RETRY)
+        .with_hint("end what was begun: send bodies whole, close streams")
 }
 
 fn tenant_full() -> Problem {
     let detail = "as many bytes of this tenant's requests and answers are under way as may be";
-    Problem::too_many(detail, RETRY).hint("end what was begun: send bodies whole, read answers")
+    Problem::too_many(detail, RETRY)
+        .with_hint("end what was begun: send bodies whole, read answers")
 }
 
 fn all_full() -> Problem {
@@ -235,53 +238,54 @@ fn all_full() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::problem::Kind;
+    use crate::http::problem::ProblemKind;
     use axum::body::Body;
 
-    fn kind(held: Result<(), Problem>) -> Option<Kind> {
+    fn kind(held: Result<(), Problem>) -> Option<ProblemKind> {
         held.err().map(|problem| problem.kind())
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_tenant_that_has_taken_all_of_its_bytes_takes_none_of_its_neighbours() {
-        let flights = Flights::new(10 * UNIT, 6 * UNIT);
+        let flights = ByteBounds::new(10 * UNIT, 6 * UNIT);
         let (red, blue): (Arc<str>, Arc<str>) = ("red".into(), "blue".into());
-        let (first, second) = (flights.of(&red, None), flights.of(&red, None));
+        let (first, second) =
+            (flights.begin_request(&red, None), flights.begin_request(&red, None));
         first.try_hold(4 * UNIT).unwrap();
         first.try_hold(5 * UNIT).unwrap();
         second.try_hold(1).unwrap();
-        assert_eq!(kind(second.try_hold(2 * UNIT)), Some(Kind::TooMany));
-        assert_eq!(kind(second.hold(2 * UNIT).await), Some(Kind::TooMany));
-        let neighbour = flights.of(&blue, None);
-        neighbour.hold(4 * UNIT).await.unwrap();
+        assert_eq!(kind(second.try_hold(2 * UNIT)), Some(ProblemKind::TooMany));
+        assert_eq!(kind(second.wait_to_hold(2 * UNIT).await), Some(ProblemKind::TooMany));
+        let neighbour = flights.begin_request(&blue, None);
+        neighbour.wait_to_hold(4 * UNIT).await.unwrap();
         // Now the server is full, and nothing of a try that failed is kept.
-        assert_eq!(kind(neighbour.try_hold(5 * UNIT)), Some(Kind::Unavailable));
-        first.settle(2 * UNIT);
+        assert_eq!(kind(neighbour.try_hold(5 * UNIT)), Some(ProblemKind::Unavailable));
+        first.shrink_to(2 * UNIT);
         neighbour.try_hold(6 * UNIT).unwrap();
         drop((first, second, neighbour));
-        flights.of(&red, None).try_hold(6 * UNIT).unwrap();
+        flights.begin_request(&red, None).try_hold(6 * UNIT).unwrap();
         assert_eq!(flights.all.available_permits(), 10, "all of it came back");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_that_has_taken_all_that_it_may_leaves_some_to_the_keys_of_its_tenant() {
-        let flights = Flights::new(16 * UNIT, 8 * UNIT);
+        let flights = ByteBounds::new(16 * UNIT, 8 * UNIT);
         let tenant: Arc<str> = "red".into();
-        let of = |key: &str| flights.of(&tenant, Some(&key.into()));
+        let of = |key: &str| flights.begin_request(&tenant, Some(&key.into()));
         let first = of("one");
         first.try_hold(4 * UNIT).unwrap();
         let second = of("one");
         second.try_hold(2 * UNIT).unwrap();
-        assert_eq!(kind(of("one").try_hold(1)), Some(Kind::TooMany));
-        assert_eq!(kind(of("one").hold(1).await), Some(Kind::TooMany));
+        assert_eq!(kind(of("one").try_hold(1)), Some(ProblemKind::TooMany));
+        assert_eq!(kind(of("one").wait_to_hold(1).await), Some(ProblemKind::TooMany));
         of("another").try_hold(2 * UNIT).unwrap();
-        flights.of(&"blue".into(), Some(&"third".into())).try_hold(6 * UNIT).unwrap();
+        flights.begin_request(&"blue".into(), Some(&"third".into())).try_hold(6 * UNIT).unwrap();
         // What a key may have at all is what it gets, and no more of the tenant's.
         drop((first, second));
         let large = of("one");
         large.try_hold(u64::MAX).unwrap();
         assert_eq!(flights.all.available_permits(), 10);
-        large.settle(UNIT);
+        large.shrink_to(UNIT);
         of("one").try_hold(5 * UNIT).unwrap();
         drop(large);
         assert_eq!(flights.all.available_permits(), 16, "all of it came back");
@@ -289,10 +293,10 @@ mod tests {
 
     #[test]
     fn keys_that_hold_nothing_are_forgotten() {
-        let flights = Flights::new(16 * UNIT, 8 * UNIT);
-        let held = flights.of(&"red".into(), Some(&"held".into()));
+        let flights = ByteBounds::new(16 * UNIT, 8 * UNIT);
+        let held = flights.begin_request(&"red".into(), Some(&"held".into()));
         for number in 0..MAX_IDLE_KEYS * 3 {
-            drop(flights.of(&"red".into(), Some(&number.to_string().into())));
+            drop(flights.begin_request(&"red".into(), Some(&number.to_string().into())));
         }
         let keys = flights.keys.lock().unwrap();
         assert!(keys.len() <= MAX_IDLE_KEYS && keys.contains_key("held"), "{}", keys.len());
@@ -301,26 +305,26 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_more_than_a_tenant_may_have_takes_all_that_it_may_have() {
-        let flights = Flights::new(10 * UNIT, 4 * UNIT);
-        let one = flights.of(&"red".into(), None);
+        let flights = ByteBounds::new(10 * UNIT, 4 * UNIT);
+        let one = flights.begin_request(&"red".into(), None);
         one.try_hold(u64::MAX).unwrap();
         assert_eq!(flights.all.available_permits(), 6);
-        one.settle(0);
+        one.shrink_to(0);
         assert_eq!(flights.all.available_permits(), 10);
     }
 
     #[tokio::test]
     async fn an_answer_holds_its_bytes_until_it_is_sent() {
-        let flights = Flights::new(100 * UNIT, 8 * UNIT);
+        let flights = ByteBounds::new(100 * UNIT, 8 * UNIT);
         let bytes = 6 * 1024;
-        let of = || flights.of(&"red".into(), None);
-        let first = of().carry(Response::new(Body::from(vec![b'x'; bytes])));
+        let of = || flights.begin_request(&"red".into(), None);
+        let first = of().wrap_response(Response::new(Body::from(vec![b'x'; bytes])));
         assert_eq!(flights.all.available_permits(), 94);
-        let second = of().carry(Response::new(Body::from(vec![b'x'; bytes])));
+        let second = of().wrap_response(Response::new(Body::from(vec![b'x'; bytes])));
         assert_eq!(second.status(), 429);
         let sent = axum::body::to_bytes(first.into_body(), bytes).await.unwrap();
         assert_eq!(sent.len(), bytes);
-        let third = of().carry(Response::new(Body::from(vec![b'x'; bytes])));
+        let third = of().wrap_response(Response::new(Body::from(vec![b'x'; bytes])));
         assert_eq!(third.status(), 200);
         drop((second, third));
         assert_eq!(flights.all.available_permits(), 100);

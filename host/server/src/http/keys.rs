@@ -36,7 +36,7 @@ pub struct NewSecret {
 }
 
 /// A key as presented by a caller. Only the form is checked.
-pub(crate) struct Presented<'a> {
+pub(crate) struct PresentedKey<'a> {
     pub(crate) id: &'a str,
     secret: &'a str,
 }
@@ -48,20 +48,20 @@ impl NewSecret {
     ///
     /// When the system returns no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
-        Self::of(KEY)
+        Self::with_prefix(KEY)
     }
 
     /// Makes a secret with this prefix.
-    pub(crate) fn of(prefix: &str) -> Result<Self, getrandom::Error> {
+    pub(crate) fn with_prefix(prefix: &str) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + SECRET_BYTES];
         getrandom::fill(&mut bytes)?;
         let (id, secret) = bytes.split_at(ID_BYTES);
-        let (id, secret) = (hex(id), URL_SAFE_NO_PAD.encode(secret));
-        Ok(Self { text: format!("{prefix}{id}_{secret}"), hash: digest(&secret), id })
+        let (id, secret) = (hex_text(id), URL_SAFE_NO_PAD.encode(secret));
+        Ok(Self { text: format!("{prefix}{id}_{secret}"), hash: secret_digest(&secret), id })
     }
 }
 
-impl<'a> Presented<'a> {
+impl<'a> PresentedKey<'a> {
     /// Parses a secret; `None` = the text has another form or prefix.
     pub(crate) fn parse(prefix: &str, text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(prefix)?.split_at_checked(ID_DIGITS)?;
@@ -75,18 +75,18 @@ impl<'a> Presented<'a> {
 
     /// Returns whether the secret matches the stored digest; `None` = an unknown key. The duration is the
     /// same in every case.
-    pub(crate) fn opens(&self, stored: Option<&str>) -> bool {
+    pub(crate) fn matches_digest(&self, stored: Option<&str>) -> bool {
         let expected = stored.unwrap_or(NOBODY);
-        let same = digest(self.secret).as_bytes().ct_eq(expected.as_bytes());
+        let same = secret_digest(self.secret).as_bytes().ct_eq(expected.as_bytes());
         bool::from(same) && stored.is_some()
     }
 }
 
-fn digest(secret: &str) -> String {
-    hex(&Sha256::digest(secret.as_bytes()))
+fn secret_digest(secret: &str) -> String {
+    hex_text(&Sha256::digest(secret.as_bytes()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn a_new_key_opens_with_its_own_secret_alone() {
         let (one, other) = (NewSecret::generate().unwrap(), NewSecret::generate().unwrap());
-        let presented = Presented::parse(KEY, &one.text).unwrap();
+        let presented = PresentedKey::parse(KEY, &one.text).unwrap();
         assert_eq!(presented.id, one.id);
-        assert!(presented.opens(Some(&one.hash)));
-        assert!(!presented.opens(Some(&other.hash)));
-        assert!(!presented.opens(None));
+        assert!(presented.matches_digest(Some(&one.hash)));
+        assert!(!presented.matches_digest(Some(&other.hash)));
+        assert!(!presented.matches_digest(None));
         assert!(!one.hash.contains(presented.secret));
     }
 
@@ -113,13 +113,13 @@ mod tests {
         for text in
             ["", "bj_", &key[1..], &key[..key.len() - 1], &longer, "bj_é", &key.to_uppercase()]
         {
-            assert!(Presented::parse(KEY, text).is_none(), "{text}");
+            assert!(PresentedKey::parse(KEY, text).is_none(), "{text}");
         }
         for prefix in [LOGIN, ONCE] {
-            assert!(Presented::parse(prefix, &key).is_none(), "a key is no {prefix}");
-            let other = NewSecret::of(prefix).unwrap().text;
-            assert!(Presented::parse(KEY, &other).is_none(), "{prefix} is no key");
-            assert!(Presented::parse(prefix, &other).is_some());
+            assert!(PresentedKey::parse(prefix, &key).is_none(), "a key is no {prefix}");
+            let other = NewSecret::with_prefix(prefix).unwrap().text;
+            assert!(PresentedKey::parse(KEY, &other).is_none(), "{prefix} is no key");
+            assert!(PresentedKey::parse(prefix, &other).is_some());
         }
     }
 }

@@ -25,8 +25,9 @@ impl LastCheck {
         {
             return well;
         }
-        let registry = store.registry();
-        let asked = tokio::time::timeout(PATIENCE, registry.tenant(belljar_store::TENANT)).await;
+        let registry = store.tenant_registry();
+        let asked =
+            tokio::time::timeout(PATIENCE, registry.find_tenant(belljar_store::TENANT)).await;
         let well = matches!(asked, Ok(Ok(_)));
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), well));
         well

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::http::keys::{NewSecret, ONCE, Presented};
+use crate::http::keys::{NewSecret, ONCE, PresentedKey};
 
 /// The life of a link in minutes.
 pub const LINK_MINUTES: u64 = 10;
@@ -18,34 +18,34 @@ const MAX_LINKS: usize = 8;
 
 /// The unused links.
 #[derive(Debug, Default)]
-pub(crate) struct Links(Mutex<Vec<Link>>);
+pub(crate) struct LoginLinks(Mutex<Vec<LoginLink>>);
 
 #[derive(Debug)]
-struct Link {
+struct LoginLink {
     id: String,
     hash: String,
     made: Instant,
 }
 
-impl Links {
+impl LoginLinks {
     /// Makes a link, and returns the token.
-    pub(crate) fn offer(&self, now: Instant) -> Result<String, getrandom::Error> {
-        let NewSecret { id, text, hash } = NewSecret::of(ONCE)?;
-        let mut links = self.open(now);
+    pub(crate) fn offer_link(&self, now: Instant) -> Result<String, getrandom::Error> {
+        let NewSecret { id, text, hash } = NewSecret::with_prefix(ONCE)?;
+        let mut links = self.lock_unexpired(now);
         if links.len() >= MAX_LINKS {
             links.remove(0);
         }
-        links.push(Link { id, hash, made: now });
+        links.push(LoginLink { id, hash, made: now });
         Ok(text)
     }
 
     /// INV-263: returns whether this token is valid: unused, and within its time.
-    pub(crate) fn take(&self, token: &str, now: Instant) -> bool {
-        let Some(presented) = Presented::parse(ONCE, token) else { return false };
-        let mut links = self.open(now);
+    pub(crate) fn redeem_token(&self, token: &str, now: Instant) -> bool {
+        let Some(presented) = PresentedKey::parse(ONCE, token) else { return false };
+        let mut links = self.lock_unexpired(now);
         let found = links.iter().position(|link| link.id == presented.id);
         let hash = found.and_then(|at| links.get(at)).map(|link| link.hash.as_str());
-        let opens = presented.opens(hash);
+        let opens = presented.matches_digest(hash);
         if let Some(at) = found.filter(|_| opens) {
             links.remove(at);
         }
@@ -53,7 +53,7 @@ impl Links {
     }
 
     /// Locks the links, and removes expired ones.
-    fn open(&self, now: Instant) -> MutexGuard<'_, Vec<Link>> {
+    fn lock_unexpired(&self, now: Instant) -> MutexGuard<'_, Vec<LoginLink>> {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| now.saturating_duration_since(link.made) < LASTS);
         links
@@ -66,23 +66,23 @@ mod tests {
 
     #[test]
     fn a_link_opens_once_and_only_while_it_is_young() {
-        let (links, now) = (Links::default(), Instant::now());
-        let [one, other] = [links.offer(now).unwrap(), links.offer(now).unwrap()];
-        assert!(!links.take("", now) && !links.take(&one[..one.len() - 1], now));
+        let (links, now) = (LoginLinks::default(), Instant::now());
+        let [one, other] = [links.offer_link(now).unwrap(), links.offer_link(now).unwrap()];
+        assert!(!links.redeem_token("", now) && !links.redeem_token(&one[..one.len() - 1], now));
         let mixed = format!("{}{}", &one[..20], &other[20..]);
-        assert!(!links.take(&mixed, now), "the id of one with the secret of another");
-        assert!(links.take(&one, now));
-        assert!(!links.take(&one, now), "a second time");
-        assert!(!links.take(&other, now + LASTS), "too late");
+        assert!(!links.redeem_token(&mixed, now), "the id of one with the secret of another");
+        assert!(links.redeem_token(&one, now));
+        assert!(!links.redeem_token(&one, now), "a second time");
+        assert!(!links.redeem_token(&other, now + LASTS), "too late");
         let kept = format!("{links:?}");
         assert!(!kept.contains(&other[20..]), "{kept}");
     }
 
     #[test]
     fn there_are_so_many_links_and_the_oldest_goes_first() {
-        let (links, now) = (Links::default(), Instant::now());
-        let all: Vec<String> = (0..=MAX_LINKS).map(|_| links.offer(now).unwrap()).collect();
-        assert!(!links.take(&all[0], now));
-        assert!(all[1..].iter().all(|token| links.take(token, now)));
+        let (links, now) = (LoginLinks::default(), Instant::now());
+        let all: Vec<String> = (0..=MAX_LINKS).map(|_| links.offer_link(now).unwrap()).collect();
+        assert!(!links.redeem_token(&all[0], now));
+        assert!(all[1..].iter().all(|token| links.redeem_token(token, now)));
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
-use belljar_policy::Shown;
-use belljar_session::Look;
+use belljar_policy::ShownText;
+use belljar_session::LookDepth;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -24,9 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
-use crate::http::held::Holding;
-use crate::http::meter::{Meter, Metered};
-use crate::http::peers::{Full, PeerPlace};
+use crate::http::held::HoldingBody;
+use crate::http::meter::{MeteredStream, SocketMeter};
+use crate::http::peers::{PeerPlace, PeersFull};
 use crate::http::problem::{PROBLEM_JSON, Problem};
 
 /// How long the head of a request may need to arrive; also how long an idle connection stays open.
@@ -84,7 +84,7 @@ impl App {
     /// [`crate::ServerConfig::drain`]; the others have journals and are resumed at the next start. Meanwhile
     /// all other requests are answered, on old and new connections: a person can watch a turn, answer its
     /// questions and cancel it. At the end, closes the listener, and returns when all connections are closed.
-    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+    pub async fn serve_connections(&self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
         let told = Arc::new(Semaphore::new(MAX_TOLD));
         let cut = CancellationToken::new();
@@ -92,8 +92,8 @@ impl App {
         let _kept = AbortOnDropHandle::new(tokio::spawn(self.clone().keep_audit()));
         let drained = async {
             stop.cancelled().await;
-            self.stopping().cancel();
-            self.services().drain(self.config().drain).await;
+            self.stopping_token().cancel();
+            self.services().drain_turns(self.config().drain).await;
         };
         tokio::pin!(drained);
         loop {
@@ -103,17 +103,19 @@ impl App {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, from)) => self.take(stream, from.ip(), &router, &told, &cut),
+                Ok((stream, from)) => {
+                    self.accept_connection(stream, from.ip(), &router, &told, &cut)
+                }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "connections are refused by the system");
                     // Ends early when the server does.
-                    let _ = tokio::time::timeout(PAUSE, self.stopped().cancelled()).await;
+                    let _ = tokio::time::timeout(PAUSE, self.stopped_token().cancelled()).await;
                 }
             }
         }
         drop(listener);
-        self.stopped().cancel();
+        self.stopped_token().cancel();
         self.tasks().close();
         if tokio::time::timeout(LAST_WORDS, self.tasks().wait()).await.is_err() {
             cut.cancel();
@@ -122,7 +124,7 @@ impl App {
         self.write_counts().await;
     }
 
-    fn take(
+    fn accept_connection(
         &self,
         stream: TcpStream,
         from: IpAddr,
@@ -132,27 +134,32 @@ impl App {
     ) {
         let cut = cut.child_token();
         // INV-99, INV-111: bounded for each address, and in all, so that others find a place.
-        let peer = match self.peers().enter(from.into(), cut.clone()) {
+        let peer = match self.peers().enter_connection(from.into(), cut.clone()) {
             Ok(peer) => peer,
-            Err(Full::Address) => {
+            Err(PeersFull::Address) => {
                 let detail = "there are as many connections of this address as there may be";
-                return self.refuse(stream, Problem::too_many(detail, FULL_WAIT), told);
+                return self.refuse_connection(stream, Problem::too_many(detail, FULL_WAIT), told);
             }
-            Err(Full::Server) => {
+            Err(PeersFull::Server) => {
                 let detail = "there are as many connections as there may be";
-                return self.refuse(stream, Problem::unavailable(detail, FULL_WAIT), told);
+                return self.refuse_connection(
+                    stream,
+                    Problem::unavailable(detail, FULL_WAIT),
+                    told,
+                );
             }
         };
         let (app, router) = (self.clone(), router.clone());
         self.tasks().spawn(async move {
-            let _counted = app.metrics().connections.one();
+            let _counted = app.metrics().connections.count_one();
             // Events are small and wanted at once.
             let _ = stream.set_nodelay(true);
-            cut.run_until_cancelled(talk(stream, router, peer, app.stopped())).await;
+            cut.run_until_cancelled(serve_connection(stream, router, peer, app.stopped_token()))
+                .await;
         });
     }
 
-    fn refuse(&self, stream: TcpStream, problem: Problem, told: &Arc<Semaphore>) {
+    fn refuse_connection(&self, stream: TcpStream, problem: Problem, told: &Arc<Semaphore>) {
         self.metrics().refused.fetch_add(1, Ordering::Relaxed);
         let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };
         tokio::spawn(async move {
@@ -170,38 +177,40 @@ impl App {
         loop {
             ticks.tick().await;
             // Before the tenants are read: a tenant opened meanwhile may be new.
-            let open = self.services().ids();
-            match self.store().registry().tenants().await {
+            let open = self.services().tenant_ids();
+            match self.store().tenant_registry().list_tenants().await {
                 Ok(there) => {
                     self.services().close_deleted(&open, &there);
-                    for (tenant, why) in self.services().check(&there).await {
+                    for (tenant, why) in self.services().check_tenants(&there).await {
                         let why = why.to_string();
-                        let why = Shown::multiline(&why);
+                        let why = ShownText::multiline(&why);
                         tracing::error!(tenant, %why, "a tenant cannot be served");
                     }
                 }
                 Err(error) => tracing::error!(%error, "the tenants cannot be read"),
             }
             // So that a faulty file is logged before a turn begins.
-            self.services().look(Look::IfChanged).await;
+            self.services().look_for_changes(LookDepth::IfChanged).await;
         }
     }
 }
 
 /// Serves one connection to its end.
-async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopped: &CancellationToken)
+async fn serve_connection<IO>(io: IO, router: Router, peer: PeerPlace, stopped: &CancellationToken)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let meter: Arc<Meter> = Arc::default();
-    let mut io = TimeoutStream::new(Metered::new(io, Arc::clone(&meter)));
+    let meter: Arc<SocketMeter> = Arc::default();
+    let mut io = TimeoutStream::new(MeteredStream::new(io, Arc::clone(&meter)));
     io.set_write_timeout(Some(WRITE_TIMEOUT));
     let (peer, router) = (Arc::new(peer), TowerToHyperService::new(router));
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&peer));
         request.extensions_mut().insert(Arc::clone(&meter));
-        let (busy, answered) = (peer.work(), router.call(request));
-        async move { Ok::<_, Infallible>(answered.await?.map(|body| Holding::wrap(body, busy))) }
+        let (busy, answered) = (peer.begin_request(), router.call(request));
+        async move {
+            Ok::<_, Infallible>(answered.await?.map(|body| HoldingBody::wrap_body(body, busy)))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -232,7 +241,7 @@ where
 
 /// Sends the reason to a connection beyond the bound, and closes the connection.
 async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
-    stream.write_all(&whole(&problem)).await?;
+    stream.write_all(&problem_bytes(&problem)).await?;
     stream.shutdown().await?;
     // Closed with a request unread, the answer might be lost on its way.
     let mut request = stream.take(MAX_UNREAD);
@@ -240,10 +249,10 @@ async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
 }
 
 /// A problem as a whole HTTP response, for a connection whose request is not read.
-fn whole(problem: &Problem) -> Vec<u8> {
-    let row = problem.kind().row();
+fn problem_bytes(problem: &Problem) -> Vec<u8> {
+    let row = problem.kind().table_row();
     let reason = StatusCode::from_u16(row.status).ok().and_then(|code| code.canonical_reason());
-    let body = serde_json::to_string(&problem.body()).unwrap_or_default();
+    let body = serde_json::to_string(&problem.to_body()).unwrap_or_default();
     format!(
         "HTTP/1.1 {} {}\r\nretry-after: {}\r\nconnection: close\r\n\
          content-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n\r\n{body}",
@@ -268,7 +277,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::peers::Peers;
+    use crate::http::peers::PeerConnections;
     use axum::body::Body;
     use axum::routing::get;
     use tokio::io::DuplexStream;
@@ -286,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_connection_too_many_gets_a_whole_answer() {
-        let text = whole(&Problem::too_many("no more", FULL_WAIT));
+        let text = problem_bytes(&Problem::too_many("no more", FULL_WAIT));
         let (head, body) = std::str::from_utf8(&text).unwrap().split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\n"), "{head}");
         assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
@@ -313,9 +322,10 @@ mod tests {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         let from = IpAddr::from([192, 0, 2, 1]).into();
-        let peer = Peers::new(1, 1).enter(from, CancellationToken::new()).unwrap();
+        let peer =
+            PeerConnections::new(1, 1).enter_connection(from, CancellationToken::new()).unwrap();
         let talked = async move {
-            talk(server, long_answers(), peer, &CancellationToken::new()).await;
+            serve_connection(server, long_answers(), peer, &CancellationToken::new()).await;
         };
         (client, talked)
     }

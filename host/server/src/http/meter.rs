@@ -10,49 +10,49 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::in_flight::{InFlight, SOCKET_BYTES};
-use crate::http::pace::Pace;
+use crate::http::pace::WritePace;
 
 /// Counts the arriving bytes of a connection, once it is a WebSocket.
 #[derive(Debug, Default)]
-pub(crate) struct Meter(Mutex<Option<Begun>>);
+pub(crate) struct SocketMeter(Mutex<Option<SocketMessage>>);
 
 #[derive(Debug)]
-struct Begun {
+struct SocketMessage {
     flight: InFlight,
     bytes: u64,
 }
 
-/// A connection with a [`Meter`] for its bytes, and a [`Pace`] for its client.
+/// A connection with a [`SocketMeter`] for its bytes, and a [`WritePace`] for its client.
 #[derive(Debug)]
-pub(crate) struct Metered<IO> {
+pub(crate) struct MeteredStream<IO> {
     io: IO,
-    meter: Arc<Meter>,
-    pace: Pace,
+    meter: Arc<SocketMeter>,
+    pace: WritePace,
 }
 
-impl Meter {
+impl SocketMeter {
     /// Starts the counting.
-    pub(crate) fn start(&self, flight: InFlight) {
-        *self.begun() = Some(Begun { flight, bytes: 0 });
+    pub(crate) fn start_counting(&self, flight: InFlight) {
+        *self.lock_message() = Some(SocketMessage { flight, bytes: 0 });
     }
 
     /// Ends a message: later bytes belong to the next one.
-    pub(crate) fn whole(&self) {
-        if let Some(begun) = &mut *self.begun() {
+    pub(crate) fn end_message(&self) {
+        if let Some(begun) = &mut *self.lock_message() {
             begun.bytes = 0;
-            begun.flight.settle(SOCKET_BYTES);
+            begun.flight.shrink_to(SOCKET_BYTES);
         }
     }
 
     /// Ends the counting, and frees the counted bytes.
-    pub(crate) fn stop(&self) {
-        *self.begun() = None;
+    pub(crate) fn stop_counting(&self) {
+        *self.lock_message() = None;
     }
 
     /// INV-115: an error where the tenant may not have so much in flight, which ends the
     /// connection.
-    fn took(&self, bytes: usize) -> io::Result<()> {
-        let mut begun = self.begun();
+    fn count_bytes(&self, bytes: usize) -> io::Result<()> {
+        let mut begun = self.lock_message();
         let Some(begun) = &mut *begun else { return Ok(()) };
         begun.bytes = begun.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         // Twice: as received, and as assembled.
@@ -61,18 +61,18 @@ impl Meter {
         held.map_err(|_| io::Error::other("its tenant has too many bytes in flight"))
     }
 
-    fn begun(&self) -> MutexGuard<'_, Option<Begun>> {
+    fn lock_message(&self) -> MutexGuard<'_, Option<SocketMessage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<IO> Metered<IO> {
-    pub(crate) fn new(io: IO, meter: Arc<Meter>) -> Self {
-        Self { io, meter, pace: Pace::default() }
+impl<IO> MeteredStream<IO> {
+    pub(crate) fn new(io: IO, meter: Arc<SocketMeter>) -> Self {
+        Self { io, meter, pace: WritePace::default() }
     }
 }
 
-impl<IO: AsyncRead + Unpin> AsyncRead for Metered<IO> {
+impl<IO: AsyncRead + Unpin> AsyncRead for MeteredStream<IO> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -80,18 +80,18 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Metered<IO> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(context, buffer))?;
-        Poll::Ready(self.meter.took(buffer.filled().len().saturating_sub(before)))
+        Poll::Ready(self.meter.count_bytes(buffer.filled().len().saturating_sub(before)))
     }
 }
 
-impl<IO: AsyncWrite + Unpin> AsyncWrite for Metered<IO> {
+impl<IO: AsyncWrite + Unpin> AsyncWrite for MeteredStream<IO> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.pace.kept(context, written)
+        self.pace.check_pace(context, written)
     }
 
     fn poll_write_vectored(
@@ -100,7 +100,7 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Metered<IO> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(context, slices);
-        self.pace.kept(context, written)
+        self.pace.check_pace(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -119,28 +119,28 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Metered<IO> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::in_flight::Flights;
+    use crate::http::in_flight::ByteBounds;
 
     #[test]
     fn a_message_that_is_never_whole_ends_its_connection_and_its_neighbour_goes_on() {
-        let flights = Flights::new(1 << 20, 4 * SOCKET_BYTES);
-        let another = flights.of(&"red".into(), None);
+        let flights = ByteBounds::new(1 << 20, 4 * SOCKET_BYTES);
+        let another = flights.begin_request(&"red".into(), None);
         another.try_hold(SOCKET_BYTES).unwrap();
-        let meters = [Meter::default(), Meter::default()];
+        let meters = [SocketMeter::default(), SocketMeter::default()];
         let [endless, whole] = &meters;
         let step = usize::try_from(SOCKET_BYTES / 4).unwrap();
-        endless.took(usize::MAX).expect("no WebSocket yet");
-        endless.start(flights.of(&"red".into(), None));
-        whole.start(flights.of(&"blue".into(), None));
-        let taken = (0..100).take_while(|_| endless.took(step).is_ok()).count();
+        endless.count_bytes(usize::MAX).expect("no WebSocket yet");
+        endless.start_counting(flights.begin_request(&"red".into(), None));
+        whole.start_counting(flights.begin_request(&"blue".into(), None));
+        let taken = (0..100).take_while(|_| endless.count_bytes(step).is_ok()).count();
         assert!((4..10).contains(&taken), "{taken}");
         for _ in 0..100 {
-            whole.took(step).unwrap();
-            whole.whole();
+            whole.count_bytes(step).unwrap();
+            whole.end_message();
         }
-        endless.stop();
-        let next = Meter::default();
-        next.start(flights.of(&"red".into(), None));
-        next.took(step).expect("what it held came back");
+        endless.stop_counting();
+        let next = SocketMeter::default();
+        next.start_counting(flights.begin_request(&"red".into(), None));
+        next.count_bytes(step).expect("what it held came back");
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of everything that leaves the server: each JSON answer, event and message, the metrics and the name
-//! of a file become a [`Public`] text.
+//! of a file become a [`PublicText`] text.
 //!
-//! A [`Public`] text contains no known path of the host. Only [`Outward`] makes one, and answers, streams and
+//! A [`PublicText`] text contains no known path of the host. Only [`PlaceHider`] makes one, and answers, streams and
 //! sockets accept nothing else, so an unchecked text cannot be sent. Two kinds of text are not searched:
 //! other people's texts, in the fields of [`SAID`], and the bytes of a tool's file.
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use axum::extract::ws::Utf8Bytes;
 use belljar_agent::Host;
 use belljar_definition::{KeySetting, Settings};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::{Map, Value};
 
 /// Fields whose texts are sent unchanged, because their authors do not know the host's paths: texts of a
@@ -46,11 +46,11 @@ impl HiddenPlace {
     }
 }
 
-/// A text without hidden places. Only [`Outward`] makes one.
+/// A text without hidden places. Only [`PlaceHider`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Public(String);
+pub(crate) struct PublicText(String);
 
-impl Public {
+impl PublicText {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -82,37 +82,37 @@ const MAX_SHARED_BYTES: usize = 16 << 10;
 
 /// The places that are hidden. Grows as tenants are opened.
 #[derive(Debug, Default)]
-pub(crate) struct Outward {
-    known: RwLock<Arc<Known>>,
+pub(crate) struct PlaceHider {
+    known: RwLock<Arc<HiddenPlaces>>,
     /// The newest events with several watchers, with places hidden.
     events: Mutex<VecDeque<(Arc<str>, PublicEvent)>>,
 }
 
 #[derive(Debug, Default, Clone)]
-struct Known {
+struct HiddenPlaces {
     /// The places, longest first, so that a place below another one is found before that.
     places: Vec<(String, String)>,
     /// The places below no other, in JSON form: if none occurs in a text, no place does.
     marks: Vec<String>,
 }
 
-impl Outward {
+impl PlaceHider {
     /// Hides these places.
     pub(crate) fn new(places: &[HiddenPlace]) -> Self {
         let outward = Self::default();
-        outward.hide(places);
+        outward.hide_places(places);
         outward
     }
 
     /// Adds places to hide.
-    pub(crate) fn hide(&self, places: &[HiddenPlace]) {
+    pub(crate) fn hide_places(&self, places: &[HiddenPlace]) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = Known::clone(&known);
+        let mut next = HiddenPlaces::clone(&known);
         for place in places {
-            next.add(place);
+            next.add_place(place);
         }
         next.places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        next.marks = next.marks();
+        next.marks = next.find_marks();
         *known = Arc::new(next);
         // Released before the lock of `events`, because elsewhere this lock is acquired while that one is
         // held.
@@ -123,27 +123,27 @@ impl Outward {
     /// Hides the places of the machine that a tenant's turns can reveal.
     pub(crate) fn hide_of(&self, host: &Host, workspace: &Path) {
         let home = host.home.as_deref();
-        let mut places = configured(&host.settings, workspace, home);
+        let mut places = configured_places(&host.settings, workspace, home);
         places.push(HiddenPlace::new(workspace, "/workspace"));
         places.extend(home.map(|home| HiddenPlace::new(home, "")));
-        self.hide(&places);
+        self.hide_places(&places);
     }
 
     /// Hides the places in JSON. Invalid JSON becomes `null`.
-    pub(crate) fn say(&self, json: String) -> Public {
-        let known = self.known();
+    pub(crate) fn hide_in_json(&self, json: String) -> PublicText {
+        let known = self.hidden_places();
         if !known.marks.iter().any(|mark| json.contains(mark.as_str())) {
-            return Public(json);
+            return PublicText(json);
         }
-        let hidden = serde_json::from_str(&json).ok().map(|value| known.hidden(value));
-        Public(hidden.unwrap_or_default().to_string())
+        let hidden = serde_json::from_str(&json).ok().map(|value| known.hide_in_value(value));
+        PublicText(hidden.unwrap_or_default().to_string())
     }
 
     /// Masks an event of a session as a message of a WebSocket, once for all watchers.
-    pub(crate) fn event(&self, json: &Arc<str>) -> PublicEvent {
+    pub(crate) fn hide_in_event(&self, json: &Arc<str>) -> PublicEvent {
         let make = || {
             let text = format!("{{\"type\":\"event\",\"event\":{json}}}");
-            PublicEvent(self.say(text).into_string().into())
+            PublicEvent(self.hide_in_json(text).into_string().into())
         };
         // Two references are the caller's and the block's: there is no other watcher.
         if json.len() > MAX_SHARED_BYTES || Arc::strong_count(json) <= 2 {
@@ -162,23 +162,23 @@ impl Outward {
     }
 
     /// Masks a text that is not JSON.
-    pub(crate) fn plain(&self, text: &str) -> Public {
-        Public(self.known().hidden_text(text))
+    pub(crate) fn hide_in_text(&self, text: &str) -> PublicText {
+        PublicText(self.hidden_places().hidden_text(text))
     }
 
-    fn known(&self) -> Arc<Known> {
+    fn hidden_places(&self) -> Arc<HiddenPlaces> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
-    fn add(&mut self, place: &HiddenPlace) {
+impl HiddenPlaces {
+    fn add_place(&mut self, place: &HiddenPlace) {
         let found = place.path.canonicalize().ok();
         for path in std::iter::once(&place.path).chain(&found) {
             let text = path.to_string_lossy();
             let text = text.trim_end_matches('/');
             if path.is_absolute() && text.chars().count() >= MIN_PLACE {
-                let shown = Shown::new(text).to_string();
+                let shown = ShownText::new(text).to_string();
                 for text in [text.to_owned(), shown] {
                     if !self.places.iter().any(|(known, _)| *known == text) {
                         self.places.push((text, place.name.clone()));
@@ -188,7 +188,7 @@ impl Known {
         }
     }
 
-    fn marks(&self) -> Vec<String> {
+    fn find_marks(&self) -> Vec<String> {
         let below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
         };
@@ -200,15 +200,17 @@ impl Known {
             .collect()
     }
 
-    fn hidden(&self, value: Value) -> Value {
+    fn hide_in_value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.hidden_text(&text)),
-            Value::Array(values) => values.into_iter().map(|value| self.hidden(value)).collect(),
+            Value::Array(values) => {
+                values.into_iter().map(|value| self.hide_in_value(value)).collect()
+            }
             Value::Object(fields) => {
                 let composed = is_put_together(&fields);
                 let hide = |(key, value): (String, Value)| {
                     let said = value.is_string() && SAID.contains(&key.as_str()) && !composed;
-                    (self.hidden_text(&key), if said { value } else { self.hidden(value) })
+                    (self.hidden_text(&key), if said { value } else { self.hide_in_value(value) })
                 };
                 Value::Object(fields.into_iter().map(hide).collect::<Map<_, _>>())
             }
@@ -220,7 +222,7 @@ impl Known {
         let mut text = text.to_owned();
         for (path, name) in &self.places {
             if text.contains(path.as_str()) {
-                text = replaced(&text, path, name);
+                text = replace_path(&text, path, name);
             }
         }
         text
@@ -228,7 +230,7 @@ impl Known {
 }
 
 /// Replaces a path in a text by a name, but only the whole path: `/home/a` is not replaced in `/home/ab`.
-fn replaced(text: &str, path: &str, name: &str) -> String {
+fn replace_path(text: &str, path: &str, name: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, behind)) = rest.split_once(path) {
         let last = before.chars().next_back().or_else(|| out.chars().next_back());
@@ -260,7 +262,11 @@ fn is_of_name(c: char) -> bool {
 }
 
 /// The places that settings name.
-fn configured(settings: &Settings, workspace: &Path, home: Option<&Path>) -> Vec<HiddenPlace> {
+fn configured_places(
+    settings: &Settings,
+    workspace: &Path,
+    home: Option<&Path>,
+) -> Vec<HiddenPlace> {
     let keys = settings.models.values().map(|model| &model.key);
     let keys = keys.chain(settings.secrets.values().map(|secret| &secret.value));
     let keys = keys.filter_map(|key| match key {
@@ -271,7 +277,7 @@ fn configured(settings: &Settings, workspace: &Path, home: Option<&Path>) -> Vec
         let path = home.map_or_else(|| path.clone(), |home| home.join(path));
         HiddenPlace::new(path, "a file of the operator")
     });
-    let mounts = settings.mounts(workspace);
+    let mounts = settings.possible_mounts(workspace);
     let mounts = mounts.iter().map(|mount| HiddenPlace::new(&mount.host, mount.guest.to_string()));
     keys.chain(mounts).collect()
 }
@@ -281,8 +287,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn outward() -> Outward {
-        Outward::new(&[
+    fn outward() -> PlaceHider {
+        PlaceHider::new(&[
             HiddenPlace::new("/srv/data", "data"),
             HiddenPlace::new("/srv/data/tenants/1/home", ""),
             HiddenPlace::new("/srv/data/tenants/1/workspace", "/workspace"),
@@ -291,7 +297,7 @@ mod tests {
     }
 
     fn said(value: &Value) -> Value {
-        serde_json::from_str(outward().say(value.to_string()).as_str()).unwrap()
+        serde_json::from_str(outward().hide_in_json(value.to_string()).as_str()).unwrap()
     }
 
     #[test]
@@ -317,7 +323,7 @@ mod tests {
         let value = json!({ "text": "see /srv/data/x", "n": 1.5, "other": "/srv", "path": "/v1" });
         assert_eq!(said(&value), value);
         assert_eq!(said(&json!({ "text": ["/srv/data/x"] })), json!({ "text": ["data/x"] }));
-        assert_eq!(outward().say("/srv/data is no JSON".to_owned()).as_str(), "null");
+        assert_eq!(outward().hide_in_json("/srv/data is no JSON".to_owned()).as_str(), "null");
     }
 
     #[test]
@@ -325,18 +331,18 @@ mod tests {
         let outward = outward();
         let event: Arc<str> = r#"{"path":"/srv/data/x","also":"/opt/y"}"#.into();
         let _watchers = [Arc::clone(&event), Arc::clone(&event)];
-        let said = |outward: &Outward| outward.event(&event).into_text();
+        let said = |outward: &PlaceHider| outward.hide_in_event(&event).into_text();
         let first = said(&outward);
         assert_eq!(first.as_str(), r#"{"type":"event","event":{"path":"data/x","also":"/opt/y"}}"#);
         assert_eq!(first.as_ptr(), said(&outward).as_ptr(), "shared");
-        outward.hide(&[HiddenPlace::new("/opt", "elsewhere")]);
+        outward.hide_places(&[HiddenPlace::new("/opt", "elsewhere")]);
         let next = said(&outward);
         assert!(next.as_str().contains(r#""also":"elsewhere/y""#), "{next}");
         // However many pass, few are kept.
         for number in 0..MAX_SHARED * 2 {
             let event: Arc<str> = format!("{{\"id\":{number}}}").into();
             let _watchers = [Arc::clone(&event), Arc::clone(&event)];
-            outward.event(&event);
+            outward.hide_in_event(&event);
         }
         assert_eq!(outward.events.lock().unwrap().len(), MAX_SHARED);
     }
@@ -352,14 +358,17 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_searched_as_it_is() {
-        assert_eq!(outward().plain("# /srv/data\n1 /srv/data/x").as_str(), "# data\n1 data/x");
+        assert_eq!(
+            outward().hide_in_text("# /srv/data\n1 /srv/data/x").as_str(),
+            "# data\n1 data/x"
+        );
     }
 
     #[test]
     fn a_place_that_json_or_a_screen_escapes_is_found_too() {
-        let outward = Outward::new(&[HiddenPlace::new("/srv/a\"b\u{202e}c", "data")]);
+        let outward = PlaceHider::new(&[HiddenPlace::new("/srv/a\"b\u{202e}c", "data")]);
         for text in ["/srv/a\"b\u{202e}c/x", "/srv/a\"b\\u{202e}c/x"] {
-            assert_eq!(outward.say(json!(text).to_string()).as_str(), "\"data/x\"");
+            assert_eq!(outward.hide_in_json(json!(text).to_string()).as_str(), "\"data/x\"");
         }
     }
 }

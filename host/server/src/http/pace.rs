@@ -18,27 +18,27 @@ const GRACE: Duration = Duration::from_secs(60);
 /// The pace of one connection. Waiting for the client uses up the time, and bytes that the client reads
 /// restore it. A writer without data does not wait.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct WritePace {
     /// How long the writer may still be kept waiting.
     left: Duration,
-    waiting: Option<Waiting>,
+    waiting: Option<WriterWait>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WriterWait {
     since: Instant,
     over: Pin<Box<Sleep>>,
 }
 
-impl Default for Pace {
+impl Default for WritePace {
     fn default() -> Self {
         Self { left: GRACE, waiting: None }
     }
 }
 
-impl Pace {
+impl WritePace {
     /// The result of a write, or an error if the client has been too slow for too long.
-    pub(crate) fn kept(
+    pub(crate) fn check_pace(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -55,7 +55,7 @@ impl Pace {
         }
         let waiting = self.waiting.get_or_insert_with(|| {
             let since = Instant::now();
-            Waiting { since, over: Box::pin(sleep_until(since + self.left)) }
+            WriterWait { since, over: Box::pin(sleep_until(since + self.left)) }
         });
         ready!(waiting.over.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(
@@ -73,15 +73,15 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::http::meter::{Meter, Metered};
+    use crate::http::meter::{MeteredStream, SocketMeter};
 
     /// An answer as long as this, and what is between it and its reader.
     const LONG: usize = 1 << 20;
     const BUFFER: usize = 4 << 10;
 
-    fn connection() -> (DuplexStream, Metered<DuplexStream>) {
+    fn connection() -> (DuplexStream, MeteredStream<DuplexStream>) {
         let (client, server) = tokio::io::duplex(BUFFER);
-        (client, Metered::new(server, Arc::<Meter>::default()))
+        (client, MeteredStream::new(server, Arc::<SocketMeter>::default()))
     }
 
     /// Takes so many bytes each time, until it is cut off; gives how many it got.

@@ -13,12 +13,12 @@ pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 
 /// The requested number of rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit(u32);
+pub(crate) struct PageLimit(u32);
 
-impl Limit {
+impl PageLimit {
     /// Parses the number of rows. A number that is too large is an error, because a caller that relies on it
     /// would miss rows.
-    pub(crate) fn of(asked: Option<u32>) -> Result<Self, Problem> {
+    pub(crate) fn from_query(asked: Option<u32>) -> Result<Self, Problem> {
         match asked {
             None => Ok(Self(DEFAULT_ROWS)),
             Some(rows) if (1..=MAX_ROWS).contains(&rows) => Ok(Self(rows)),
@@ -40,7 +40,7 @@ impl Limit {
         Self(self.0.min(rows))
     }
 
-    fn count(self) -> usize {
+    fn row_count(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
@@ -51,11 +51,11 @@ pub(crate) const MOST: usize = (1 << 53) - 1;
 /// The rows of a page, and the name of the last one if there are more.
 pub(crate) fn page_of<T>(
     mut rows: Vec<T>,
-    limit: Limit,
+    limit: PageLimit,
     id: impl Fn(&T) -> String,
 ) -> (Vec<T>, Option<String>) {
-    let more = rows.len() > limit.count();
-    rows.truncate(limit.count());
+    let more = rows.len() > limit.row_count();
+    rows.truncate(limit.row_count());
     let next = rows.last().map(id).filter(|_| more);
     (rows, next)
 }
@@ -71,9 +71,12 @@ mod tests {
 
     #[test]
     fn a_page_names_its_last_row_only_where_there_are_more() {
-        let limit = Limit::of(Some(2)).unwrap();
+        let limit = PageLimit::from_query(Some(2)).unwrap();
         assert_eq!(page_of(vec![3, 2, 1], limit, i32::to_string), (vec![3, 2], Some("2".into())));
         assert_eq!(page_of(vec![2, 1], limit, i32::to_string), (vec![2, 1], None));
-        assert!(Limit::of(Some(0)).is_err() && Limit::of(Some(MAX_ROWS + 1)).is_err());
+        assert!(
+            PageLimit::from_query(Some(0)).is_err()
+                && PageLimit::from_query(Some(MAX_ROWS + 1)).is_err()
+        );
     }
 }

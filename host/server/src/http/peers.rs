@@ -18,12 +18,12 @@ const CLOSING_SHARE: usize = 8;
 
 /// An address for limits: of IPv6 the first 64 bits, because their holder has all the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(IpAddr);
+pub(crate) struct PeerAddress(IpAddr);
 
 /// The bits of an IPv6 address that identify its holder.
 const NETWORK: u128 = u128::MAX << 64;
 
-impl From<IpAddr> for Peer {
+impl From<IpAddr> for PeerAddress {
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),
@@ -32,7 +32,7 @@ impl From<IpAddr> for Peer {
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -44,17 +44,17 @@ impl fmt::Display for Peer {
 /// closed: of the address with the most connections, the longest idle one without an admitted caller,
 /// otherwise the longest idle of all.
 #[derive(Debug)]
-pub(crate) struct Peers {
+pub(crate) struct PeerConnections {
     /// Connections of one address.
     most: usize,
     /// Connections of all.
     total: usize,
-    state: Mutex<State>,
+    state: Mutex<PeersState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    open: HashMap<Peer, Vec<Arc<Line>>>,
+struct PeersState {
+    open: HashMap<PeerAddress, Vec<Arc<ConnectionSlot>>>,
     /// All open connections, including those that are being closed.
     count: usize,
     /// How often a connection became idle so far.
@@ -63,14 +63,14 @@ struct State {
 
 /// One connection, with the facts for choosing the one to close.
 #[derive(Debug)]
-struct Line {
+struct ConnectionSlot {
     cut: CancellationToken,
-    work: Mutex<Work>,
+    work: Mutex<ConnectionWork>,
 }
 
 /// The work of a connection.
 #[derive(Debug, Clone, Copy)]
-struct Work {
+struct ConnectionWork {
     /// Requests that are being answered; 1 for a WebSocket.
     busy: u32,
     /// The order in which connections became idle: lower numbers are idle longer.
@@ -83,75 +83,76 @@ struct Work {
 /// The place of an address's connection, until dropped. A WebSocket keeps its request's place.
 #[derive(Debug)]
 pub(crate) struct PeerPlace {
-    peers: Arc<Peers>,
-    peer: Peer,
-    line: Arc<Line>,
+    peers: Arc<PeerConnections>,
+    peer: PeerAddress,
+    line: Arc<ConnectionSlot>,
 }
 
 /// A request in progress: its connection is not closed to make room.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<PeerPlace>);
+pub(crate) struct ActiveRequest(Arc<PeerPlace>);
 
 /// The reason why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum PeersFull {
     /// The address has its maximum of connections, and none is idle.
     Address,
     /// The server has its maximum of connections, and none is idle.
     Server,
 }
 
-impl Peers {
+impl PeerConnections {
     /// Bounds: `most` connections of one address, `total` of all.
     pub(crate) fn new(most: usize, total: usize) -> Arc<Self> {
         Arc::new(Self { most: most.min(total), total, state: Mutex::default() })
     }
 
     /// Adds a connection of an address; cancelling `cut` closes the connection.
-    pub(crate) fn enter(
+    pub(crate) fn enter_connection(
         self: &Arc<Self>,
-        peer: Peer,
+        peer: PeerAddress,
         cut: CancellationToken,
-    ) -> Result<PeerPlace, Full> {
-        let mut state = self.state();
-        if state.of(peer) >= self.most && !state.make_room(peer) {
-            return Err(Full::Address);
+    ) -> Result<PeerPlace, PeersFull> {
+        let mut state = self.lock_state();
+        if state.count_connections(peer) >= self.most && !state.make_room(peer) {
+            return Err(PeersFull::Address);
         }
         // A connection that is being closed has its descriptor for a moment longer.
         let most = self.total.saturating_add(self.total / CLOSING_SHARE);
         let full = state.count >= self.total && !state.make_room_of_most();
         if full || state.count >= most {
-            return Err(Full::Server);
+            return Err(PeersFull::Server);
         }
-        let work = Mutex::new(Work { busy: 0, since: state.next(), let_in: false });
-        let line = Arc::new(Line { cut, work });
+        let work =
+            Mutex::new(ConnectionWork { busy: 0, since: state.next_idle_number(), let_in: false });
+        let line = Arc::new(ConnectionSlot { cut, work });
         state.open.entry(peer).or_default().push(Arc::clone(&line));
         state.count += 1;
         drop(state);
         Ok(PeerPlace { peers: Arc::clone(self), peer, line })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PeersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PeersState {
     /// The number of connections of an address, without those that are being closed.
-    fn of(&self, peer: Peer) -> usize {
+    fn count_connections(&self, peer: PeerAddress) -> usize {
         self.open.get(&peer).map_or(0, Vec::len)
     }
 
-    fn next(&mut self) -> u64 {
+    fn next_idle_number(&mut self) -> u64 {
         self.idled = self.idled.wrapping_add(1);
         self.idled
     }
 
     /// Closes the address's longest idle connection without an admitted caller, otherwise its longest idle
     /// one; `false` = the address has no idle connection.
-    fn make_room(&mut self, peer: Peer) -> bool {
+    fn make_room(&mut self, peer: PeerAddress) -> bool {
         let Some(lines) = self.open.get_mut(&peer) else { return false };
-        let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle()?, at)));
+        let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle_rank()?, at)));
         let Some((_, at)) = idle.min() else { return false };
         lines.swap_remove(at).cut.cancel();
         if lines.is_empty() {
@@ -163,55 +164,55 @@ impl State {
     /// As [`Self::make_room`], for the address with the most connections; if none of these is idle, for the
     /// next address.
     fn make_room_of_most(&mut self) -> bool {
-        let mut peers: Vec<(usize, Peer)> =
+        let mut peers: Vec<(usize, PeerAddress)> =
             self.open.iter().map(|(peer, lines)| (lines.len(), *peer)).collect();
         peers.sort_unstable_by_key(|(count, _)| std::cmp::Reverse(*count));
         peers.into_iter().any(|(_, peer)| self.make_room(peer))
     }
 }
 
-impl Line {
-    /// The lower, the sooner to make room; `None` = busy.
-    fn idle(&self) -> Option<(bool, u64)> {
-        let work = *self.work();
+impl ConnectionSlot {
+    /// The rank among idle connections: the lowest is closed first. `None` = busy.
+    fn idle_rank(&self) -> Option<(bool, u64)> {
+        let work = *self.lock_work();
         (work.busy == 0).then_some((work.let_in, work.since))
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn lock_work(&self) -> MutexGuard<'_, ConnectionWork> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PeerPlace {
-    pub(crate) fn peer(&self) -> Peer {
+    pub(crate) fn peer(&self) -> PeerAddress {
         self.peer
     }
 
-    /// A caller was let in by this connection.
+    /// Records that a caller was admitted on this connection.
     pub(crate) fn let_in(&self) {
-        self.line.work().let_in = true;
+        self.line.lock_work().let_in = true;
     }
 
-    /// A request begins.
-    pub(crate) fn work(self: &Arc<Self>) -> Busy {
-        let mut work = self.line.work();
+    /// Marks the connection as busy until the returned value is dropped.
+    pub(crate) fn begin_request(self: &Arc<Self>) -> ActiveRequest {
+        let mut work = self.line.lock_work();
         work.busy = work.busy.saturating_add(1);
-        Busy(Arc::clone(self))
+        ActiveRequest(Arc::clone(self))
     }
 }
 
-impl Drop for Busy {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         // Locked in the same order as where room is made.
-        let since = self.0.peers.state().next();
-        let mut work = self.0.line.work();
-        *work = Work { busy: work.busy.saturating_sub(1), since, ..*work };
+        let since = self.0.peers.lock_state().next_idle_number();
+        let mut work = self.0.line.lock_work();
+        *work = ConnectionWork { busy: work.busy.saturating_sub(1), since, ..*work };
     }
 }
 
 impl Drop for PeerPlace {
     fn drop(&mut self) {
-        let mut state = self.peers.state();
+        let mut state = self.peers.lock_state();
         state.count = state.count.saturating_sub(1);
         let Some(lines) = state.open.get_mut(&self.peer) else { return };
         if let Some(at) = lines.iter().position(|line| Arc::ptr_eq(line, &self.line)) {
@@ -227,8 +228,8 @@ impl Drop for PeerPlace {
 mod tests {
     use super::*;
 
-    fn peer(text: &str) -> Peer {
-        Peer::from(text.parse::<IpAddr>().unwrap())
+    fn peer(text: &str) -> PeerAddress {
+        PeerAddress::from(text.parse::<IpAddr>().unwrap())
     }
 
     #[test]
@@ -241,41 +242,44 @@ mod tests {
     }
 
     /// A connection, and what tells it to close.
-    fn enter(peers: &Arc<Peers>, from: Peer) -> (Arc<PeerPlace>, CancellationToken) {
+    fn enter(
+        peers: &Arc<PeerConnections>,
+        from: PeerAddress,
+    ) -> (Arc<PeerPlace>, CancellationToken) {
         let cut = CancellationToken::new();
-        (Arc::new(peers.enter(from, cut.clone()).unwrap()), cut)
+        (Arc::new(peers.enter_connection(from, cut.clone()).unwrap()), cut)
     }
 
-    fn refused(peers: &Arc<Peers>, from: Peer) -> Option<Full> {
-        peers.enter(from, CancellationToken::new()).err()
+    fn refused(peers: &Arc<PeerConnections>, from: PeerAddress) -> Option<PeersFull> {
+        peers.enter_connection(from, CancellationToken::new()).err()
     }
 
     #[test]
     fn an_address_has_its_connections_and_its_neighbour_others() {
-        let peers = Peers::new(2, 100);
+        let peers = PeerConnections::new(2, 100);
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let places = [enter(&peers, one).0, enter(&peers, one).0];
-        let work: Vec<Busy> = places.iter().map(PeerPlace::work).collect();
-        assert_eq!(refused(&peers, one), Some(Full::Address));
+        let work: Vec<ActiveRequest> = places.iter().map(PeerPlace::begin_request).collect();
+        assert_eq!(refused(&peers, one), Some(PeersFull::Address));
         assert_eq!(refused(&peers, other), None);
         drop(work);
         let [first, second] = places;
         drop(first);
         assert_eq!(refused(&peers, one), None, "its place is free again");
         drop(second);
-        let state = peers.state();
+        let state = peers.lock_state();
         assert!(state.open.is_empty() && state.count == 0, "nothing is kept of who left");
     }
 
     #[test]
     fn the_one_that_was_idle_for_longest_makes_room() {
-        let peers = Peers::new(3, 100);
+        let peers = PeerConnections::new(3, 100);
         let from = peer("192.0.2.1");
         let lines = [enter(&peers, from), enter(&peers, from), enter(&peers, from)];
         let closed = || lines.each_ref().map(|(_, cut)| cut.is_cancelled());
         // The first one has asked for something since.
-        drop(lines[0].0.work());
-        let _busy = lines[1].0.work();
+        drop(lines[0].0.begin_request());
+        let _busy = lines[1].0.begin_request();
         let _fourth = enter(&peers, from);
         assert_eq!(closed(), [false, false, true]);
         let _fifth = enter(&peers, from);
@@ -284,26 +288,26 @@ mod tests {
 
     #[test]
     fn whoever_was_let_in_makes_room_last() {
-        let peers = Peers::new(3, 100);
+        let peers = PeerConnections::new(3, 100);
         let from = peer("192.0.2.1");
         let member = enter(&peers, from);
         member.0.let_in();
         // Strangers who ask, and are refused, again and again.
         let strangers: Vec<_> = (0..10).map(|_| enter(&peers, from)).collect();
         for (stranger, _) in &strangers {
-            drop(stranger.work());
+            drop(stranger.begin_request());
         }
         assert!(!member.1.is_cancelled());
         assert_eq!(strangers.iter().filter(|(_, cut)| cut.is_cancelled()).count(), 8);
         // Where the others are at work, it does.
-        let _busy: Vec<_> = strangers.iter().map(|(place, _)| place.work()).collect();
+        let _busy: Vec<_> = strangers.iter().map(|(place, _)| place.begin_request()).collect();
         let _newcomer = enter(&peers, from);
         assert!(member.1.is_cancelled());
     }
 
     #[test]
     fn where_all_places_are_taken_the_address_that_has_most_makes_room() {
-        let peers = Peers::new(100, 8);
+        let peers = PeerConnections::new(100, 8);
         let (many, few, new) = (peer("192.0.2.1"), peer("192.0.2.2"), peer("192.0.2.3"));
         let neighbour = enter(&peers, few);
         let mut silent: Vec<_> = (0..7).map(|_| enter(&peers, many)).collect();
@@ -316,19 +320,20 @@ mod tests {
         assert!(!neighbour.1.is_cancelled() && !newcomer.1.is_cancelled());
         // Where all are at work nobody is cut off.
         silent.remove(0);
-        let all: Vec<_> = silent.iter().map(|(place, _)| place.work()).collect();
-        let _busy = (neighbour.0.work(), newcomer.0.work(), _again.0.work());
-        assert_eq!(refused(&peers, peer("192.0.2.9")), Some(Full::Server));
+        let all: Vec<_> = silent.iter().map(|(place, _)| place.begin_request()).collect();
+        let _busy =
+            (neighbour.0.begin_request(), newcomer.0.begin_request(), _again.0.begin_request());
+        assert_eq!(refused(&peers, peer("192.0.2.9")), Some(PeersFull::Server));
         drop(all);
     }
 
     #[test]
     fn those_that_take_long_to_close_do_not_add_up() {
-        let peers = Peers::new(100, 16);
+        let peers = PeerConnections::new(100, 16);
         let from = peer("192.0.2.1");
         // None of them closes, whatever it is told.
         let open: Vec<_> = (0..18).map(|_| enter(&peers, from)).collect();
-        assert_eq!(refused(&peers, from), Some(Full::Server));
+        assert_eq!(refused(&peers, from), Some(PeersFull::Server));
         drop(open);
         assert_eq!(refused(&peers, from), None);
     }

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_agent::ResolveError;
 use belljar_definition::NotFound;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::ServiceError;
 use belljar_store::StoreError;
 use belljar_work::WorkError;
@@ -30,7 +30,7 @@ const MAX_WAIT: Duration = Duration::from_secs(300);
 /// The kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the table says it")]
-pub enum Kind {
+pub enum ProblemKind {
     Invalid,
     NoKey,
     Scope,
@@ -57,7 +57,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KindRow {
     /// The kind.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProblemKind,
     /// The last part of the type, `/problems/NAME`.
     pub(crate) name: &'static str,
     /// The status.
@@ -66,38 +66,48 @@ pub(crate) struct KindRow {
     pub(crate) title: &'static str,
 }
 
-const fn row(kind: Kind, name: &'static str, status: u16, title: &'static str) -> KindRow {
+const fn kind_row(
+    kind: ProblemKind,
+    name: &'static str,
+    status: u16,
+    title: &'static str,
+) -> KindRow {
     KindRow { kind, name, status, title }
 }
 
 /// Every kind of problem.
 pub(crate) const KINDS: &[KindRow] = &[
-    row(Kind::Invalid, "invalid-request", 400, "the request cannot be understood"),
-    row(Kind::NoKey, "no-key", 401, "a valid key is needed"),
-    row(Kind::Scope, "scope", 403, "the key does not allow this"),
-    row(Kind::Origin, "origin", 403, "pages of this origin may not call"),
-    row(Kind::NotFound, "not-found", 404, "there is no such thing"),
-    row(Kind::Method, "method", 405, "the method does not fit the path"),
-    row(Kind::Timeout, "timeout", 408, "the request took too long to arrive"),
-    row(Kind::Busy, "busy", 409, "a turn is running"),
-    row(Kind::Taken, "taken", 409, "the name is taken"),
-    row(Kind::Changed, "changed", 412, "somebody else has changed it"),
-    row(Kind::TooLarge, "too-large", 413, "the request is too large"),
-    row(Kind::MediaType, "media-type", 415, "the body has to be JSON"),
-    row(Kind::WrongHost, "wrong-host", 421, "this server does not go by that name"),
-    row(Kind::Agent, "agent", 422, "the agent cannot be used"),
-    row(Kind::NoCondition, "no-condition", 428, "the request has to say what it replaces"),
-    row(Kind::TooMany, "too-many", 429, "too many requests"),
-    row(Kind::DayUsed, "day-limit", 429, "what may be used in a day is used up"),
-    row(Kind::Bug, "internal", 500, "the server failed"),
-    row(Kind::Unavailable, "unavailable", 503, "the server cannot do this now"),
-    row(Kind::Storage, "storage-full", 507, "as much is stored as may be"),
+    kind_row(ProblemKind::Invalid, "invalid-request", 400, "the request cannot be understood"),
+    kind_row(ProblemKind::NoKey, "no-key", 401, "a valid key is needed"),
+    kind_row(ProblemKind::Scope, "scope", 403, "the key does not allow this"),
+    kind_row(ProblemKind::Origin, "origin", 403, "pages of this origin may not call"),
+    kind_row(ProblemKind::NotFound, "not-found", 404, "there is no such thing"),
+    kind_row(ProblemKind::Method, "method", 405, "the method does not fit the path"),
+    kind_row(ProblemKind::Timeout, "timeout", 408, "the request took too long to arrive"),
+    kind_row(ProblemKind::Busy, "busy", 409, "a turn is running"),
+    kind_row(ProblemKind::Taken, "taken", 409, "the name is taken"),
+    kind_row(ProblemKind::Changed, "changed", 412, "somebody else has changed it"),
+    kind_row(ProblemKind::TooLarge, "too-large", 413, "the request is too large"),
+    kind_row(ProblemKind::MediaType, "media-type", 415, "the body has to be JSON"),
+    kind_row(ProblemKind::WrongHost, "wrong-host", 421, "this server does not go by that name"),
+    kind_row(ProblemKind::Agent, "agent", 422, "the agent cannot be used"),
+    kind_row(
+        ProblemKind::NoCondition,
+        "no-condition",
+        428,
+        "the request has to say what it replaces",
+    ),
+    kind_row(ProblemKind::TooMany, "too-many", 429, "too many requests"),
+    kind_row(ProblemKind::DayUsed, "day-limit", 429, "what may be used in a day is used up"),
+    kind_row(ProblemKind::Bug, "internal", 500, "the server failed"),
+    kind_row(ProblemKind::Unavailable, "unavailable", 503, "the server cannot do this now"),
+    kind_row(ProblemKind::Storage, "storage-full", 507, "as much is stored as may be"),
 ];
 
 /// The reason why a request fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
-    kind: Kind,
+    kind: ProblemKind,
     detail: String,
     hint: Option<String>,
     retry_after: Option<Duration>,
@@ -152,9 +162,9 @@ impl ProblemBody {
     }
 }
 
-impl Kind {
+impl ProblemKind {
     /// The row.
-    pub(crate) fn row(self) -> &'static KindRow {
+    pub(crate) fn table_row(self) -> &'static KindRow {
         // A test checks that the table has every kind.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
     }
@@ -162,61 +172,61 @@ impl Kind {
 
 impl Problem {
     /// A problem of this kind.
-    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { kind, detail, hint: None, retry_after: None, limit: None, at: None }
     }
 
     /// The request is malformed.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid, detail)
+        Self::new(ProblemKind::Invalid, detail)
     }
 
     /// The problem for a missing object. Another tenant's object has the same problem.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
-        let id = Shown::clipped(id, MAX_SHOWN);
-        Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
+        let id = ShownText::clip_line(id, MAX_SHOWN);
+        Self::new(ProblemKind::NotFound, format!("there is no {what} `{id}`"))
     }
 
-    /// A bug. `what` is for the log alone.
+    /// The problem for a bug in the server. `what` is logged, and not sent to the caller.
     pub(crate) fn bug(what: &str) -> Self {
         tracing::error!(what, "a request failed");
-        Self::new(Kind::Bug, "something went wrong in the server; its log says more")
+        Self::new(ProblemKind::Bug, "something went wrong in the server; its log says more")
     }
 
     /// The problem for a request that cannot be answered now, but after a wait.
     pub(crate) fn unavailable(detail: impl Into<String>, after: Duration) -> Self {
-        Self { retry_after: Some(after), ..Self::new(Kind::Unavailable, detail) }
+        Self { retry_after: Some(after), ..Self::new(ProblemKind::Unavailable, detail) }
     }
 
     /// The problem of too many requests or objects.
     pub(crate) fn too_many(detail: impl Into<String>, after: Duration) -> Self {
-        Self { retry_after: Some(after), ..Self::new(Kind::TooMany, detail) }
+        Self { retry_after: Some(after), ..Self::new(ProblemKind::TooMany, detail) }
     }
 
-    /// Adds the remedy.
+    /// Adds a hint: how the caller can solve the problem.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Sets the parameter at fault.
+    /// Sets the name of the invalid parameter, for example `model`.
     #[must_use]
-    pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
+    pub(crate) fn with_param(mut self, param: impl Into<String>) -> Self {
         self.at.get_or_insert_default().0 = Some(param.into());
         self
     }
 
-    /// Sets the code word of the fault.
+    /// Sets the code of the problem for programs, for example `model_not_found`.
     #[must_use]
-    pub(crate) fn code(mut self, code: &'static str) -> Self {
+    pub(crate) fn with_code(mut self, code: &'static str) -> Self {
         self.at.get_or_insert_default().1 = Some(code);
         self
     }
 
-    /// The parameter at fault and its code, if known.
-    pub(crate) fn at(&self) -> (Option<&str>, Option<&'static str>) {
+    /// The name of the invalid parameter, and the code of the problem, if known.
+    pub(crate) fn param_and_code(&self) -> (Option<&str>, Option<&'static str>) {
         match self.at.as_deref() {
             Some((param, code)) => (param.as_deref(), *code),
             None => (None, None),
@@ -224,13 +234,13 @@ impl Problem {
     }
 
     /// The kind.
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ProblemKind {
         self.kind
     }
 
     /// The body of the answer.
-    pub(crate) fn body(&self) -> ProblemBody {
-        let row = self.kind.row();
+    pub(crate) fn to_body(&self) -> ProblemBody {
+        let row = self.kind.table_row();
         ProblemBody {
             kind: format!("/problems/{}", row.name),
             title: row.title,
@@ -244,9 +254,9 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.kind.row().status)
+        let status = StatusCode::from_u16(self.kind.table_row().status)
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = json_as(status, PROBLEM_JSON, &self.body());
+        let mut response = json_as(status, PROBLEM_JSON, &self.to_body());
         if let Some(after) = self.retry_after {
             // Whole seconds, at least 1: with 0 a caller would return at once. The wait for a day's limit is
             // sent in full; a caller that returns earlier is refused again.
@@ -256,7 +266,7 @@ impl IntoResponse for Problem {
                 response.headers_mut().insert(header::RETRY_AFTER, value);
             }
         }
-        if self.kind == Kind::NoKey {
+        if self.kind == ProblemKind::NoKey {
             let value = HeaderValue::from_static("Bearer realm=\"belljar\"");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
         }
@@ -271,9 +281,9 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound { what, id } => {
-                Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
+                Self::new(ProblemKind::NotFound, format!("there is no {what} `{id}`"))
             }
-            StoreError::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
+            StoreError::TooLarge { .. } => Self::new(ProblemKind::TooLarge, error.to_string()),
             StoreError::Busy { .. } => {
                 tracing::warn!(%error, "the store is busy");
                 Self::unavailable("the store is busy", Duration::from_secs(1))
@@ -282,10 +292,10 @@ impl From<StoreError> for Problem {
                 tracing::warn!(%error, "the store is behind");
                 Self::unavailable("the store is behind", Duration::from_secs(1))
             }
-            StoreError::Taken { .. } => Self::new(Kind::Taken, "that name is taken already"),
+            StoreError::Taken { .. } => Self::new(ProblemKind::Taken, "that name is taken already"),
             StoreError::Conflict { what, id } => {
-                Self::new(Kind::Changed, format!("{what} `{id}` is not what it was"))
-                    .hint("read it again, and send its `updated` as `If-Match`")
+                Self::new(ProblemKind::Changed, format!("{what} `{id}` is not what it was"))
+                    .with_hint("read it again, and send its `updated` as `If-Match`")
             }
             StoreError::TooMany { .. } | StoreError::Invalid { .. } => {
                 Self::invalid(error.to_string())
@@ -299,8 +309,8 @@ impl From<StoreError> for Problem {
 impl From<WorkError> for Problem {
     fn from(error: WorkError) -> Self {
         match &error {
-            WorkError::TimedOut { .. } => Self::new(Kind::Unavailable, error.to_string())
-                .hint("ask for less at a time, for example for one `path` of a list, or bring fewer schemas"),
+            WorkError::TimedOut { .. } => Self::new(ProblemKind::Unavailable, error.to_string())
+                .with_hint("ask for less at a time, for example for one `path` of a list, or bring fewer schemas"),
             WorkError::Busy { .. } => Self::too_many(error.to_string(), Duration::from_secs(1)),
             WorkError::Panicked { .. } => Self::bug(&error.to_string()),
         }
@@ -311,40 +321,41 @@ impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         match error {
             ServiceError::NoSession(id) => Self::not_found("session", &id),
-            ServiceError::Busy(id) => Self::busy(&id),
+            ServiceError::Busy(id) => Self::session_busy(&id),
             ServiceError::Review(error) => error.into(),
             ServiceError::NoAgent(found) => no_agent(&found),
             ServiceError::Blocked { agent, reasons } => {
-                let agent = Shown::clipped(&agent, MAX_SHOWN);
+                let agent = ShownText::clip_line(&agent, MAX_SHOWN);
                 let why = reasons.join("; ");
-                let why = Shown::multiline(&why);
-                Self::new(Kind::Agent, format!("agent `{agent}` is blocked: {why}")).hint(format!(
+                let why = ShownText::multiline(&why);
+                Self::new(ProblemKind::Agent, format!("agent `{agent}` is blocked: {why}")).with_hint(format!(
                     "`GET /v1/grants?agent={agent}` shows what it has and what it is denied; the \
                      operator of this server can grant more"
                 ))
             }
-            ServiceError::NoModel => Self::new(Kind::Agent, "this tenant has no model")
-                .hint("the operator of this server can configure one"),
-            ServiceError::Agent(why) => Self::new(Kind::Agent, Shown::multiline(&why).to_string())
-                .hint(
+            ServiceError::NoModel => Self::new(ProblemKind::Agent, "this tenant has no model")
+                .with_hint("the operator of this server can configure one"),
+            ServiceError::Agent(why) => {
+                Self::new(ProblemKind::Agent, ShownText::multiline(&why).to_string()).with_hint(
                     "choose another `agent` (`GET /v1/agents`) or `model`, or ask the operator of \
                      this server",
-                ),
+                )
+            }
             ServiceError::Unfit(unfit) => Self::invalid(unfit.to_string()),
             ServiceError::Caller(why) | ServiceError::Images(why) => {
-                Self::invalid(Shown::multiline(&why).to_string())
+                Self::invalid(ShownText::multiline(&why).to_string())
             }
             ServiceError::GoneOn(id) => {
-                let id = Shown::clipped(&id, MAX_SHOWN);
-                Self::new(Kind::Changed, format!("session `{id}` has gone on since"))
-                    .hint("go on from its last turn")
+                let id = ShownText::clip_line(&id, MAX_SHOWN);
+                Self::new(ProblemKind::Changed, format!("session `{id}` has gone on since"))
+                    .with_hint("go on from its last turn")
             }
             ServiceError::Unanswered(calls) => {
                 let calls = calls.join("`, `");
-                let calls = Shown::clipped(&calls, MAX_SHOWN);
+                let calls = ShownText::clip_line(&calls, MAX_SHOWN);
                 Self::invalid(format!("the calls `{calls}` wait for their results"))
             }
-            ServiceError::Invalid(why) => Self::invalid(Shown::multiline(&why).to_string()),
+            ServiceError::Invalid(why) => Self::invalid(ShownText::multiline(&why).to_string()),
             ServiceError::TenantFull { retry_after } => {
                 Self::too_many("as many turns run and wait as this tenant may have", retry_after)
             }
@@ -356,7 +367,7 @@ impl From<ServiceError> for Problem {
                     "this tenant has stored {used} of the {limit} bytes that it may, \
                      `tenant_storage_mib`"
                 );
-                Self::new(Kind::Storage, detail).hint(
+                Self::new(ProblemKind::Storage, detail).with_hint(
                     "delete sessions (`DELETE /v1/sessions/{id}`) or agents, or ask the operator \
                      for more",
                 )
@@ -371,12 +382,12 @@ impl From<ServiceError> for Problem {
                      used, or ask the operator for more"
                 );
                 let limit = ReachedLimit { name: limit, most, left, resets: resets.to_string() };
-                let problem = Self::new(Kind::DayUsed, detail).hint(hint);
+                let problem = Self::new(ProblemKind::DayUsed, detail).with_hint(hint);
                 Self { retry_after: Some(retry_after), limit: Some(Box::new(limit)), ..problem }
             }
             ServiceError::Draining => {
                 let detail = "the server is draining: it takes no new turns, and then stops";
-                Self::unavailable(detail, Duration::from_secs(5)).hint(
+                Self::unavailable(detail, Duration::from_secs(5)).with_hint(
                     "turns that run are watched, answered and cancelled as before; send this one \
                      again later",
                 )
@@ -392,19 +403,20 @@ impl From<ServiceError> for Problem {
 
 impl Problem {
     /// The problem for agents that the host could not look up: the time was up, or the host has a fault.
-    pub(crate) fn unresolved(what: &str, error: &ResolveError) -> Self {
+    pub(crate) fn from_resolve_error(what: &str, error: &ResolveError) -> Self {
         let detail = format!("{what}: {error}");
         if matches!(error, ResolveError::Stopped(_)) {
-            return Self::new(Kind::Unavailable, detail).hint("try again a little later");
+            return Self::new(ProblemKind::Unavailable, detail)
+                .with_hint("try again a little later");
         }
         Self::bug(&detail)
     }
 
     /// The problem of a session whose turn is still running.
-    pub(crate) fn busy(session: &str) -> Self {
-        let id = Shown::clipped(session, MAX_SHOWN);
-        Self::new(Kind::Busy, format!("session `{id}` is already answering"))
-            .hint("wait for its end, or cancel it")
+    pub(crate) fn session_busy(session: &str) -> Self {
+        let id = ShownText::clip_line(session, MAX_SHOWN);
+        Self::new(ProblemKind::Busy, format!("session `{id}` is already answering"))
+            .with_hint("wait for its end, or cancel it")
     }
 }
 
@@ -423,7 +435,7 @@ fn no_agent(found: &NotFound) -> Problem {
         (None, false) if found.ambiguous => format!("write one of `{names}`"),
         (None, false) => format!("did you mean `{names}`? `GET /v1/agents` lists all"),
     };
-    Problem::new(Kind::Agent, detail).hint(Shown::multiline(&hint).to_string())
+    Problem::new(ProblemKind::Agent, detail).with_hint(ShownText::multiline(&hint).to_string())
 }
 
 #[cfg(test)]
@@ -432,19 +444,20 @@ mod tests {
 
     #[test]
     fn every_kind_has_one_row_in_the_order_of_their_statuses() {
-        let kinds: Vec<Kind> = KINDS.iter().map(|row| row.kind).collect();
+        let kinds: Vec<ProblemKind> = KINDS.iter().map(|row| row.kind).collect();
         let mut sorted = kinds.clone();
         sorted.sort();
         sorted.dedup();
         assert_eq!(kinds, sorted);
-        assert_eq!(kinds.last(), Some(&Kind::Storage));
+        assert_eq!(kinds.last(), Some(&ProblemKind::Storage));
         assert!(KINDS.iter().zip(0..).all(|(row, at)| row.kind as usize == at));
         assert!(KINDS.is_sorted_by_key(|row| row.status));
     }
 
     #[test]
     fn what_a_stranger_wrote_is_escaped_and_cut() {
-        let body = Problem::not_found("session", &format!("\u{1b}[2J{}", "a".repeat(1000))).body();
+        let body =
+            Problem::not_found("session", &format!("\u{1b}[2J{}", "a".repeat(1000))).to_body();
         assert!(body.detail.contains("\\u{1b}[2J") && body.detail.len() < 300, "{}", body.detail);
     }
 
@@ -466,7 +479,7 @@ mod tests {
         assert_eq!(busy.headers()[header::RETRY_AFTER], "1");
         let late = WorkError::TimedOut { kind, limit: Duration::from_secs(20) };
         let late = Problem::from(ServiceError::from(late));
-        assert_eq!(late.body().detail, "compiling JSON Schemas took longer than 20 seconds");
+        assert_eq!(late.to_body().detail, "compiling JSON Schemas took longer than 20 seconds");
         assert_eq!(late.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
         let broken = Problem::from(ServiceError::from(WorkError::Panicked { kind }));
         assert_eq!(broken.into_response().status(), StatusCode::INTERNAL_SERVER_ERROR);
@@ -476,6 +489,6 @@ mod tests {
     fn a_failure_of_the_store_names_no_file() {
         let path = std::path::PathBuf::from("/srv/secret/belljar.db");
         let error = StoreError::Unusable { path, why: "is damaged".to_owned() };
-        assert!(!Problem::from(error).body().detail.contains("secret"));
+        assert!(!Problem::from(error).to_body().detail.contains("secret"));
     }
 }

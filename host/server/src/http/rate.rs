@@ -19,14 +19,14 @@ pub(crate) const LOGINS_PER_MINUTE: u32 = 60;
 
 /// The rate of each key, or each address: so much in a time, and at once as much as a bucket holds.
 #[derive(Debug)]
-pub(crate) struct Rates {
+pub(crate) struct RateLimiter {
     per_second: f64,
     most: f64,
-    buckets: Mutex<HashMap<String, Bucket>>,
+    buckets: Mutex<HashMap<String, RateBucket>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Bucket {
+struct RateBucket {
     left: f64,
     at: Instant,
     noted: Option<Instant>,
@@ -34,14 +34,14 @@ struct Bucket {
 
 /// The result of taking one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum RateVerdict {
     /// Allowed. `note`: time to note the key's use.
     Yes { note: bool },
     /// No token was free; one will be free after this wait.
     After(Duration),
 }
 
-impl Rates {
+impl RateLimiter {
     /// Allows `count` requests a second, and twice as many at once.
     pub(crate) fn per_second(count: u32) -> Self {
         let per_second = f64::from(count.max(1));
@@ -55,23 +55,23 @@ impl Rates {
     }
 
     /// The wait until a token of the bucket is free; `None` = a token is free now. Uses no token.
-    pub(crate) fn wait(&self, key: &str, now: Instant) -> Option<Duration> {
+    pub(crate) fn time_to_wait(&self, key: &str, now: Instant) -> Option<Duration> {
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = self.left(buckets.get(key)?, now);
-        (left < 1.0).then(|| self.after(left))
+        let left = self.requests_left(buckets.get(key)?, now);
+        (left < 1.0).then(|| self.time_until_next(left))
     }
 
-    fn left(&self, bucket: &Bucket, now: Instant) -> f64 {
+    fn requests_left(&self, bucket: &RateBucket, now: Instant) -> f64 {
         let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
         (bucket.left + passed * self.per_second).min(self.most)
     }
 
-    fn after(&self, left: f64) -> Duration {
+    fn time_until_next(&self, left: f64) -> Duration {
         Duration::from_secs_f64((1.0 - left) / self.per_second)
     }
 
     /// Uses one token from the bucket of a key.
-    pub(crate) fn take(&self, key: &str, now: Instant) -> Taken {
+    pub(crate) fn spend_one(&self, key: &str, now: Instant) -> RateVerdict {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
             let full = Duration::from_secs_f64(self.most / self.per_second);
@@ -80,26 +80,26 @@ impl Rates {
             // throttled key stays throttled, however many other keys arrive.
             if buckets.len() >= MAX_BUCKETS {
                 let mut lefts: Vec<f64> =
-                    buckets.values().map(|bucket| self.left(bucket, now)).collect();
+                    buckets.values().map(|bucket| self.requests_left(bucket, now)).collect();
                 let middle = lefts.len() / 2;
                 let (_, middle, _) = lefts.select_nth_unstable_by(middle, f64::total_cmp);
                 let middle = *middle;
-                buckets.retain(|_, bucket| self.left(bucket, now) < middle);
+                buckets.retain(|_, bucket| self.requests_left(bucket, now) < middle);
             }
         }
-        let new = Bucket { left: self.most, at: now, noted: None };
+        let new = RateBucket { left: self.most, at: now, noted: None };
         let bucket = buckets.entry(key.to_owned()).or_insert(new);
-        bucket.left = self.left(bucket, now);
+        bucket.left = self.requests_left(bucket, now);
         bucket.at = now;
         if bucket.left < 1.0 {
-            return Taken::After(self.after(bucket.left));
+            return RateVerdict::After(self.time_until_next(bucket.left));
         }
         bucket.left -= 1.0;
         let note = bucket.noted.is_none_or(|at| now.saturating_duration_since(at) >= NOTE_EVERY);
         if note {
             bucket.noted = Some(now);
         }
-        Taken::Yes { note }
+        RateVerdict::Yes { note }
     }
 }
 
@@ -109,49 +109,49 @@ mod tests {
 
     #[test]
     fn a_key_that_has_taken_all_waits_and_its_neighbour_does_not() {
-        let (rates, now) = (Rates::per_second(2), Instant::now());
-        assert_eq!(rates.take("a", now), Taken::Yes { note: true });
+        let (rates, now) = (RateLimiter::per_second(2), Instant::now());
+        assert_eq!(rates.spend_one("a", now), RateVerdict::Yes { note: true });
         for _ in 0..3 {
-            assert_eq!(rates.take("a", now), Taken::Yes { note: false });
+            assert_eq!(rates.spend_one("a", now), RateVerdict::Yes { note: false });
         }
-        assert_eq!(rates.take("a", now), Taken::After(Duration::from_millis(500)));
-        assert_eq!(rates.take("b", now), Taken::Yes { note: true });
+        assert_eq!(rates.spend_one("a", now), RateVerdict::After(Duration::from_millis(500)));
+        assert_eq!(rates.spend_one("b", now), RateVerdict::Yes { note: true });
         let later = now + Duration::from_millis(500);
-        assert_eq!(rates.take("a", later), Taken::Yes { note: false });
-        assert!(matches!(rates.take("a", later), Taken::After(_)));
-        assert_eq!(rates.take("a", now + NOTE_EVERY), Taken::Yes { note: true });
+        assert_eq!(rates.spend_one("a", later), RateVerdict::Yes { note: false });
+        assert!(matches!(rates.spend_one("a", later), RateVerdict::After(_)));
+        assert_eq!(rates.spend_one("a", now + NOTE_EVERY), RateVerdict::Yes { note: true });
     }
 
     #[test]
     fn what_a_minute_gives_is_there_at_once_and_looking_takes_none() {
-        let (rates, now) = (Rates::per_minute(2), Instant::now());
+        let (rates, now) = (RateLimiter::per_minute(2), Instant::now());
         for _ in 0..2 {
-            assert_eq!(rates.wait("a", now), None);
-            assert!(matches!(rates.take("a", now), Taken::Yes { .. }));
+            assert_eq!(rates.time_to_wait("a", now), None);
+            assert!(matches!(rates.spend_one("a", now), RateVerdict::Yes { .. }));
         }
-        assert_eq!(rates.wait("a", now), Some(Duration::from_secs(30)));
-        assert_eq!(rates.wait("b", now), None);
-        assert_eq!(rates.wait("a", now + Duration::from_secs(30)), None);
+        assert_eq!(rates.time_to_wait("a", now), Some(Duration::from_secs(30)));
+        assert_eq!(rates.time_to_wait("b", now), None);
+        assert_eq!(rates.time_to_wait("a", now + Duration::from_secs(30)), None);
     }
 
     #[test]
     fn whoever_is_to_wait_waits_on_however_many_others_come() {
-        let (rates, now) = (Rates::per_minute(4), Instant::now());
+        let (rates, now) = (RateLimiter::per_minute(4), Instant::now());
         for _ in 0..4 {
-            rates.take("a", now);
+            rates.spend_one("a", now);
         }
         for key in 0..MAX_BUCKETS * 3 {
-            rates.take(&key.to_string(), now);
+            rates.spend_one(&key.to_string(), now);
         }
-        assert!(matches!(rates.take("a", now), Taken::After(_)));
+        assert!(matches!(rates.spend_one("a", now), RateVerdict::After(_)));
         assert!(rates.buckets.lock().unwrap().len() <= MAX_BUCKETS);
     }
 
     #[test]
     fn keys_without_number_do_not_grow_the_table_without_bound() {
-        let (rates, now) = (Rates::per_second(2), Instant::now());
+        let (rates, now) = (RateLimiter::per_second(2), Instant::now());
         for key in 0..MAX_BUCKETS * 2 + 1 {
-            rates.take(&key.to_string(), now);
+            rates.spend_one(&key.to_string(), now);
         }
         assert!(rates.buckets.lock().unwrap().len() <= MAX_BUCKETS);
     }

@@ -10,17 +10,17 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_received::json::{from_slice_with_wholes, mend_bytes};
-use belljar_received::whole::everywhere;
+use belljar_received::whole::normalize_integers;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::http::in_flight::InFlight;
-use crate::http::outward::Outward;
-use crate::http::problem::{Kind, Problem};
+use crate::http::outward::PlaceHider;
+use crate::http::problem::{Problem, ProblemKind};
 
 /// Most bytes of a request's body: a long task with its context. Larger material belongs in files of the
 /// workspace.
@@ -33,9 +33,9 @@ pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_MESSAGE: usize = 300;
 
 /// An answer in JSON.
-pub(crate) struct Json<T>(pub(crate) T);
+pub(crate) struct JsonAnswer<T>(pub(crate) T);
 
-impl<T: Serialize> IntoResponse for Json<T> {
+impl<T: Serialize> IntoResponse for JsonAnswer<T> {
     fn into_response(self) -> Response {
         json_as(StatusCode::OK, "application/json", &self.0)
     }
@@ -43,32 +43,34 @@ impl<T: Serialize> IntoResponse for Json<T> {
 
 /// Marks the answer to a call without a change. INV-413: such a call has no line in the audit log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unchanged;
+pub(crate) struct UnchangedMark;
 
 /// An answer in JSON, and whether its call changed anything.
-pub(crate) struct Told<T> {
+pub(crate) struct ChangeAnswer<T> {
     pub(crate) body: T,
     pub(crate) changed: bool,
 }
 
-impl<T: Serialize> IntoResponse for Told<T> {
+impl<T: Serialize> IntoResponse for ChangeAnswer<T> {
     fn into_response(self) -> Response {
-        let mut response = Json(self.body).into_response();
+        let mut response = JsonAnswer(self.body).into_response();
         if !self.changed {
-            response.extensions_mut().insert(Unchanged);
+            response.extensions_mut().insert(UnchangedMark);
         }
         response
     }
 }
 
-/// JSON for an answer, which has no body before [`say`] has hidden the host's places.
+/// JSON for an answer, which has no body before [`hide_places`] has hidden the host's places.
 #[derive(Clone)]
-struct Unsaid(String);
+struct UnhiddenJson(String);
 
 /// Sets the body of a JSON answer, without the host's places (INV-93).
-pub(crate) fn say(outward: &Outward, response: &mut Response) {
-    let Some(Unsaid(json)) = response.extensions_mut().remove::<Unsaid>() else { return };
-    let body = outward.say(json).into_string();
+pub(crate) fn hide_places(outward: &PlaceHider, response: &mut Response) {
+    let Some(UnhiddenJson(json)) = response.extensions_mut().remove::<UnhiddenJson>() else {
+        return;
+    };
+    let body = outward.hide_in_json(json).into_string();
     let length = HeaderValue::from(body.len());
     response.headers_mut().insert(header::CONTENT_LENGTH, length);
     *response.body_mut() = Body::from(body);
@@ -79,7 +81,7 @@ pub(crate) fn say_instead(response: &mut Response, value: &impl Serialize) {
     match serde_json::to_string(value) {
         Ok(json) => {
             response.headers_mut().remove(header::CONTENT_LENGTH);
-            response.extensions_mut().insert(Unsaid(json));
+            response.extensions_mut().insert(UnhiddenJson(json));
         }
         Err(error) => tracing::error!(%error, "an answer cannot be written as JSON"),
     }
@@ -99,7 +101,7 @@ pub(crate) fn json_as(
         }
     };
     let mut response = Response::new(Body::empty());
-    response.extensions_mut().insert(Unsaid(json));
+    response.extensions_mut().insert(UnhiddenJson(json));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
@@ -117,7 +119,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             Err(error) => {
                 // The message may repeat a name or a value of the body.
                 let why = error.to_string();
-                let why = Shown::clipped(&why, MAX_MESSAGE);
+                let why = ShownText::clip_line(&why, MAX_MESSAGE);
                 Err(Problem::invalid(format!("the body does not fit: {why}")))
             }
         }
@@ -129,21 +131,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
 pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
-        return Err(Problem::new(Kind::MediaType, detail));
+        return Err(Problem::new(ProblemKind::MediaType, detail));
     }
     let flight = request.extensions().get::<InFlight>().cloned();
     let flight = flight.ok_or_else(|| Problem::bug("a body is read without a gate before"))?;
-    let reading = collect(request.into_body(), &flight);
+    let reading = collect_body(request.into_body(), &flight);
     match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Err(_) => {
             let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
-            Err(Problem::new(Kind::Timeout, detail))
+            Err(Problem::new(ProblemKind::Timeout, detail))
         }
-        Ok(read) => read.map(|bytes| changed(changed(bytes, mend_bytes), everywhere)),
+        Ok(read) => {
+            read.map(|bytes| change_body(change_body(bytes, mend_bytes), normalize_integers))
+        }
     }
 }
 
-fn changed(bytes: Vec<u8>, how: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Vec<u8> {
+fn change_body(bytes: Vec<u8>, how: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Vec<u8> {
     match how(&bytes) {
         Cow::Borrowed(_) => bytes,
         Cow::Owned(changed) => changed,
@@ -158,17 +162,17 @@ pub(crate) async fn small_body<T: DeserializeOwned>(
 ) -> Result<T, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
-        return Err(Problem::new(Kind::MediaType, detail));
+        return Err(Problem::new(ProblemKind::MediaType, detail));
     }
     let reading = axum::body::to_bytes(request.into_body(), most);
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Err(_) => {
             let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
-            return Err(Problem::new(Kind::Timeout, detail));
+            return Err(Problem::new(ProblemKind::Timeout, detail));
         }
         Ok(read) => read.map_err(|_| {
             let detail = format!("the body broke off, or has more than {most} bytes");
-            Problem::new(Kind::TooLarge, detail)
+            Problem::new(ProblemKind::TooLarge, detail)
         })?,
     };
     from_slice_with_wholes(&bytes).map_err(|_| Problem::invalid("the body does not fit"))
@@ -198,12 +202,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a whole body. Holds the bytes received, and as many again for the parsed form.
-async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
+async fn collect_body(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
     let too_long = || {
-        Problem::new(Kind::TooLarge, format!("the body has more than {MAX_BODY} bytes")).hint(
-            "put what is long into a file of the workspace, and name the file; of images send \
+        Problem::new(ProblemKind::TooLarge, format!("the body has more than {MAX_BODY} bytes"))
+            .with_hint(
+                "put what is long into a file of the workspace, and name the file; of images send \
                  smaller ones, or fewer",
-        )
+            )
     };
     let stated = body.size_hint().lower();
     if usize::try_from(stated).map_or(true, |stated| stated > MAX_BODY) {
@@ -239,7 +244,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf
             Ok(Query(value)) => Ok(Self(value)),
             Err(error) => {
                 let why = error.body_text();
-                let why = Shown::clipped(&why, MAX_MESSAGE);
+                let why = ShownText::clip_line(&why, MAX_MESSAGE);
                 Err(Problem::invalid(format!("the query does not fit: {why}")))
             }
         })
@@ -262,7 +267,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
 }
 
 /// Returns whether a caller accepts this media type by name; `*/*` does not count.
-pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+pub(crate) fn accepts_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|part| {
         part.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type)
@@ -277,36 +282,36 @@ mod tests {
     fn a_media_type_is_asked_for_among_others() {
         let accepts = |value: &str| {
             let headers = HeaderMap::from_iter([(header::ACCEPT, value.parse().unwrap())]);
-            accepts(&headers, "text/event-stream")
+            accepts_media_type(&headers, "text/event-stream")
         };
         assert!(accepts("text/event-stream"));
         assert!(accepts("application/json, Text/Event-Stream;q=0.9"));
         assert!(!accepts("*/*"));
-        assert!(!super::accepts(&HeaderMap::new(), "text/event-stream"));
+        assert!(!super::accepts_media_type(&HeaderMap::new(), "text/event-stream"));
     }
-    use crate::http::in_flight::Flights;
+    use crate::http::in_flight::ByteBounds;
     use serde_json::Value;
 
     /// A request with what its gate gives it.
-    fn request(body: Body, flights: &Flights) -> Request {
+    fn request(body: Body, flights: &ByteBounds) -> Request {
         let request = Request::builder()
             .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
-            .extension(flights.of(&"red".into(), None));
+            .extension(flights.begin_request(&"red".into(), None));
         request.body(body).unwrap()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_arrive_is_given_up() {
         let never = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
-        let flights = Flights::new(u64::MAX, 1 << 20);
+        let flights = ByteBounds::new(u64::MAX, 1 << 20);
         let request = request(Body::from_stream(never), &flights);
         let read = JsonBody::<Value>::from_request(request, &()).await;
-        assert_eq!(read.err().map(|problem| problem.kind()), Some(Kind::Timeout));
+        assert_eq!(read.err().map(|problem| problem.kind()), Some(ProblemKind::Timeout));
     }
 
     #[tokio::test]
     async fn half_a_surrogate_pair_in_a_body_is_replaced() {
-        let flights = Flights::new(u64::MAX, 1 << 20);
+        let flights = ByteBounds::new(u64::MAX, 1 << 20);
         let text = r#"{"task": "cut \ud83d", "all": "\ud83d\ude00 \\ud83d"}"#;
         let body = request(Body::from(text), &flights);
         let JsonBody(read) = JsonBody::<Value>::from_request(body, &()).await.unwrap();
@@ -323,7 +328,7 @@ mod tests {
             most: u64,
             heat: f64,
         }
-        let flights = Flights::new(u64::MAX, 1 << 20);
+        let flights = ByteBounds::new(u64::MAX, 1 << 20);
         let read = async |text: &'static str| {
             let body = request(Body::from(text), &flights);
             let JsonBody(Wish { most, heat }) = JsonBody::<Wish>::from_request(body, &()).await?;
@@ -341,14 +346,14 @@ mod tests {
             r#"{"most": -5.0, "heat": 1}"#,
             r#"{"most": 18446744073709551617.0, "heat": 1}"#,
         ] {
-            assert_eq!(told(wrong).await, Err(Kind::Invalid), "{wrong}");
+            assert_eq!(told(wrong).await, Err(ProblemKind::Invalid), "{wrong}");
         }
     }
 
     #[tokio::test]
     async fn a_body_holds_what_it_brought_and_gives_it_back() {
-        let flights = Flights::new(1 << 20, 100 << 10);
-        let another = flights.of(&"red".into(), None);
+        let flights = ByteBounds::new(1 << 20, 100 << 10);
+        let another = flights.begin_request(&"red".into(), None);
         another.try_hold(10 << 10).unwrap();
         let read = async |kib: usize| {
             let body = format!("\"{}\"", "x".repeat(kib << 10));
@@ -357,9 +362,9 @@ mod tests {
         };
         for _ in 0..10 {
             assert!(read(40).await.is_none());
-            assert_eq!(read(60).await.map(|problem| problem.kind()), Some(Kind::TooMany));
+            assert_eq!(read(60).await.map(|problem| problem.kind()), Some(ProblemKind::TooMany));
             let long = MAX_BODY >> 10;
-            assert_eq!(read(long).await.map(|problem| problem.kind()), Some(Kind::TooLarge));
+            assert_eq!(read(long).await.map(|problem| problem.kind()), Some(ProblemKind::TooLarge));
         }
     }
 }

@@ -13,9 +13,9 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::app::App;
-use crate::http::problem::Kind;
-use crate::http::rate::Taken;
-use crate::http::turned_away::{Proven, Whose};
+use crate::http::problem::ProblemKind;
+use crate::http::rate::RateVerdict;
+use crate::http::turned_away::{ProvenCaller, TenantIdentity};
 
 /// The name for a caller without a proven key.
 const NOBODY: &str = "nobody";
@@ -40,58 +40,69 @@ const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// The log's tenant, and the caller's name; `None` = a stranger. INV-157: a tenant made again under the same
 /// name is another tenant, and gets no refusals of its predecessor.
-type Refused = (Whose, Option<Arc<str>>);
+type Refused = (TenantIdentity, Option<Arc<str>>);
 
 /// Refusals that have no line yet: how many of each kind.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<BTreeMap<Refused, BTreeMap<&'static str, u64>>>);
+pub(crate) struct RefusalCounts(Mutex<BTreeMap<Refused, BTreeMap<&'static str, u64>>>);
 
-impl Counts {
-    fn add(&self, whose: Refused, kind: Kind) {
+impl RefusalCounts {
+    fn add_refusal(&self, whose: Refused, kind: ProblemKind) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let full = counts.len() >= MAX_COUNTED;
         let one = match counts.entry(whose) {
             Entry::Occupied(own) => own.into_mut(),
             Entry::Vacant(free) if !full => free.insert(BTreeMap::new()),
-            Entry::Vacant(_) => counts.entry((Whose::operator(), None)).or_default(),
+            Entry::Vacant(_) => {
+                counts.entry((TenantIdentity::operator_tenant(), None)).or_default()
+            }
         };
-        let count = one.entry(kind.row().name).or_default();
+        let count = one.entry(kind.table_row().name).or_default();
         *count = count.saturating_add(1);
     }
 
-    fn take(&self) -> BTreeMap<Refused, BTreeMap<&'static str, u64>> {
+    fn drain_counts(&self) -> BTreeMap<Refused, BTreeMap<&'static str, u64>> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl App {
     /// Notes the refusal of a caller with a proven key: a separate line, or a count if frequent.
-    pub(crate) async fn refused(&self, who: Proven<'_>, object: &str, kind: Kind) {
-        if matches!(self.refusals().take(who.bounded_as, Instant::now()), Taken::After(_)) {
-            let whose = Whose { name: who.tenant.into(), id: who.tenant_id.into() };
-            return self.counts().add((whose, Some(who.bounded_as.into())), kind);
+    pub(crate) async fn record_refusal(
+        &self,
+        who: ProvenCaller<'_>,
+        object: &str,
+        kind: ProblemKind,
+    ) {
+        if matches!(
+            self.refusal_rates().spend_one(who.bounded_as, Instant::now()),
+            RateVerdict::After(_)
+        ) {
+            let whose = TenantIdentity { name: who.tenant.into(), id: who.tenant_id.into() };
+            return self.refusal_counts().add_refusal((whose, Some(who.bounded_as.into())), kind);
         }
-        let detail = json!({ "why": kind.row().name });
-        let store = self.store().of(who.tenant, who.tenant_id);
+        let detail = json!({ "why": kind.table_row().name });
+        let store = self.store().for_tenant_id(who.tenant, who.tenant_id);
         self.audit_of(&store, who.actor, "refused", object.to_owned(), detail).await;
     }
 
     /// Counts the refusal of a stranger. `claimed`: the tenant of the claimed key.
-    pub(crate) fn stranger(&self, claimed: Option<Whose>, kind: Kind) {
-        self.metrics().stranger();
-        self.counts().add((claimed.unwrap_or_else(Whose::operator), None), kind);
+    pub(crate) fn count_stranger(&self, claimed: Option<TenantIdentity>, kind: ProblemKind) {
+        self.metrics().count_stranger();
+        self.refusal_counts()
+            .add_refusal((claimed.unwrap_or_else(TenantIdentity::operator_tenant), None), kind);
     }
 
     /// Writes the counts: a line for each tenant and each caller.
     pub(crate) async fn write_counts(&self) {
-        for ((tenant, actor), counts) in self.counts().take() {
+        for ((tenant, actor), counts) in self.refusal_counts().drain_counts() {
             let all = counts.values().fold(0_u64, |all, count| all.saturating_add(*count));
             let (actor, action) = match &actor {
                 Some(actor) => (&**actor, "refused"),
                 None => (NOBODY, "strangers"),
             };
             let detail = json!({ "counts": counts });
-            let store = self.store().of(&tenant.name, &tenant.id);
+            let store = self.store().for_tenant_id(&tenant.name, &tenant.id);
             self.audit_of(&store, actor, action, format!("{all} requests"), detail).await;
         }
     }
@@ -111,8 +122,8 @@ impl App {
 
     async fn prune_audit(&self) {
         let kept = DAY.saturating_mul(self.config().audit_days.into());
-        let before = self.now().saturating_sub(kept);
-        match self.store().registry().prune_audit(before).await {
+        let before = self.now_millis().saturating_sub(kept);
+        match self.store().tenant_registry().prune_audit(before).await {
             Ok(0) => {}
             Ok(lines) => {
                 tracing::info!(lines, "lines of the audit log are gone: their time is over")
@@ -128,14 +139,17 @@ mod tests {
 
     #[test]
     fn strangers_without_number_take_no_more_room_than_there_is() {
-        let counts = Counts::default();
+        let counts = RefusalCounts::default();
         for number in 0..MAX_COUNTED + 50 {
             let name: Arc<str> = number.to_string().into();
-            counts.add((Whose { id: Arc::clone(&name), name }, None), Kind::NoKey);
+            counts.add_refusal(
+                (TenantIdentity { id: Arc::clone(&name), name }, None),
+                ProblemKind::NoKey,
+            );
         }
-        let taken = counts.take();
+        let taken = counts.drain_counts();
         assert_eq!(taken.len(), MAX_COUNTED + 1);
-        assert_eq!(taken[&(Whose::operator(), None)]["no-key"], 50);
-        assert!(counts.take().is_empty());
+        assert_eq!(taken[&(TenantIdentity::operator_tenant(), None)]["no-key"], 50);
+        assert!(counts.drain_counts().is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use belljar_agent::{Event, EventKind, ResolvedAgent, resolve_all_until};
 use belljar_definition::{AgentReadiness, Visibility};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::{
     OpenQuestion, PersonAnswer, QuestionKind, RunningTurn, ServiceError, StoredTurnOf, TurnRequest,
 };
@@ -19,9 +19,9 @@ use rmcp::{ErrorData, RoleServer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::calls::{Progress, Way, text_of};
-use super::client::{Client, MCP_IDENTITY, refused};
-use super::state::{About, bound_to};
+use super::calls::{AskingWay, ProgressReporter, text_of};
+use super::client::{MCP_IDENTITY, ProtocolClient, refusal_error};
+use super::state::{StateSubject, bound_to};
 use super::{ask, tasks, uri};
 use crate::http::ids::is_id;
 
@@ -36,7 +36,7 @@ const QUESTION_LOOK: Duration = Duration::from_millis(20);
 
 /// A note stored with each turn of this entrance, so that a later request can find the turn.
 #[derive(Serialize, Deserialize)]
-struct Note {
+struct TurnNote {
     wire: NoteWire,
 }
 
@@ -56,7 +56,7 @@ struct AgentTool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct AgentArguments {
     task: String,
     context: Option<String>,
 }
@@ -67,15 +67,15 @@ pub(super) fn is_agent(tool: &str) -> bool {
 }
 
 /// The agents as tools.
-pub(super) async fn list(client: &Client) -> Result<Vec<Tool>, ServiceError> {
-    Ok(all(client).await?.into_iter().map(|agent| agent.tool()).collect())
+pub(super) async fn list_agents(client: &ProtocolClient) -> Result<Vec<Tool>, ServiceError> {
+    Ok(runnable_agents(client).await?.into_iter().map(|agent| agent.into_tool()).collect())
 }
 
 /// The agents for people that are ready to run, if the client's grants have subagents and a model is set.
 /// Agents of equal names are listed by their whole names.
-async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
-    let host = client.service.host();
-    if host.models.is_empty() || !client.direct().await?.may_spawn().await? {
+async fn runnable_agents(client: &ProtocolClient) -> Result<Vec<AgentTool>, ServiceError> {
+    let host = client.service.current_host();
+    if host.models.is_empty() || !client.direct_session().await?.may_spawn().await? {
         return Ok(Vec::new());
     }
     let workspace = client.service.workspace().to_owned();
@@ -93,7 +93,8 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
         let slug = if same > 1 { id.as_str() } else { agent.id.slug.as_str() };
         AgentTool {
             name: name_of(slug),
-            description: Shown::clipped(&agent.definition.description, MAX_DESCRIPTION).to_string(),
+            description: ShownText::clip_line(&agent.definition.description, MAX_DESCRIPTION)
+                .to_string(),
             id,
         }
     };
@@ -115,7 +116,7 @@ fn name_of(agent: &str) -> String {
 }
 
 impl AgentTool {
-    fn tool(self) -> Tool {
+    fn into_tool(self) -> Tool {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -134,8 +135,8 @@ impl AgentTool {
 }
 
 /// Runs an agent on a task: as a task of the protocol if the client supports tasks, otherwise until the end.
-pub(super) async fn call(
-    client: &Client,
+pub(super) async fn call_agent(
+    client: &ProtocolClient,
     request: CallToolRequestParams,
     cx: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -144,140 +145,144 @@ pub(super) async fn call(
     let bound = bound_to(&client.bound_to(), &name, &arguments);
     let turn = match request.request_state {
         Some(state) => {
-            let About::Question { session, message, question } =
-                client.states.open(&state, &bound, client.tenant())?
+            let StateSubject::Question { session, message, question } =
+                client.states.open_state(&state, &bound, client.tenant_id())?
             else {
                 return Err(ErrorData::invalid_params("`requestState` is not of an agent", None));
             };
             let brought = request.input_responses.unwrap_or_default();
             let brought = brought.get(&key_of(question)).cloned().unwrap_or_default();
-            answer(client, &session, question, &brought)?;
-            let running = client.service.running().into_iter();
+            answer_question(client, &session, question, &brought)?;
+            let running = client.service.running_turns().into_iter();
             match running.into_iter().find(|turn| turn.message == message) {
                 Some(turn) => turn,
-                None => return ended(client, &message).await,
+                None => return ended_response(client, &message).await,
             }
         }
-        None => begin(client, &name, &arguments).await?,
+        None => begin_turn(client, &name, &arguments).await?,
     };
     if cx.client_capabilities().is_some_and(|can| can.supports_tasks()) {
-        let stored = stored(client, &turn.message).await?;
-        return Ok(CreateTaskResult::new(tasks::task(&stored)).into());
+        let stored = find_task(client, &turn.message).await?;
+        return Ok(CreateTaskResult::new(tasks::running_task(&stored)).into());
     }
-    follow(client, turn, &cx, &bound).await
+    follow_turn(client, turn, &cx, &bound).await
 }
 
-async fn begin(client: &Client, name: &str, arguments: &str) -> Result<RunningTurn, ErrorData> {
-    let agents = all(client).await.map_err(|error| refused(&error))?;
+async fn begin_turn(
+    client: &ProtocolClient,
+    name: &str,
+    arguments: &str,
+) -> Result<RunningTurn, ErrorData> {
+    let agents = runnable_agents(client).await.map_err(|error| refusal_error(&error))?;
     let agent = agents.into_iter().find(|agent| agent.name == name).ok_or_else(|| {
-        let name = Shown::clipped(name, 64);
+        let name = ShownText::clip_line(name, 64);
         ErrorData::invalid_params(format!("unknown tool `{name}`"), None)
     })?;
-    let Arguments { task, context } = serde_json::from_str(arguments).map_err(|error| {
+    let AgentArguments { task, context } = serde_json::from_str(arguments).map_err(|error| {
         let why = error.to_string();
-        ErrorData::invalid_params(format!("`arguments`: {}", Shown::clipped(&why, 200)), None)
+        ErrorData::invalid_params(format!("`arguments`: {}", ShownText::clip_line(&why, 200)), None)
     })?;
     let request = TurnRequest {
         agent: Some(agent.id),
         text: task,
         context,
-        entrance: serde_json::to_value(Note { wire: NoteWire::Mcp }).ok(),
+        entrance: serde_json::to_value(TurnNote { wire: NoteWire::Mcp }).ok(),
         actor: client.actor.to_string(),
         door: "mcp",
         ..TurnRequest::default()
     };
-    client.service.begin(request).await.map_err(|error| refused(&error))
+    client.service.begin_turn(request).await.map_err(|error| refusal_error(&error))
 }
 
 /// Waits for the end of a turn, reports progress, and passes on questions.
-async fn follow(
-    client: &Client,
+async fn follow_turn(
+    client: &ProtocolClient,
     turn: RunningTurn,
     cx: &RequestContext<RoleServer>,
     bound: &str,
 ) -> Result<CallToolResponse, ErrorData> {
-    let _waiting = client.waits.begin();
-    let mut progress = cx.meta.get_progress_token().map(Progress::new);
-    let (mut watch, mut watching, mut asks) = (turn.watch(), true, false);
+    let _waiting = client.waits.begin_waiting();
+    let mut progress = cx.meta.get_progress_token().map(ProgressReporter::new);
+    let (mut watch, mut watching, mut asks) = (turn.watch_events(), true, false);
     let mut looks = tokio::time::interval(QUESTION_LOOK);
     loop {
         tokio::select! {
             biased;
             () = cx.ct.cancelled() => {
-                client.service.cancel(&turn.session, &client.actor);
-                turn.ended().await;
+                client.service.cancel_turn(&turn.session, &client.actor);
+                turn.wait_for_end().await;
                 break;
             }
-            _ = turn.ended() => break,
-            event = watch.next(), if watching => match event {
+            _ = turn.wait_for_end() => break,
+            event = watch.next_event(), if watching => match event {
                 Some(event) if *event.message == *turn.message => {
-                    let Some(event) = event.read() else { continue };
+                    let Some(event) = event.parse_event() else { continue };
                     match &event.kind {
                         EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. } => {
                             asks = true;
                         }
                         EventKind::PermissionAnswered { .. } | EventKind::QuestionAnswered { .. } => {
-                            asks = !client.service.questions(Some(&turn.session)).is_empty();
+                            asks = !client.service.open_questions(Some(&turn.session)).is_empty();
                         }
                         _ => {}
                     }
-                    if let (Some(progress), Some(text)) = (&mut progress, said(&event)) {
-                        progress.say(&cx.peer, 0, None, text).await;
+                    if let (Some(progress), Some(text)) = (&mut progress, progress_text(&event)) {
+                        progress.send_report(&cx.peer, 0, None, text).await;
                     }
                 }
                 Some(_) => {}
                 None => watching = false,
             },
             _ = looks.tick(), if asks => {
-                let open = client.service.questions(Some(&turn.session));
+                let open = client.service.open_questions(Some(&turn.session));
                 // The question is about to appear, or was answered, as the next event shows.
                 let Some((_, question)) = open.into_iter().next() else { continue };
-                match put(client, &turn, &question, cx, bound).await? {
+                match ask_question(client, &turn, &question, cx, bound).await? {
                     Some(asked) => return Ok(asked),
-                    None => asks = client.alone || !matches!(Way::of(cx), Way::Nobody),
+                    None => asks = client.alone || !matches!(AskingWay::from_context(cx), AskingWay::Nobody),
                 }
             }
         }
     }
-    ended(client, &turn.message).await
+    ended_response(client, &turn.message).await
 }
 
 /// Puts a question to the person; returns the answer that demands more input, if the client works that way.
-async fn put(
-    client: &Client,
+async fn ask_question(
+    client: &ProtocolClient,
     turn: &RunningTurn,
     question: &OpenQuestion,
     cx: &RequestContext<RoleServer>,
     bound: &str,
 ) -> Result<Option<CallToolResponse>, ErrorData> {
-    let form = ask::form(&question.agent, &question.kind);
-    let given = match (Way::of(cx), form) {
-        (Way::Now(peer), Some(form)) => {
+    let form = ask::question_form(&question.agent, &question.kind);
+    let given = match (AskingWay::from_context(cx), form) {
+        (AskingWay::Now(peer), Some(form)) => {
             let answer = tokio::select! {
                 biased;
                 () = cx.ct.cancelled() => return Ok(None),
-                _ = turn.ended() => return Ok(None),
-                answer = ask::put(&peer, form) => answer,
+                _ = turn.wait_for_end() => return Ok(None),
+                answer = ask::show_form(&peer, form) => answer,
             };
             answer.unwrap_or_default()
         }
-        (Way::Later, Some(form)) => {
-            let about = About::Question {
+        (AskingWay::Later, Some(form)) => {
+            let about = StateSubject::Question {
                 session: turn.session.clone(),
                 message: turn.message.clone(),
                 question: question.id,
             };
-            let state = client.states.seal(about, bound)?;
-            let asked = InputRequests::from([(key_of(question.id), ask::request(form))]);
+            let state = client.states.seal_state(about, bound)?;
+            let asked = InputRequests::from([(key_of(question.id), ask::input_request(form))]);
             return Ok(Some(InputRequiredResult::new(Some(asked), Some(state)).into()));
         }
         // Others see it too, on the page or by the API.
-        (Way::Nobody, _) | (_, None) if !client.alone => return Ok(None),
-        (Way::Nobody | Way::Now(_) | Way::Later, _) => Value::Null,
+        (AskingWay::Nobody, _) | (_, None) if !client.alone => return Ok(None),
+        (AskingWay::Nobody | AskingWay::Now(_) | AskingWay::Later, _) => Value::Null,
     };
-    let word = word(&question.kind, &given);
+    let word = answer_from_client(&question.kind, &given);
     // An error: another caller has answered, or the turn has ended.
-    let _ = client.service.answer(&turn.session, question.id, word, &client.actor);
+    let _ = client.service.answer_question(&turn.session, question.id, word, &client.actor);
     Ok(None)
 }
 
@@ -287,41 +292,41 @@ pub(super) fn key_of(question: u64) -> String {
 }
 
 /// Answers a question of a turn with the client's input.
-pub(super) fn answer(
-    client: &Client,
+pub(super) fn answer_question(
+    client: &ProtocolClient,
     session: &str,
     question: u64,
     brought: &Value,
 ) -> Result<(), ErrorData> {
-    let open = client.service.questions(Some(session));
+    let open = client.service.open_questions(Some(session));
     let asked = open.into_iter().find(|(_, asked)| asked.id == question);
     // Another caller has answered meanwhile.
     let Some((_, asked)) = asked else { return Ok(()) };
-    let word = word(&asked.kind, brought);
-    let answered = client.service.answer(session, question, word, &client.actor);
-    answered.map_err(|error| refused(&error))
+    let word = answer_from_client(&asked.kind, brought);
+    let answered = client.service.answer_question(session, question, word, &client.actor);
+    answered.map_err(|error| refusal_error(&error))
 }
 
-fn word(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
+fn answer_from_client(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     match (kind, brought) {
         (QuestionKind::Permission { .. }, Value::Null) => {
             PersonAnswer::Permission(belljar_agent::Approval::Nobody)
         }
-        (kind, brought) => ask::answer(kind, brought),
+        (kind, brought) => ask::parse_answer(kind, brought),
     }
 }
 
 /// The text of an event for a client; `None` = the event is not sent.
-fn said(event: &Event) -> Option<String> {
-    let agent = Shown::clipped(&event.agent, 100);
+fn progress_text(event: &Event) -> Option<String> {
+    let agent = ShownText::clip_line(&event.agent, 100);
     match &event.kind {
         EventKind::StepStarted { step, .. } => Some(format!("{agent}: step {step}")),
         EventKind::ToolCallStarted { tool, .. } => {
-            Some(format!("{agent}: {}", Shown::clipped(tool, 64)))
+            Some(format!("{agent}: {}", ShownText::clip_line(tool, 64)))
         }
         EventKind::SubagentBatchStart { .. } => Some(format!("{agent}: starts subagents")),
         EventKind::SubagentBatchEnd { summary, counts, .. } if counts.total > 1 => {
-            let (of, summary) = (counts.total, Shown::clipped(summary, 200));
+            let (of, summary) = (counts.total, ShownText::clip_line(summary, 200));
             Some(format!("{agent}: these {of} subagents have ended: {summary}"))
         }
         EventKind::SubagentBackground { .. } => {
@@ -334,7 +339,10 @@ fn said(event: &Event) -> Option<String> {
 
 /// Finds a turn that this key began through this door. INV-294: another key's task, another tenant's and a
 /// missing one get the same answer.
-pub(super) async fn stored(client: &Client, message: &str) -> Result<StoredTurnOf, ErrorData> {
+pub(super) async fn find_task(
+    client: &ProtocolClient,
+    message: &str,
+) -> Result<StoredTurnOf, ErrorData> {
     let none = || ErrorData::invalid_params("there is no such task", None);
     if !is_id(message) {
         return Err(none());
@@ -342,20 +350,23 @@ pub(super) async fn stored(client: &Client, message: &str) -> Result<StoredTurnO
     let stored = match client.service.stored_turn(message).await {
         Ok(stored) => stored,
         Err(ServiceError::NoSession(_)) => return Err(none()),
-        Err(error) => return Err(refused(&error)),
+        Err(error) => return Err(refusal_error(&error)),
     };
-    let ours = stored.turn.entrance().is_some_and(|note| Note::deserialize(note).is_ok());
+    let ours = stored.turn.entrance_note().is_some_and(|note| TurnNote::deserialize(note).is_ok());
     let own = stored.turn.actor().is_some_and(|actor| *actor == *client.actor);
     if ours && own { Ok(stored) } else { Err(none()) }
 }
 
-async fn ended(client: &Client, message: &str) -> Result<CallToolResponse, ErrorData> {
-    let stored = stored(client, message).await?;
-    Ok(result(client, &stored).await.into())
+async fn ended_response(
+    client: &ProtocolClient,
+    message: &str,
+) -> Result<CallToolResponse, ErrorData> {
+    let stored = find_task(client, message).await?;
+    Ok(turn_result(client, &stored).await.into())
 }
 
 /// The result of a turn that has ended.
-pub(super) async fn result(client: &Client, stored: &StoredTurnOf) -> CallToolResult {
+pub(super) async fn turn_result(client: &ProtocolClient, stored: &StoredTurnOf) -> CallToolResult {
     let state = &stored.turn.state;
     let outcome = &state.outcome;
     let mut texts = Vec::new();
@@ -375,9 +386,9 @@ pub(super) async fn result(client: &Client, stored: &StoredTurnOf) -> CallToolRe
     let failed = why.is_some() && state.status != MessageStatus::Partial;
     texts.extend(why.map(|why| ContentBlock::text(format!("[{why}]"))));
     let session = &state.session.id;
-    let files = client.service.store().attachments(session).await.unwrap_or_default();
+    let files = client.service.store().latest_attachments(session).await.unwrap_or_default();
     for file in files.iter().filter(|file| file.message == stored.turn.message) {
-        let link = Resource::new(uri::attachment(session, &file.id), file.name.clone());
+        let link = Resource::new(uri::attachment_uri(session, &file.id), file.name.clone());
         texts.push(ContentBlock::resource_link(link.with_mime_type(file.media_type.clone())));
     }
     let mut answer =
@@ -404,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_note_of_another_entrance_is_none_of_ours() {
-        assert!(Note::deserialize(&json!({"wire": "mcp"})).is_ok());
-        assert!(Note::deserialize(&json!({"wire": "responses", "model": "x"})).is_err());
+        assert!(TurnNote::deserialize(&json!({"wire": "mcp"})).is_ok());
+        assert!(TurnNote::deserialize(&json!({"wire": "responses", "model": "x"})).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Questions to the person behind a client.
 
 use belljar_agent::Approval;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::{PersonAnswer, QuestionKind};
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationAction, InputRequest};
 use rmcp::{Peer, RoleServer};
@@ -14,12 +14,12 @@ const MAX_ARGUMENTS: usize = 2_000;
 const MAX_QUESTION: usize = 4_000;
 
 /// A question as a form with one field.
-pub(super) fn form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestParams> {
-    let agent = Shown::clipped(agent, 100);
+pub(super) fn question_form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestParams> {
+    let agent = ShownText::clip_line(agent, 100);
     let (message, field) = match kind {
         QuestionKind::Permission { tool, arguments, .. } => {
             let (tool, arguments) =
-                (Shown::clipped(tool, 100), Shown::clipped(arguments, MAX_ARGUMENTS));
+                (ShownText::clip_line(tool, 100), ShownText::clip_line(arguments, MAX_ARGUMENTS));
             let choice = json!({
                 "type": "string",
                 "title": "May it?",
@@ -31,10 +31,10 @@ pub(super) fn form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestPara
         QuestionKind::Clarify { question, options } => {
             let mut field = json!({"type": "string", "title": "Answer"});
             if !options.is_empty() {
-                let shown = options.iter().map(|one| Shown::clipped(one, 200).to_string());
+                let shown = options.iter().map(|one| ShownText::clip_line(one, 200).to_string());
                 field["description"] = json!(shown.collect::<Vec<_>>().join(" / "));
             }
-            (format!("`{agent}` asks: {}", Shown::clipped(question, MAX_QUESTION)), field)
+            (format!("`{agent}` asks: {}", ShownText::clip_line(question, MAX_QUESTION)), field)
         }
     };
     let form = json!({
@@ -50,12 +50,12 @@ pub(super) fn form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestPara
 }
 
 /// Wraps a form as a part of an answer that requires input.
-pub(super) fn request(form: ElicitRequestParams) -> InputRequest {
+pub(super) fn input_request(form: ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(form))
 }
 
 /// Shows a form to the client's person; returns the client's result, or `None` without one.
-pub(super) async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<Value> {
+pub(super) async fn show_form(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<Value> {
     let answer = peer.create_elicitation(form).await.ok()?;
     let action = match answer.action {
         ElicitationAction::Accept => "accept",
@@ -67,10 +67,10 @@ pub(super) async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> O
 
 /// The person's answer, from the client's result: `action` and, for `accept`, `content`.
 /// INV-390: a closed form is neither a refusal nor a blank answer, and an unknown action is no answer.
-pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
+pub(super) fn parse_answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     let text = brought["content"]["answer"].as_str();
     match (kind, brought["action"].as_str()) {
-        (QuestionKind::Permission { .. }, _) => PersonAnswer::Permission(permission(brought)),
+        (QuestionKind::Permission { .. }, _) => PersonAnswer::Permission(read_permission(brought)),
         (QuestionKind::Clarify { .. }, Some("accept")) => {
             PersonAnswer::Text(text.map(str::to_owned))
         }
@@ -79,8 +79,8 @@ pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     }
 }
 
-/// The person's word on a call, as in [`answer`]. INV-293: nothing but the two words for it is a yes.
-pub(super) fn permission(brought: &Value) -> Approval {
+/// The person's word on a call, as in [`parse_answer`]. INV-293: nothing but the two words for it is a yes.
+pub(super) fn read_permission(brought: &Value) -> Approval {
     match (brought["action"].as_str(), brought["content"]["answer"].as_str()) {
         (Some("accept"), Some("yes")) => Approval::Yes,
         (Some("accept"), Some("for_run")) => Approval::ForRun,
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn nothing_but_an_accepted_yes_is_one() {
-        let word = |brought: Value| answer(&shell(), &brought).approval();
+        let word = |brought: Value| parse_answer(&shell(), &brought).into_approval();
         assert_eq!(word(json!({"action": "accept", "content": {"answer": "yes"}})), Approval::Yes);
         for other in [
             json!({"action": "decline", "content": {"answer": "yes"}}),
@@ -127,23 +127,23 @@ mod tests {
     #[test]
     fn a_no_to_a_question_is_told_apart_from_a_form_that_is_closed() {
         let clarify = QuestionKind::Clarify { question: "which?".into(), options: Vec::new() };
-        let word = |action: &str| answer(&clarify, &json!({"action": action}));
+        let word = |action: &str| parse_answer(&clarify, &json!({"action": action}));
         assert!(matches!(word("decline"), PersonAnswer::Declined));
         assert!(matches!(word("accept"), PersonAnswer::Text(None)));
         for other in ["cancel", "Accept", ""] {
             assert!(matches!(word(other), PersonAnswer::Cancelled), "{other}");
         }
-        assert!(matches!(answer(&clarify, &Value::Null), PersonAnswer::Cancelled));
+        assert!(matches!(parse_answer(&clarify, &Value::Null), PersonAnswer::Cancelled));
     }
 
     #[test]
     fn every_question_is_a_form_of_the_protocol() {
-        assert!(form("mcp", &shell()).is_some());
+        assert!(question_form("mcp", &shell()).is_some());
         let clarify = QuestionKind::Clarify {
             question: "which\u{202e}?".into(),
             options: vec!["a".into(), "b".into()],
         };
-        let form = serde_json::to_value(form("mcp", &clarify).unwrap()).unwrap();
+        let form = serde_json::to_value(question_form("mcp", &clarify).unwrap()).unwrap();
         assert!(!form["message"].as_str().unwrap().contains('\u{202e}'));
     }
 }

@@ -7,24 +7,24 @@ use belljar_session::{DirectSession, Service, ServiceError};
 use rmcp::ErrorData;
 use tokio::sync::OnceCell;
 
-use super::flow::Waits;
-use super::state::States;
-use super::watch::Touched;
+use super::flow::WaitingRequests;
+use super::state::SealedStates;
+use super::watch::ResourceChanges;
 
 /// The agent of the home whose grants are the clients', with or without a file.
 pub const MCP_IDENTITY: &str = "mcp";
 
 /// A client, during its session.
-pub(crate) struct Client {
+pub(crate) struct ProtocolClient {
     pub(crate) service: Service,
     /// The name in the audit log: `key:<id>` or `local`.
     pub(crate) actor: Arc<str>,
     /// The states that the client may bring back.
-    pub(crate) states: Arc<States>,
+    pub(crate) states: Arc<SealedStates>,
     /// The client's requests that wait for a person or an agent.
-    pub(crate) waits: Arc<Waits>,
+    pub(crate) waits: Arc<WaitingRequests>,
     /// The changes of readable resources in the client's session.
-    pub(crate) touched: Touched,
+    pub(crate) touched: ResourceChanges,
     /// True if only this client could answer a question.
     pub(crate) alone: bool,
     /// The client's session of the protocol, by a number unique in this process; `None` = outside of
@@ -36,22 +36,22 @@ pub(crate) struct Client {
     calls: AtomicU64,
 }
 
-impl Client {
+impl ProtocolClient {
     pub(crate) fn new(
         service: Service,
         actor: Arc<str>,
-        states: Arc<States>,
+        states: Arc<SealedStates>,
         name: String,
     ) -> Self {
         let (direct, calls) = (OnceCell::new(), AtomicU64::new(0));
-        let (waits, touched) = (Arc::default(), Touched::default());
+        let (waits, touched) = (Arc::default(), ResourceChanges::default());
         let (alone, session) = (false, None);
         Self { service, actor, states, waits, touched, alone, session, name, direct, calls }
     }
 
     /// The client's jar, made on first use.
-    pub(crate) async fn direct(&self) -> Result<&DirectSession, ServiceError> {
-        let open = || self.service.direct(MCP_IDENTITY, &self.name, &self.actor);
+    pub(crate) async fn direct_session(&self) -> Result<&DirectSession, ServiceError> {
+        let open = || self.service.begin_direct(MCP_IDENTITY, &self.name, &self.actor);
         self.direct.get_or_try_init(open).await
     }
 
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// The tenant's id, or its name if there is no id.
-    pub(crate) fn tenant(&self) -> &str {
+    pub(crate) fn tenant_id(&self) -> &str {
         let store = self.service.store();
         store.tenant_id().unwrap_or(store.tenant())
     }
@@ -74,20 +74,20 @@ impl Client {
     /// The binding of the client's states: tenant, key and session.
     pub(crate) fn bound_to(&self) -> String {
         let session = self.session.map_or_else(String::new, |session| session.to_string());
-        format!("{}/{session}/{}", self.tenant(), self.actor)
+        format!("{}/{session}/{}", self.tenant_id(), self.actor)
     }
 
     /// Ends the client's running calls; all effects are stored on return.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close_session(&self) {
         if let Some(direct) = self.direct.get() {
-            direct.close().await;
+            direct.close_jar().await;
         }
     }
 }
 
 /// The protocol's error for a refused request: remedies for the caller are included, and the rest is in the
 /// operator's log.
-pub(crate) fn refused(error: &ServiceError) -> ErrorData {
+pub(crate) fn refusal_error(error: &ServiceError) -> ErrorData {
     match error {
         ServiceError::NoSession(_)
         | ServiceError::NoAgent(_)

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use belljar_agent::{Attachment, Part};
+use belljar_agent::{Attachment, OutputPart};
 use belljar_session::DirectDone;
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
@@ -15,38 +15,39 @@ const MAX_INLINE: u64 = 256 << 10;
 /// Most bytes of text in an answer, which a model reads.
 const MAX_INLINE_TEXT: u64 = 64 << 10;
 
-/// The result of a finished call. `session` has the files.
-pub(super) fn of_call(session: &str, done: DirectDone) -> CallToolResult {
+/// The MCP result of a finished call. Attachments are links into `session`, which stores the files, or are
+/// included if small.
+pub(super) fn call_result(session: &str, done: DirectDone) -> CallToolResult {
     let DirectDone { result, files } = done;
     let parts = match result.outcome {
         Ok(parts) => parts,
         Err(text) => return CallToolResult::error(vec![ContentBlock::text(text)]),
     };
-    let structured = structured(&parts);
+    let structured = structured_output(&parts);
     let texts = parts.into_iter().filter_map(|part| match part {
-        Part::Text(text) | Part::Json(text) => Some(ContentBlock::text(text)),
+        OutputPart::Text(text) | OutputPart::Json(text) => Some(ContentBlock::text(text)),
         // An attachment is mentioned by name in a text, and added below.
-        Part::Attachment { .. } => None,
+        OutputPart::Attachment { .. } => None,
     });
     let given = result.attachments.iter().zip(&files);
-    let given = given.map(|(attachment, id)| of_file(session, id, attachment));
+    let given = given.map(|(attachment, id)| file_block(session, id, attachment));
     let mut answer = CallToolResult::success(texts.chain(given).collect());
     answer.structured_content = structured;
     answer
 }
 
 /// The only JSON object of a tool's output, if there is exactly one.
-fn structured(parts: &[Part]) -> Option<Value> {
+fn structured_output(parts: &[OutputPart]) -> Option<Value> {
     let mut found = parts.iter().filter_map(|part| match part {
-        Part::Json(text) => serde_json::from_str::<Value>(text).ok(),
-        Part::Text(_) | Part::Attachment { .. } => None,
+        OutputPart::Json(text) => serde_json::from_str::<Value>(text).ok(),
+        OutputPart::Text(_) | OutputPart::Attachment { .. } => None,
     });
     let only = found.next().filter(Value::is_object)?;
     found.next().is_none().then_some(only)
 }
 
-fn of_file(session: &str, id: &str, file: &Attachment) -> ContentBlock {
-    let uri = uri::attachment(session, id);
+fn file_block(session: &str, id: &str, file: &Attachment) -> ContentBlock {
+    let uri = uri::attachment_uri(session, id);
     let text = is_text(&file.media_type);
     if file.size > if text { MAX_INLINE_TEXT } else { MAX_INLINE } {
         let link = Resource::new(uri, file.name.clone());
@@ -55,19 +56,21 @@ fn of_file(session: &str, id: &str, file: &Attachment) -> ContentBlock {
         );
     }
     match file.media_type.split('/').next() {
-        Some("image") => ContentBlock::image(encoded(&file.data), file.media_type.clone()),
-        Some("audio") => ContentBlock::audio(encoded(&file.data), file.media_type.clone()),
-        _ => ContentBlock::resource(contents(uri, &file.media_type, &file.data)),
+        Some("image") => ContentBlock::image(encode_base64(&file.data), file.media_type.clone()),
+        Some("audio") => ContentBlock::audio(encode_base64(&file.data), file.media_type.clone()),
+        _ => ContentBlock::resource(file_contents(uri, &file.media_type, &file.data)),
     }
 }
 
 /// The content of a file: as text if possible.
-pub(super) fn contents(uri: String, media_type: &str, data: &[u8]) -> ResourceContents {
+pub(super) fn file_contents(uri: String, media_type: &str, data: &[u8]) -> ResourceContents {
     match std::str::from_utf8(data) {
         Ok(content) if is_text(media_type) => {
             ResourceContents::text(content, uri).with_mime_type(media_type)
         }
-        Ok(_) | Err(_) => ResourceContents::blob(encoded(data), uri).with_mime_type(media_type),
+        Ok(_) | Err(_) => {
+            ResourceContents::blob(encode_base64(data), uri).with_mime_type(media_type)
+        }
     }
 }
 
@@ -75,6 +78,6 @@ fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || media_type == "application/json"
 }
 
-fn encoded(data: &[u8]) -> String {
+fn encode_base64(data: &[u8]) -> String {
     BASE64_STANDARD.encode(data)
 }

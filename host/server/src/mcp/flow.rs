@@ -28,10 +28,10 @@ const ALL_WAIT: &str = "as many requests are open as may be, and they wait for a
                         answer, or cancel one of them";
 
 /// A bounded transport.
-pub(super) struct Flow<T> {
+pub(super) struct BoundedTransport<T> {
     inner: T,
-    open: Arc<Open>,
-    waits: Arc<Waits>,
+    open: Arc<OpenRequests>,
+    waits: Arc<WaitingRequests>,
     /// The flow's own unsent answer. No message is read before it is sent.
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// The time since which no place was free.
@@ -39,30 +39,30 @@ pub(super) struct Flow<T> {
 }
 
 /// The requests that are open.
-struct Open {
+struct OpenRequests {
     places: Semaphore,
     ids: Mutex<HashMap<RequestId, usize>>,
 }
 
 /// The requests that wait without a time limit: for a person, an agent, or a change.
 #[derive(Default)]
-pub(crate) struct Waits {
+pub(crate) struct WaitingRequests {
     count: AtomicUsize,
     more: Notify,
 }
 
 /// Counts a waiting request, until dropped.
-pub(crate) struct Waiting<'a>(&'a Waits);
+pub(crate) struct WaitingGuard<'a>(&'a WaitingRequests);
 
-impl Waits {
-    pub(crate) fn begin(&self) -> Waiting<'_> {
+impl WaitingRequests {
+    pub(crate) fn begin_waiting(&self) -> WaitingGuard<'_> {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.more.notify_waiters();
-        Waiting(self)
+        WaitingGuard(self)
     }
 
     /// Returns after `time`, once there are waiting requests.
-    async fn at(&self, time: Instant) {
+    async fn waiting_after(&self, time: Instant) {
         loop {
             let more = self.more.notified();
             if self.count.load(Ordering::Relaxed) == 0 {
@@ -76,27 +76,27 @@ impl Waits {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl<T> Flow<T> {
-    pub(super) fn new(inner: T, waits: Arc<Waits>) -> Self {
-        let open = Open { places: Semaphore::new(MAX_OPEN), ids: Mutex::default() };
+impl<T> BoundedTransport<T> {
+    pub(super) fn new(inner: T, waits: Arc<WaitingRequests>) -> Self {
+        let open = OpenRequests { places: Semaphore::new(MAX_OPEN), ids: Mutex::default() };
         Self { inner, open: Arc::new(open), waits, telling: None, full: None }
     }
 }
 
-impl Open {
-    fn begin(&self, id: &RequestId) {
+impl OpenRequests {
+    fn add_request(&self, id: &RequestId) {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         *ids.entry(id.clone()).or_default() += 1;
     }
 
     /// Frees the place of a request: it is answered, or the client does not want the answer.
-    fn end(&self, id: &RequestId) {
+    fn end_request(&self, id: &RequestId) {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(count) = ids.get_mut(id) else { return };
         *count -= 1;
@@ -115,7 +115,7 @@ fn without_place(request: &ClientRequest, id: RequestId) -> ServerJsonRpcMessage
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -131,7 +131,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
         async move {
             let sent = sending.await;
             if let Some(id) = answered {
-                open.end(&id);
+                open.end_request(&id);
             }
             sent
         }
@@ -153,7 +153,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
                     biased;
                     // The semaphore is never closed.
                     place = self.open.places.acquire() => Some(place.ok()?),
-                    () = self.waits.at(full + HELD_UP) => None,
+                    () = self.waits.waiting_after(full + HELD_UP) => None,
                 };
             }
             if place.is_some() {
@@ -163,7 +163,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
             let place = place.or_else(|| self.open.places.try_acquire().ok());
             match (&message, place) {
                 (JsonRpcMessage::Request(request), Some(place)) => {
-                    self.open.begin(&request.id);
+                    self.open.add_request(&request.id);
                     place.forget();
                 }
                 (JsonRpcMessage::Request(request), None) => {
@@ -177,7 +177,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
                     if let ClientNotification::CancelledNotification(cancelled) = &said.notification
                         && let Some(id) = &cancelled.params.request_id
                     {
-                        self.open.end(id);
+                        self.open.end_request(id);
                     }
                 }
                 (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_), _) => {}

@@ -14,15 +14,15 @@ pub(super) fn with_object(text: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let message = serde_json::from_slice(text).ok()?;
-    serde_json::to_vec(&mended(message)).ok()
+    serde_json::to_vec(&mend_params(message)).ok()
 }
 
 /// Splits a batch, which revision 2025-03-26 has, into lines with one message each, which are answered one by
 /// one.
-pub(super) fn lines(line: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn split_batch(line: &[u8]) -> Option<Vec<u8>> {
     let mut lines = if line.trim_ascii_start().starts_with(b"[") {
         let batch: Vec<Value> = serde_json::from_slice(line).ok()?;
-        let texts = batch.into_iter().map(|message| mended(message).to_string());
+        let texts = batch.into_iter().map(|message| mend_params(message).to_string());
         texts.collect::<Vec<_>>().join("\n").into_bytes()
     } else {
         with_object(line)?
@@ -31,7 +31,7 @@ pub(super) fn lines(line: &[u8]) -> Option<Vec<u8>> {
     Some(lines)
 }
 
-fn mended(mut message: Value) -> Value {
+fn mend_params(mut message: Value) -> Value {
     if let Some(params) = message.get_mut("params").filter(|it| !it.is_object() && !it.is_null()) {
         *params = json!({"params": params.take()});
     }
@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn parameters_that_are_no_object_stand_in_one_and_a_batch_in_lines_of_its_own() {
-        let of = |text: &str| lines(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
+        let of =
+            |text: &str| split_batch(text.as_bytes()).map(|text| String::from_utf8(text).unwrap());
         for as_is in [
             r#"{"id":1,"method":"m","params":{"a":[1]}}"#,
             r#"{"id":1,"method":"m"}"#,

@@ -16,9 +16,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::client::{Client, refused};
-use super::logs::Logs;
-use super::watch::{self, Watched};
+use super::client::{ProtocolClient, refusal_error};
+use super::logs::LogForwarder;
+use super::watch::{self, WatchedResources};
 use super::{agents, calls, prompts, resources, tasks};
 
 /// How long a client may reuse a list.
@@ -31,43 +31,49 @@ looks at it and applies it. Tools whose names begin with agent_ hand a whole tas
 
 /// The search for the client of a message.
 #[async_trait]
-pub(super) trait Clients: Send + Sync + 'static {
+pub(super) trait ClientLookup: Send + Sync + 'static {
     /// Begins a session of the protocol through this handler; returns its client.
-    async fn begin(
+    async fn begin_session(
         &self,
         info: &InitializeRequestParams,
         cx: &RequestContext<RoleServer>,
-    ) -> Result<Arc<Client>, ErrorData>;
+    ) -> Result<Arc<ProtocolClient>, ErrorData>;
 
     /// The client of a message outside such a session.
-    async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData>;
+    async fn for_message(
+        &self,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ProtocolClient>, ErrorData>;
 
     /// Returns whether a message may come from this client.
-    fn may_be(&self, client: &Client, cx: &RequestContext<RoleServer>) -> bool;
+    fn may_be(&self, client: &ProtocolClient, cx: &RequestContext<RoleServer>) -> bool;
 }
 
 /// Belljar's answers in one session of the protocol, or to one message outside of sessions.
 pub struct McpHandler {
-    clients: Arc<dyn Clients>,
+    clients: Arc<dyn ClientLookup>,
     /// The client of the session.
-    client: tokio::sync::OnceCell<Arc<Client>>,
-    logs: Logs,
-    watched: Watched,
+    client: tokio::sync::OnceCell<Arc<ProtocolClient>>,
+    logs: LogForwarder,
+    watched: WatchedResources,
 }
 
 impl McpHandler {
-    pub(super) fn new(clients: Arc<dyn Clients>) -> Self {
+    pub(super) fn new(clients: Arc<dyn ClientLookup>) -> Self {
         let client = tokio::sync::OnceCell::new();
-        Self { clients, client, logs: Logs::new(), watched: Watched::default() }
+        Self { clients, client, logs: LogForwarder::new(), watched: WatchedResources::default() }
     }
 
     /// INV-296: returns the client that began the session; another caller who knows the session's id is
     /// refused.
-    async fn client(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
+    async fn find_client(
+        &self,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ProtocolClient>, ErrorData> {
         match self.client.get() {
             Some(client) if self.clients.may_be(client, cx) => Ok(Arc::clone(client)),
             Some(_) => Err(ErrorData::invalid_request("this session is another key's", None)),
-            None => self.clients.of(cx).await,
+            None => self.clients.for_message(cx).await,
         }
     }
 }
@@ -115,7 +121,7 @@ impl ServerHandler for McpHandler {
     ) -> Result<InitializeResult, ErrorData> {
         cx.peer.set_peer_info(request.clone());
         let answer = self.negotiate_initialize(&request)?;
-        let client = self.clients.begin(&request, &cx).await?;
+        let client = self.clients.begin_session(&request, &cx).await?;
         // A client that begins twice keeps its identity.
         let _ = self.client.set(client);
         Ok(answer)
@@ -126,7 +132,7 @@ impl ServerHandler for McpHandler {
         request: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.logs.want(request.level);
+        self.logs.set_level(request.level);
         Ok(())
     }
 
@@ -135,11 +141,11 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let client = self.client(&cx).await?;
-        let direct = client.direct().await.map_err(|error| refused(&error))?;
-        let own = direct.tools().await.map_err(|error| refused(&error))?;
-        let mut tools: Vec<Tool> = own.iter().map(calls::tool).collect();
-        tools.extend(agents::list(&client).await.map_err(|error| refused(&error))?);
+        let client = self.find_client(&cx).await?;
+        let direct = client.direct_session().await.map_err(|error| refusal_error(&error))?;
+        let own = direct.callable_tools().await.map_err(|error| refusal_error(&error))?;
+        let mut tools: Vec<Tool> = own.iter().map(calls::to_tool).collect();
+        tools.extend(agents::list_agents(&client).await.map_err(|error| refusal_error(&error))?);
         let list = ListToolsResult::with_all_items(tools);
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
     }
@@ -149,13 +155,13 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let client = self.client(&cx).await?;
+        let client = self.find_client(&cx).await?;
         match agents::is_agent(&request.name) {
-            true => agents::call(&client, request, cx).await,
+            true => agents::call_agent(&client, request, cx).await,
             false => {
                 let before = client.touched.versions();
-                let answer = calls::call(&client, request, cx.clone(), &self.logs).await;
-                self.watched.say(&client, &cx, before).await;
+                let answer = calls::call_tool(&client, request, cx.clone(), &self.logs).await;
+                self.watched.notify_changes(&client, &cx, before).await;
                 answer
             }
         }
@@ -166,8 +172,8 @@ impl ServerHandler for McpHandler {
         request: GetTaskParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let client = self.client(&cx).await?;
-        tasks::get(&client, &request.task_id).await
+        let client = self.find_client(&cx).await?;
+        tasks::get_task(&client, &request.task_id).await
     }
 
     async fn update_task(
@@ -175,8 +181,8 @@ impl ServerHandler for McpHandler {
         request: UpdateTaskParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let client = self.client(&cx).await?;
-        tasks::update(&client, &request.task_id, &request.input_responses).await
+        let client = self.find_client(&cx).await?;
+        tasks::update_task(&client, &request.task_id, &request.input_responses).await
     }
 
     async fn cancel_task(
@@ -184,8 +190,8 @@ impl ServerHandler for McpHandler {
         request: CancelTaskParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let client = self.client(&cx).await?;
-        tasks::cancel(&client, &request.task_id).await
+        let client = self.find_client(&cx).await?;
+        tasks::cancel_task(&client, &request.task_id).await
     }
 
     async fn list_prompts(
@@ -193,8 +199,8 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let client = self.client(&cx).await?;
-        let list = ListPromptsResult::with_all_items(prompts::list(&client).await);
+        let client = self.find_client(&cx).await?;
+        let list = ListPromptsResult::with_all_items(prompts::list_prompts(&client).await);
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
     }
 
@@ -203,8 +209,8 @@ impl ServerHandler for McpHandler {
         request: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let client = self.client(&cx).await?;
-        Ok(prompts::get(&client, &request)?.into())
+        let client = self.find_client(&cx).await?;
+        Ok(prompts::get_prompt(&client, &request)?.into())
     }
 
     async fn list_resources(
@@ -212,8 +218,8 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let client = self.client(&cx).await?;
-        let list = ListResourcesResult::with_all_items(resources::list(&client).await?);
+        let client = self.find_client(&cx).await?;
+        let list = ListResourcesResult::with_all_items(resources::list_resources(&client).await?);
         Ok(list.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
 
@@ -222,7 +228,7 @@ impl ServerHandler for McpHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        let list = ListResourceTemplatesResult::with_all_items(resources::resource_templates());
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
     }
 
@@ -231,8 +237,8 @@ impl ServerHandler for McpHandler {
         request: ReadResourceRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let client = self.client(&cx).await?;
-        let read = resources::read(&client, request.uri).await?;
+        let client = self.find_client(&cx).await?;
+        let read = resources::read_resource(&client, request.uri).await?;
         Ok(read.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
     }
 
@@ -241,8 +247,8 @@ impl ServerHandler for McpHandler {
         request: SubscribeRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let client = self.client(&cx).await?;
-        self.watched.add(&client, request.uri).await
+        let client = self.find_client(&cx).await?;
+        self.watched.add_resource(&client, request.uri).await
     }
 
     async fn unsubscribe(
@@ -250,7 +256,7 @@ impl ServerHandler for McpHandler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.watched.remove(&request.uri);
+        self.watched.remove_resource(&request.uri);
         Ok(())
     }
 
@@ -258,7 +264,7 @@ impl ServerHandler for McpHandler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(watch::accepted(requested))
+        Some(watch::accepted_filter(requested))
     }
 
     /// A request that the library could not parse: a known method with invalid parameters, or an unknown
@@ -280,7 +286,7 @@ impl ServerHandler for McpHandler {
     }
 
     async fn listen(&self, cx: SubscriptionContext) -> Result<(), ErrorData> {
-        let client = self.client(cx.request_context()).await?;
-        watch::listen(&client, &cx).await
+        let client = self.find_client(cx.request_context()).await?;
+        watch::notify_until_end(&client, &cx).await
     }
 }

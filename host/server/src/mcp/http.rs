@@ -14,10 +14,10 @@ use http_body::Frame;
 use http_body_util::combinators::BoxBody;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
-use super::door::Guest;
+use super::door::McpGuest;
 use super::forms;
-use crate::app::Ctx;
-use crate::http::outward::Outward;
+use crate::app::HandlerContext;
+use crate::http::outward::PlaceHider;
 use crate::http::problem::Problem;
 use crate::http::respond;
 
@@ -28,7 +28,7 @@ const VERSION: &str = "mcp-protocol-version";
 const FIRST_PRIMED: &str = "2025-11-25";
 
 /// `POST`, `GET` and `DELETE /mcp`.
-pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
+pub(crate) async fn answer_request(ctx: HandlerContext, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let primed = takes_priming(&parts.headers);
     // INV-115: the body's bytes are held like every body's, before the protocol gets them.
@@ -41,7 +41,7 @@ pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
                 Ok(bytes) if bytes.trim_ascii_start().starts_with(b"[") => {
                     let problem = Problem::invalid("the body is a batch of messages");
                     return problem
-                        .hint("send each message in a request of its own")
+                        .with_hint("send each message in a request of its own")
                         .into_response();
                 }
                 Ok(bytes) => match forms::with_object(&bytes) {
@@ -53,22 +53,23 @@ pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
         }
         _ => Body::empty(),
     };
-    let guest = Guest {
+    let guest = McpGuest {
         service: ctx.service.clone(),
         tenant: Arc::clone(&ctx.caller.tenant_id),
         actor: Arc::clone(&ctx.caller.actor),
     };
-    let answered = match ctx.app.mcp() {
-        Ok(door) => door.answer(guest, Request::from_parts(parts, body)).await,
+    let answered = match ctx.app.mcp_door() {
+        Ok(door) => door.answer_guest(guest, Request::from_parts(parts, body)).await,
         Err(problem) => Err(problem),
     };
     let response = match answered {
         Ok(response) => response,
         Err(problem) => return problem.into_response(),
     };
-    let outward = Arc::clone(ctx.app.outward());
+    let outward = Arc::clone(ctx.app.place_hider());
     let over = while_admitted(ctx);
-    response.map(|body| Body::new(Hidden { body, outward, line: BytesMut::new(), over, primed }))
+    response
+        .map(|body| Body::new(HiddenBody { body, outward, line: BytesMut::new(), over, primed }))
 }
 
 /// Returns whether a client accepts an event with an empty `data` line. The library sends this event before
@@ -81,7 +82,7 @@ fn takes_priming(headers: &HeaderMap) -> bool {
 }
 
 /// INV-297: ends when the caller is no longer admitted, or is dropped with the response body.
-fn while_admitted(ctx: Ctx) -> Over {
+fn while_admitted(ctx: HandlerContext) -> EarlyEnd {
     let (over, dropped) = (CancellationToken::new(), CancellationToken::new());
     let (ends, gone) = (over.clone(), dropped.clone());
     tokio::spawn(async move {
@@ -90,33 +91,33 @@ fn while_admitted(ctx: Ctx) -> Over {
             if tokio::time::timeout(every, gone.cancelled()).await.is_ok() {
                 return;
             }
-            if !ctx.app.gatekeeper().admitted(&ctx.caller).await {
+            if !ctx.app.gatekeeper().is_admitted(&ctx.caller).await {
                 return ends.cancel();
             }
         }
     });
-    Over { over: Box::pin(over.cancelled_owned()), _dropped: dropped.drop_guard() }
+    EarlyEnd { over: Box::pin(over.cancelled_owned()), _dropped: dropped.drop_guard() }
 }
 
 /// The early end of a body.
-struct Over {
+struct EarlyEnd {
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _dropped: DropGuard,
 }
 
 /// A body with masked host paths, like every answer of this server (INV-93).
-struct Hidden {
+struct HiddenBody {
     body: BoxBody<Bytes, Infallible>,
-    outward: Arc<Outward>,
+    outward: Arc<PlaceHider>,
     /// The received part of an unfinished line.
     line: BytesMut,
-    over: Over,
+    over: EarlyEnd,
     /// True if the client accepts an event with empty data.
     primed: bool,
 }
 
-impl Hidden {
-    fn said(&self, text: &[u8]) -> Vec<u8> {
+impl HiddenBody {
+    fn hide_lines(&self, text: &[u8]) -> Vec<u8> {
         let mut said = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             // Readers skip an event without data, and its id still counts.
@@ -132,7 +133,7 @@ impl Hidden {
             match text {
                 Some(json) => {
                     let end = if json.ends_with('\n') { "\n" } else { "" };
-                    let public = self.outward.say(json.trim_end().to_owned());
+                    let public = self.outward.hide_in_json(json.trim_end().to_owned());
                     said.extend_from_slice(public.as_str().as_bytes());
                     said.extend_from_slice(end.as_bytes());
                 }
@@ -143,7 +144,7 @@ impl Hidden {
     }
 }
 
-impl http_body::Body for Hidden {
+impl http_body::Body for HiddenBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -163,14 +164,14 @@ impl http_body::Body for Hidden {
                         continue;
                     };
                     let whole = self.line.split_to(end + 1);
-                    let said = self.said(&whole);
+                    let said = self.hide_lines(&whole);
                     return Poll::Ready(Some(Ok(Frame::data(said.into()))));
                 }
                 Some(Err(error)) => match error {},
                 None if self.line.is_empty() => return Poll::Ready(None),
                 None => {
                     let rest = std::mem::take(&mut self.line);
-                    let said = self.said(&rest);
+                    let said = self.hide_lines(&rest);
                     return Poll::Ready(Some(Ok(Frame::data(said.into()))));
                 }
             }

@@ -15,22 +15,22 @@ use serde_json::json;
 const SILENT: u8 = u8::MAX;
 
 /// The level that a client asked for.
-pub(super) struct Logs(AtomicU8);
+pub(super) struct LogForwarder(AtomicU8);
 
-impl Logs {
+impl LogForwarder {
     pub(super) fn new() -> Self {
         Self(AtomicU8::new(SILENT))
     }
 
-    pub(super) fn want(&self, level: LoggingLevel) {
-        self.0.store(rank(level), Ordering::Relaxed);
+    pub(super) fn set_level(&self, level: LoggingLevel) {
+        self.0.store(level_rank(level), Ordering::Relaxed);
     }
 
     /// Sends the lines of a call that has ended.
-    pub(super) async fn say(&self, cx: &RequestContext<RoleServer>, done: &DirectDone) {
-        let least = cx.meta.log_level().map(rank).unwrap_or(self.0.load(Ordering::Relaxed));
+    pub(super) async fn send_lines(&self, cx: &RequestContext<RoleServer>, done: &DirectDone) {
+        let least = cx.meta.log_level().map(level_rank).unwrap_or(self.0.load(Ordering::Relaxed));
         for (tool, level, text) in done.result.receipts.iter().flat_map(lines_of) {
-            if rank(level) < least {
+            if level_rank(level) < least {
                 continue;
             }
             let line = LoggingMessageNotificationParam::new(level, json!(text)).with_logger(tool);
@@ -54,7 +54,7 @@ fn lines_of(receipt: &CallReceipt) -> impl Iterator<Item = (String, LoggingLevel
 }
 
 /// The rank of a level: a higher rank is graver.
-fn rank(level: LoggingLevel) -> u8 {
+fn level_rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,
         LoggingLevel::Info => 1,

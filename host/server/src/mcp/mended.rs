@@ -6,8 +6,8 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use belljar_received::json::Mender;
-use belljar_received::whole::Wholes;
+use belljar_received::json::JsonMender;
+use belljar_received::whole::IntegerNormalizer;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::forms;
@@ -17,10 +17,10 @@ use super::stdio::MAX_LINE;
 const STEP: usize = 8 << 10;
 
 /// A reader that rewrites the lines of another reader, as the module describes.
-pub(super) struct Mended<R> {
+pub(super) struct MendedReader<R> {
     inner: R,
-    mender: Mender,
-    wholes: Wholes,
+    mender: JsonMender,
+    wholes: IntegerNormalizer,
     /// The rewritten beginning of an unfinished line. A line longer than the largest message is passed on as
     /// it is.
     line: Vec<u8>,
@@ -30,9 +30,9 @@ pub(super) struct Mended<R> {
     ended: bool,
 }
 
-impl<R> Mended<R> {
+impl<R> MendedReader<R> {
     pub(super) fn new(inner: R) -> Self {
-        let (mender, wholes) = (Mender::default(), Wholes::without_infinite());
+        let (mender, wholes) = (JsonMender::default(), IntegerNormalizer::without_infinite());
         let (line, ready) = (Vec::new(), Vec::new());
         Self { inner, mender, wholes, line, ready, at: 0, ended: false }
     }
@@ -43,7 +43,7 @@ impl<R> Mended<R> {
             self.line.extend_from_slice(part);
             if part.ends_with(b"\n") || self.line.len() > MAX_LINE {
                 let line = std::mem::take(&mut self.line);
-                self.ready.extend(forms::lines(&line).unwrap_or(line));
+                self.ready.extend(forms::split_batch(&line).unwrap_or(line));
             }
         }
         if self.ended {
@@ -52,7 +52,7 @@ impl<R> Mended<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for MendedReader<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_is_mended_and_there_before_the_next_one_comes() {
         let (mut client, read) = tokio::io::duplex(64);
-        let mut read = Mended::new(read);
+        let mut read = MendedReader::new(read);
         client.write_all(b"{\"a\":\"cut \\ud8").await.unwrap();
         client.write_all(b"3d\"}\n").await.unwrap();
         let expected = b"{\"a\":\"cut \\ufffd\"}\n";

@@ -2,8 +2,8 @@
 //! stdio and streamable HTTP, in the revisions 2025-11-25 and 2026-07-28.
 //!
 //! ```text
-//! stdio ──────────┐                    ┌──> Service::direct (a tool, in the client's own jar)
-//! HTTP `/mcp` ────┴──> Handler ──> Client ──> Service::begin (an agent, in a session of its own)
+//! stdio ──────────┐                                 ┌──> Service::begin_direct (a tool, in the client's own jar)
+//! HTTP `/mcp` ────┴──> McpHandler ──> ProtocolClient ──> Service::begin_turn (an agent, in a session of its own)
 //! ```
 //!
 //! The protocol itself is `rmcp`'s, without any decision: the caller is authenticated before a message is

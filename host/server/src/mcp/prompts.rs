@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use belljar_agent::skills::{self, Caller};
-use belljar_definition::Scope;
-use belljar_policy::Shown;
+use belljar_agent::skills::{self, SkillCaller};
+use belljar_definition::AgentScope;
+use belljar_policy::ShownText;
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 
-use super::client::Client;
+use super::client::ProtocolClient;
 
 /// Most prompts in a list.
 const MAX_LISTED: usize = 500;
@@ -22,20 +22,21 @@ const MAX_DESCRIPTION: usize = 500;
 const MAX_TASK: usize = 1 << 20;
 
 /// The skills.
-pub(super) async fn list(client: &Client) -> Vec<Prompt> {
-    let host = client.service.host();
+pub(super) async fn list_prompts(client: &ProtocolClient) -> Vec<Prompt> {
+    let host = client.service.current_host();
     let library = Arc::clone(&host.skills);
     // Run on a thread, because directories are read. On an error the skills do not change.
     let _ = client.service.look_up(move |stop| library.refresh_until(stop)).await;
     let catalog = host.skills.catalog();
-    let skills = skills::offered(catalog.entries(), Caller::Person).take(MAX_LISTED);
+    let skills = skills::offered_skills(catalog.entries(), SkillCaller::Person).take(MAX_LISTED);
     skills
         .map(|skill| {
             let name = match skill.id.scope {
-                Scope::Home | Scope::Workspace(_) => skill.id.slug.to_string(),
-                Scope::Library(_) => skill.id.to_string(),
+                AgentScope::Home | AgentScope::Workspace(_) => skill.id.slug.to_string(),
+                AgentScope::Library(_) => skill.id.to_string(),
             };
-            let about = Shown::clipped(&skill.definition.description, MAX_DESCRIPTION).to_string();
+            let about =
+                ShownText::clip_line(&skill.definition.description, MAX_DESCRIPTION).to_string();
             let task = PromptArgument::new("task").with_description("what is to be done with it");
             Prompt::new(name, Some(about), Some(vec![task.with_required(false)]))
         })
@@ -43,12 +44,12 @@ pub(super) async fn list(client: &Client) -> Vec<Prompt> {
 }
 
 /// A skill in its frame, followed by the task.
-pub(super) fn get(
-    client: &Client,
+pub(super) fn get_prompt(
+    client: &ProtocolClient,
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
-    let host = client.service.host();
-    let text = skills::load(&host.skills, &request.name, Caller::Person);
+    let host = client.service.current_host();
+    let text = skills::load_skill(&host.skills, &request.name, SkillCaller::Person);
     let mut text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
     let arguments = request.arguments.as_ref();
     if let Some(task) = arguments.and_then(|arguments| arguments.get("task")?.as_str()) {

@@ -20,7 +20,7 @@ const MAX_USED: usize = 16_384;
 type Used = HashMap<String, Instant>;
 
 /// The states of a process.
-pub(crate) struct States {
+pub(crate) struct SealedStates {
     codec: RequestStateCodec,
     /// The used states by tenant.
     used: Mutex<HashMap<String, Used>>,
@@ -33,7 +33,7 @@ pub(crate) struct States {
 /// The subject of a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
-pub(crate) enum About {
+pub(crate) enum StateSubject {
     /// A call of a tool, made once a person allows it.
     Call,
     /// A question of a turn, which waits for the answer.
@@ -41,13 +41,13 @@ pub(crate) enum About {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Sealed {
+struct SealedState {
     nonce: String,
     #[serde(flatten)]
-    about: About,
+    about: StateSubject,
 }
 
-impl States {
+impl SealedStates {
     /// States with a new key, which ends with the process.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         Self::that_last(LASTS)
@@ -62,21 +62,26 @@ impl States {
     }
 
     /// Makes a state for the sender of this request.
-    pub(crate) fn seal(&self, about: About, bound: &str) -> Result<String, ErrorData> {
+    pub(crate) fn seal_state(&self, about: StateSubject, bound: &str) -> Result<String, ErrorData> {
         let mut nonce = [0_u8; 16];
         let failed = || ErrorData::internal_error("the server failed; its log says why", None);
         getrandom::fill(&mut nonce).map_err(|_| failed())?;
         let nonce = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
         let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(self.lasts);
-        let sealed = self.codec.seal_json_with(&Sealed { nonce, about }, &options);
+        let sealed = self.codec.seal_json_with(&SealedState { nonce, about }, &options);
         sealed.map_err(|_| failed())
     }
 
     /// Accepts and uses up a state that a client of this tenant returns.
-    pub(crate) fn open(&self, state: &str, bound: &str, tenant: &str) -> Result<About, ErrorData> {
+    pub(crate) fn open_state(
+        &self,
+        state: &str,
+        bound: &str,
+        tenant: &str,
+    ) -> Result<StateSubject, ErrorData> {
         let refused = || ErrorData::invalid_params("`requestState` is not valid here", None);
-        let opened = self.codec.open_json_with::<Sealed>(state, bound.as_bytes());
-        let Sealed { nonce, about } = opened.map_err(|_| refused())?;
+        let opened = self.codec.open_json_with::<SealedState>(state, bound.as_bytes());
+        let SealedState { nonce, about } = opened.map_err(|_| refused())?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !used.contains_key(tenant) {
@@ -112,44 +117,52 @@ mod tests {
 
     #[test]
     fn a_state_is_good_once_for_the_same_key_and_request() {
-        let states = States::new().unwrap();
+        let states = SealedStates::new().unwrap();
         let bound = bound_to("red/key:a", "shell", "{}");
-        let state = states.seal(About::Call, &bound).unwrap();
+        let state = states.seal_state(StateSubject::Call, &bound).unwrap();
         for other in ["blue/key:a", "red/key:b"] {
-            assert!(states.open(&state, &bound_to(other, "shell", "{}"), RED).is_err(), "{other}");
+            assert!(
+                states.open_state(&state, &bound_to(other, "shell", "{}"), RED).is_err(),
+                "{other}"
+            );
         }
-        assert!(states.open(&state, &bound_to("red/key:a", "shell", "{\"a\":1}"), RED).is_err());
-        assert!(states.open(&state[1..], &bound, RED).is_err());
-        assert!(States::new().unwrap().open(&state, &bound, RED).is_err(), "of another process");
-        assert_eq!(states.open(&state, &bound, RED).unwrap(), About::Call);
-        assert!(states.open(&state, &bound, RED).is_err(), "a second time");
+        assert!(
+            states.open_state(&state, &bound_to("red/key:a", "shell", "{\"a\":1}"), RED).is_err()
+        );
+        assert!(states.open_state(&state[1..], &bound, RED).is_err());
+        assert!(
+            SealedStates::new().unwrap().open_state(&state, &bound, RED).is_err(),
+            "of another process"
+        );
+        assert_eq!(states.open_state(&state, &bound, RED).unwrap(), StateSubject::Call);
+        assert!(states.open_state(&state, &bound, RED).is_err(), "a second time");
     }
 
     /// INV-391.
     #[test]
     fn a_tenant_that_brings_many_states_back_takes_none_of_its_neighbours() {
-        let states = States { most: 3, ..States::new().unwrap() };
+        let states = SealedStates { most: 3, ..SealedStates::new().unwrap() };
         let call = |key: &str| {
             let bound = bound_to(key, "shell", "{}");
-            (states.seal(About::Call, &bound).unwrap(), bound)
+            (states.seal_state(StateSubject::Call, &bound).unwrap(), bound)
         };
         let of = |key: &str, tenant: &str| {
             let (state, bound) = call(key);
-            states.open(&state, &bound, tenant)
+            states.open_state(&state, &bound, tenant)
         };
         for _ in 0..3 {
             of("red/key:a", RED).unwrap();
         }
         let (state, bound) = call("red/key:b");
-        assert!(states.open(&state, &bound, RED).is_err(), "one more than a tenant has");
+        assert!(states.open_state(&state, &bound, RED).is_err(), "one more than a tenant has");
         of("blue/key:a", "blue").unwrap();
         assert!(of("red/key:a", RED).is_err());
         // Behind their time there is room again.
         for until in states.used.lock().unwrap().values_mut().flat_map(Used::values_mut) {
             *until = Instant::now();
         }
-        assert_eq!(states.open(&state, &bound, RED).unwrap(), About::Call);
-        assert!(states.open(&state, &bound, RED).is_err(), "a second time");
+        assert_eq!(states.open_state(&state, &bound, RED).unwrap(), StateSubject::Call);
+        assert!(states.open_state(&state, &bound, RED).is_err(), "a second time");
         of("green/key:a", "green").unwrap();
         let left: Vec<_> = states.used.lock().unwrap().keys().cloned().collect();
         assert!(!left.contains(&"blue".to_owned()), "{left:?}");
@@ -158,18 +171,18 @@ mod tests {
     #[test]
     fn a_state_is_good_for_its_time_and_not_behind_it() {
         let bound = bound_to("red/key:a", "shell", "{}");
-        let states = States::new().unwrap();
+        let states = SealedStates::new().unwrap();
         assert_eq!(states.lasts, Duration::from_secs(900));
-        let state = states.seal(About::Call, &bound).unwrap();
-        assert_eq!(states.open(&state, &bound, RED).unwrap(), About::Call);
-        let states = States::that_last(Duration::ZERO).unwrap();
-        let state = states.seal(About::Call, &bound).unwrap();
+        let state = states.seal_state(StateSubject::Call, &bound).unwrap();
+        assert_eq!(states.open_state(&state, &bound, RED).unwrap(), StateSubject::Call);
+        let states = SealedStates::that_last(Duration::ZERO).unwrap();
+        let state = states.seal_state(StateSubject::Call, &bound).unwrap();
         let past = SystemTime::now() + Duration::from_millis(2);
         while SystemTime::now() <= past {
             std::thread::yield_now();
         }
-        assert!(states.open(&state, &bound, RED).is_err());
-        let forever = states.codec.seal_json(&About::Call).unwrap();
-        assert!(states.open(&forever, &bound, RED).is_err(), "one that is bound to nothing");
+        assert!(states.open_state(&state, &bound, RED).is_err());
+        let forever = states.codec.seal_json(&StateSubject::Call).unwrap();
+        assert!(states.open_state(&forever, &bound, RED).is_err(), "one that is bound to nothing");
     }
 }

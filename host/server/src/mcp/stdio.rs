@@ -11,11 +11,11 @@ use rmcp::transport::stdio_pipes;
 use rmcp::{ErrorData, RoleServer};
 use tokio_util::sync::CancellationToken;
 
-use super::client::Client;
-use super::flow::{Flow, Waits};
-use super::handler::{Clients, McpHandler};
-use super::mended::Mended;
-use super::state::States;
+use super::client::ProtocolClient;
+use super::flow::{BoundedTransport, WaitingRequests};
+use super::handler::{ClientLookup, McpHandler};
+use super::mended::MendedReader;
+use super::state::SealedStates;
 
 /// Most bytes of a message: two bodies of the largest size over HTTP.
 pub(super) const MAX_LINE: usize = 8 << 20;
@@ -49,14 +49,16 @@ pub enum StdioError {
 /// When the peer does not speak the protocol.
 pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<(), StdioError> {
     let (read, write) = stdio_pipes();
-    let states = Arc::new(States::new().map_err(StdioError::Random)?);
-    let waits = Arc::<Waits>::default();
+    let states = Arc::new(SealedStates::new().map_err(StdioError::Random)?);
+    let waits = Arc::<WaitingRequests>::default();
     let client = tokio::sync::OnceCell::new();
-    let own = Arc::new(Own { service, states, waits: Arc::clone(&waits), client });
-    let transport = AsyncRwTransport::new(Mended::new(read), write).with_max_line_length(MAX_LINE);
-    let clients: Arc<dyn Clients> = Arc::<Own>::clone(&own);
+    let own = Arc::new(StdioClient { service, states, waits: Arc::clone(&waits), client });
+    let transport =
+        AsyncRwTransport::new(MendedReader::new(read), write).with_max_line_length(MAX_LINE);
+    let clients: Arc<dyn ClientLookup> = Arc::<StdioClient>::clone(&own);
     let handler = McpHandler::new(clients);
-    let served = serve_server_with_ct(handler, Flow::new(transport, waits), stop.clone()).await;
+    let served =
+        serve_server_with_ct(handler, BoundedTransport::new(transport, waits), stop.clone()).await;
     let ended = match served {
         Ok(running) => {
             running.waiting().await.map_err(|error| StdioError::Ended(error.to_string()))
@@ -67,7 +69,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
         Err(error) => Err(StdioError::Begin(error.to_string())),
     };
     if let Some(client) = own.client.get() {
-        client.close().await;
+        client.close_session().await;
     }
     match ended? {
         QuitReason::JoinError(error) => Err(StdioError::Ended(error.to_string())),
@@ -76,20 +78,20 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
 }
 
 /// The only client.
-struct Own {
+struct StdioClient {
     service: Service,
-    states: Arc<States>,
-    waits: Arc<Waits>,
-    client: tokio::sync::OnceCell<Arc<Client>>,
+    states: Arc<SealedStates>,
+    waits: Arc<WaitingRequests>,
+    client: tokio::sync::OnceCell<Arc<ProtocolClient>>,
 }
 
-impl Own {
-    async fn client(&self, name: Option<(String, String)>) -> Arc<Client> {
+impl StdioClient {
+    async fn get_client(&self, name: Option<(String, String)>) -> Arc<ProtocolClient> {
         let make = async || {
             let name = name.map_or_else(String::new, |(name, version)| format!("{name} {version}"));
             let name = name.chars().take(MAX_NAME).collect();
             let (service, states) = (self.service.clone(), Arc::clone(&self.states));
-            let mut client = Client::new(service, LOCAL.into(), states, name);
+            let mut client = ProtocolClient::new(service, LOCAL.into(), states, name);
             client.alone = true;
             client.waits = Arc::clone(&self.waits);
             Arc::new(client)
@@ -99,21 +101,24 @@ impl Own {
 }
 
 #[async_trait]
-impl Clients for Own {
-    async fn begin(
+impl ClientLookup for StdioClient {
+    async fn begin_session(
         &self,
         info: &InitializeRequestParams,
         _: &RequestContext<RoleServer>,
-    ) -> Result<Arc<Client>, ErrorData> {
+    ) -> Result<Arc<ProtocolClient>, ErrorData> {
         let named = &info.client_info;
-        Ok(self.client(Some((named.name.clone(), named.version.clone()))).await)
+        Ok(self.get_client(Some((named.name.clone(), named.version.clone()))).await)
     }
 
-    async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
-        Ok(self.client(cx.client_info().map(|named| (named.name, named.version))).await)
+    async fn for_message(
+        &self,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ProtocolClient>, ErrorData> {
+        Ok(self.get_client(cx.client_info().map(|named| (named.name, named.version))).await)
     }
 
-    fn may_be(&self, _: &Client, _: &RequestContext<RoleServer>) -> bool {
+    fn may_be(&self, _: &ProtocolClient, _: &RequestContext<RoleServer>) -> bool {
         true
     }
 }

@@ -11,15 +11,15 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::agents::{answer, key_of, result, stored};
+use super::agents::{answer_question, find_task, key_of, turn_result};
 use super::ask;
-use super::client::{Client, refused};
+use super::client::{ProtocolClient, refusal_error};
 
 /// The interval in which a client should poll.
 const POLL_MS: u64 = 500;
 
 /// A turn as a task that runs.
-pub(super) fn task(stored: &StoredTurnOf) -> Task {
+pub(super) fn running_task(stored: &StoredTurnOf) -> Task {
     let outcome = &stored.turn.state.outcome;
     let running = stored.turn.state.status == MessageStatus::InFlight;
     let updated = if running { outcome.started } else { outcome.ended };
@@ -30,64 +30,67 @@ pub(super) fn task(stored: &StoredTurnOf) -> Task {
 }
 
 /// The state of a task. A task whose host died is resumed by the first query.
-pub(super) async fn get(client: &Client, id: &str) -> Result<GetTaskResult, ErrorData> {
-    let turn = stored(client, id).await?;
+pub(super) async fn get_task(
+    client: &ProtocolClient,
+    id: &str,
+) -> Result<GetTaskResult, ErrorData> {
+    let turn = find_task(client, id).await?;
     let payload = match turn.turn.state.status {
         MessageStatus::InFlight => {
-            resume(client, &turn).await;
-            asked(client, &turn)
+            resume_turn(client, &turn).await;
+            asked_payload(client, &turn)
         }
         MessageStatus::Cancelled => TaskPayload::Cancelled,
         MessageStatus::Completed
         | MessageStatus::Partial
         | MessageStatus::Failed
         | MessageStatus::Interrupted => {
-            let result = result(client, &turn).await;
+            let result = turn_result(client, &turn).await;
             match serde_json::to_value(result) {
                 Ok(Value::Object(result)) => TaskPayload::Completed { result },
                 Ok(_) | Err(_) => TaskPayload::Failed { error: JsonObject::new() },
             }
         }
     };
-    Ok(GetTaskResult::new(DetailedTask::new(task(&turn), payload)))
+    Ok(GetTaskResult::new(DetailedTask::new(running_task(&turn), payload)))
 }
 
 /// Passes on the person's answers to a task's questions.
-pub(super) async fn update(
-    client: &Client,
+pub(super) async fn update_task(
+    client: &ProtocolClient,
     id: &str,
     answers: &InputResponses,
 ) -> Result<(), ErrorData> {
-    let turn = stored(client, id).await?;
+    let turn = find_task(client, id).await?;
     let session = &turn.turn.state.session.id;
-    for (_, question) in client.service.questions(Some(session)) {
+    for (_, question) in client.service.open_questions(Some(session)) {
         if question.message != turn.turn.message {
             continue;
         }
         if let Some(brought) = answers.get(&key_of(question.id)) {
-            answer(client, session, question.id, brought)?;
+            answer_question(client, session, question.id, brought)?;
         }
     }
     Ok(())
 }
 
 /// Stops a task.
-pub(super) async fn cancel(client: &Client, id: &str) -> Result<(), ErrorData> {
-    let turn = stored(client, id).await?;
+pub(super) async fn cancel_task(client: &ProtocolClient, id: &str) -> Result<(), ErrorData> {
+    let turn = find_task(client, id).await?;
     if turn.turn.state.status != MessageStatus::InFlight {
         return Ok(());
     }
-    resume(client, &turn).await;
-    client.service.cancel(&turn.turn.state.session.id, &client.actor);
+    resume_turn(client, &turn).await;
+    client.service.cancel_turn(&turn.turn.state.session.id, &client.actor);
     Ok(())
 }
 
-fn asked(client: &Client, turn: &StoredTurnOf) -> TaskPayload {
-    let open = client.service.questions(Some(&turn.turn.state.session.id));
+fn asked_payload(client: &ProtocolClient, turn: &StoredTurnOf) -> TaskPayload {
+    let open = client.service.open_questions(Some(&turn.turn.state.session.id));
     let forms = open.iter().filter(|(_, question)| question.message == turn.turn.message);
     let forms = forms.filter_map(|(_, question)| {
-        let form = ask::form(&question.agent, &question.kind)?;
-        Some((key_of(question.id), ask::request(form)))
+        let form = ask::question_form(&question.agent, &question.kind)?;
+        Some((key_of(question.id), ask::input_request(form)))
     });
     let input_requests: InputRequests = forms.collect();
     if input_requests.is_empty() {
@@ -97,14 +100,14 @@ fn asked(client: &Client, turn: &StoredTurnOf) -> TaskPayload {
 }
 
 /// Resumes a turn whose process has died, unless resumed already.
-async fn resume(client: &Client, turn: &StoredTurnOf) {
+async fn resume_turn(client: &ProtocolClient, turn: &StoredTurnOf) {
     let session = &turn.turn.state.session.id;
-    let runs = client.service.running().iter().any(|running| running.session == *session);
+    let runs = client.service.running_turns().iter().any(|running| running.session == *session);
     if runs || is_at_work(client.service.store(), session) {
         return;
     }
-    if let Err(error) = client.service.resume(session).await {
-        let error = refused(&error);
+    if let Err(error) = client.service.resume_session(session).await {
+        let error = refusal_error(&error);
         tracing::debug!(target: "belljar::mcp", %session, "not resumed: {}", error.message);
     }
 }

@@ -4,7 +4,7 @@ use crate::http::ids::is_id;
 
 /// The thing that a name is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum ResourceName {
     /// A file of a session.
     Attachment { session: String, id: String },
     /// The receipts of a session.
@@ -15,26 +15,28 @@ pub(super) enum Named {
 
 const SCHEME: &str = "belljar://sessions/";
 
-pub(super) fn attachment(session: &str, id: &str) -> String {
+pub(super) fn attachment_uri(session: &str, id: &str) -> String {
     format!("{SCHEME}{session}/attachments/{id}")
 }
 
-pub(super) fn receipts(session: &str) -> String {
+pub(super) fn receipts_uri(session: &str) -> String {
     format!("{SCHEME}{session}/receipts")
 }
 
-pub(super) fn changes(session: &str) -> String {
+pub(super) fn changes_uri(session: &str) -> String {
     format!("{SCHEME}{session}/changes")
 }
 
 /// Parses a URI; `None` = unknown.
-pub(super) fn parse(uri: &str) -> Option<Named> {
+pub(super) fn parse_uri(uri: &str) -> Option<ResourceName> {
     let mut parts = uri.strip_prefix(SCHEME)?.split('/');
     let session = parts.next().filter(|id| is_id(id))?.to_owned();
     let named = match (parts.next()?, parts.next()) {
-        ("attachments", Some(id)) if is_id(id) => Named::Attachment { session, id: id.to_owned() },
-        ("receipts", None) => Named::Receipts { session },
-        ("changes", None) => Named::Changes { session },
+        ("attachments", Some(id)) if is_id(id) => {
+            ResourceName::Attachment { session, id: id.to_owned() }
+        }
+        ("receipts", None) => ResourceName::Receipts { session },
+        ("changes", None) => ResourceName::Changes { session },
         _ => return None,
     };
     parts.next().is_none().then_some(named)
@@ -48,11 +50,14 @@ mod tests {
     fn a_name_means_one_thing_and_no_path_is_one() {
         let (session, id) = ("s1".to_owned(), "a1".to_owned());
         assert_eq!(
-            parse(&attachment("s1", "a1")),
-            Some(Named::Attachment { session: session.clone(), id })
+            parse_uri(&attachment_uri("s1", "a1")),
+            Some(ResourceName::Attachment { session: session.clone(), id })
         );
-        assert_eq!(parse(&receipts("s1")), Some(Named::Receipts { session: session.clone() }));
-        assert_eq!(parse(&changes("s1")), Some(Named::Changes { session }));
+        assert_eq!(
+            parse_uri(&receipts_uri("s1")),
+            Some(ResourceName::Receipts { session: session.clone() })
+        );
+        assert_eq!(parse_uri(&changes_uri("s1")), Some(ResourceName::Changes { session }));
         for other in [
             "file:///etc/passwd",
             "belljar://sessions/../receipts",
@@ -61,7 +66,7 @@ mod tests {
             "belljar://sessions/s1/attachments/..",
             "belljar://sessions//receipts",
         ] {
-            assert_eq!(parse(other), None, "{other}");
+            assert_eq!(parse_uri(other), None, "{other}");
         }
     }
 }

@@ -10,12 +10,12 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 use tokio::sync::watch;
 
-use super::client::{Client, refused};
-use super::uri::{self, Named};
+use super::client::{ProtocolClient, refusal_error};
+use super::uri::{self, ResourceName};
 
 /// How often each resource of a session was changed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Versions {
+pub(crate) struct ResourceVersions {
     receipts: u64,
     changes: u64,
     files: u64,
@@ -23,12 +23,12 @@ pub(crate) struct Versions {
 
 /// The versions of the resources in a client's session, for subscriptions.
 #[derive(Default)]
-pub(crate) struct Touched(watch::Sender<Versions>);
+pub(crate) struct ResourceChanges(watch::Sender<ResourceVersions>);
 
-impl Touched {
+impl ResourceChanges {
     /// Notes the resources that a call has changed.
-    pub(super) fn note(&self, done: &DirectDone) {
-        let wrote = |versions: &mut Versions| {
+    pub(super) fn note_call(&self, done: &DirectDone) {
+        let wrote = |versions: &mut ResourceVersions| {
             let receipts = &done.result.receipts;
             versions.receipts += u64::from(!receipts.is_empty());
             versions.changes +=
@@ -38,32 +38,36 @@ impl Touched {
         self.0.send_modify(wrote);
     }
 
-    pub(super) fn versions(&self) -> Versions {
+    pub(super) fn versions(&self) -> ResourceVersions {
         *self.0.borrow()
     }
 }
 
 /// The resources that a session of the older revision has subscribed to.
 #[derive(Default)]
-pub(super) struct Watched(Mutex<BTreeSet<String>>);
+pub(super) struct WatchedResources(Mutex<BTreeSet<String>>);
 
-impl Watched {
-    pub(super) async fn add(&self, client: &Client, uri: String) -> Result<(), ErrorData> {
-        own(client, &uri).await?;
+impl WatchedResources {
+    pub(super) async fn add_resource(
+        &self,
+        client: &ProtocolClient,
+        uri: String,
+    ) -> Result<(), ErrorData> {
+        check_own_resource(client, &uri).await?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(uri);
         Ok(())
     }
 
-    pub(super) fn remove(&self, uri: &str) {
+    pub(super) fn remove_resource(&self, uri: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
 
     /// Notifies the client about the resources that changed since `before`.
-    pub(super) async fn say(
+    pub(super) async fn notify_changes(
         &self,
-        client: &Client,
+        client: &ProtocolClient,
         cx: &RequestContext<RoleServer>,
-        before: Versions,
+        before: ResourceVersions,
     ) {
         let now = client.touched.versions();
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -76,7 +80,7 @@ impl Watched {
 }
 
 /// The part of a request that can be had.
-pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+pub(super) fn accepted_filter(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = SubscriptionFilter::new();
     accepted.resources_list_changed = requested.resources_list_changed;
     accepted.resource_subscriptions.clone_from(&requested.resource_subscriptions);
@@ -84,15 +88,18 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 }
 
 /// Notifies a client of the newer revision about changes, until the client disconnects.
-pub(super) async fn listen(client: &Client, cx: &SubscriptionContext) -> Result<(), ErrorData> {
-    let _waiting = client.waits.begin();
+pub(super) async fn notify_until_end(
+    client: &ProtocolClient,
+    cx: &SubscriptionContext,
+) -> Result<(), ErrorData> {
+    let _waiting = client.waits.begin_waiting();
     let uris = cx.accepted().resource_subscriptions.clone().unwrap_or_default();
     for uri in &uris {
-        own(client, uri).await?;
+        check_own_resource(client, uri).await?;
     }
     let mut versions = client.touched.0.subscribe();
     // Calls that ended after the confirmation of listening are included.
-    let mut before = Versions::default();
+    let mut before = ResourceVersions::default();
     loop {
         let now = *versions.borrow_and_update();
         for uri in uris.iter().filter(|uri| has_changed(uri, before, now)) {
@@ -112,22 +119,22 @@ pub(super) async fn listen(client: &Client, cx: &SubscriptionContext) -> Result<
     }
 }
 
-fn has_changed(uri: &str, before: Versions, now: Versions) -> bool {
-    match uri::parse(uri) {
-        Some(Named::Receipts { .. }) => now.receipts != before.receipts,
-        Some(Named::Changes { .. }) => now.changes != before.changes,
-        Some(Named::Attachment { .. }) | None => false,
+fn has_changed(uri: &str, before: ResourceVersions, now: ResourceVersions) -> bool {
+    match uri::parse_uri(uri) {
+        Some(ResourceName::Receipts { .. }) => now.receipts != before.receipts,
+        Some(ResourceName::Changes { .. }) => now.changes != before.changes,
+        Some(ResourceName::Attachment { .. }) | None => false,
     }
 }
 
 /// Checks that a resource is the session's own, and can change.
-async fn own(client: &Client, uri: &str) -> Result<(), ErrorData> {
+async fn check_own_resource(client: &ProtocolClient, uri: &str) -> Result<(), ErrorData> {
     let none = || ErrorData::resource_not_found("there is no such resource to watch", None);
-    let (Named::Receipts { session } | Named::Changes { session }) =
-        uri::parse(uri).ok_or_else(none)?
+    let (ResourceName::Receipts { session } | ResourceName::Changes { session }) =
+        uri::parse_uri(uri).ok_or_else(none)?
     else {
         return Err(none());
     };
-    let direct = client.direct().await.map_err(|error| refused(&error))?;
-    if direct.id() == session { Ok(()) } else { Err(none()) }
+    let direct = client.direct_session().await.map_err(|error| refusal_error(&error))?;
+    if direct.session_id() == session { Ok(()) } else { Err(none()) }
 }

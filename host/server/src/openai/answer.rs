@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::openai::finished::Finished;
+use crate::openai::finished::FinishedTurn;
 use crate::openai::ids;
 
 /// A chat completion.
@@ -60,7 +60,7 @@ pub(crate) struct CompletionUsage {
 }
 
 impl CompletionUsage {
-    pub(crate) fn of(usage: &Usage) -> Self {
+    pub(crate) fn from_usage(usage: &Usage) -> Self {
         Self {
             prompt_tokens: usage.input_tokens,
             completion_tokens: usage.output_tokens,
@@ -77,12 +77,12 @@ impl CompletionUsage {
 }
 
 impl Completion {
-    pub(crate) fn of(finished: &Finished, model: &str) -> Self {
-        let text = finished.text();
+    pub(crate) fn from_finished(finished: &FinishedTurn, model: &str) -> Self {
+        let text = finished.joined_text();
         let calls = finished.calls.iter().enumerate();
         let tool_calls = calls.map(|(place, call)| {
             let function = json!({"name": call.name, "arguments": call.arguments});
-            let id = ids::call(&finished.message, place);
+            let id = ids::call_id(&finished.message, place);
             json!({"id": id, "type": "function", "function": function})
         });
         let message = CompletionMessage {
@@ -94,12 +94,12 @@ impl Completion {
         };
         let finish_reason = finish_reason(finished);
         Self {
-            id: ids::completion(&finished.message),
+            id: ids::completion_id(&finished.message),
             object: "chat.completion",
             created: finished.began,
             model: model.to_owned(),
             choices: vec![Choice { index: 0, message, logprobs: None, finish_reason }],
-            usage: CompletionUsage::of(&finished.usage),
+            usage: CompletionUsage::from_usage(&finished.usage),
             service_tier: "default",
             system_fingerprint: None,
         }
@@ -107,7 +107,7 @@ impl Completion {
 }
 
 /// The reason why an answer ends.
-pub(crate) fn finish_reason(finished: &Finished) -> &'static str {
+pub(crate) fn finish_reason(finished: &FinishedTurn) -> &'static str {
     match finished.status {
         _ if !finished.calls.is_empty() => "tool_calls",
         MessageStatus::Partial => "length",

@@ -2,39 +2,44 @@
 
 use std::collections::{HashMap, HashSet};
 
-use belljar_agent::{Brought, Message, ToolResult};
+use belljar_agent::{CallerInput, ChatMessage, ToolResult};
 use belljar_session::{ServiceError, StoredTurnOf, TurnRequest};
 use belljar_store::MessageStatus;
 
-use crate::app::Ctx;
-use crate::http::problem::{Kind, Problem};
-use crate::openai::entries::{Parts, no_call, no_result};
+use crate::app::HandlerContext;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::openai::entries::{SortedEntries, no_call, no_result};
 use crate::openai::ids;
-use crate::openai::params::invalid;
+use crate::openai::params::invalid_value;
 
 /// The turn of a request without a previous response: the request contains the conversation. The results at
 /// its end may answer the open calls of a stored session with the same agent. The turn is then the session's
 /// next, and the agent knows its own earlier work.
-pub(crate) async fn of_conversation(
-    ctx: &Ctx,
+pub(crate) async fn turn_from_conversation(
+    ctx: &HandlerContext,
     model: &str,
-    parts: Parts,
-    brought: Brought,
+    parts: SortedEntries,
+    brought: CallerInput,
     param: &str,
 ) -> Result<TurnRequest, Problem> {
-    if let Some(turn) = waiting(ctx, model, &parts).await? {
+    if let Some(turn) = find_waiting_turn(ctx, model, &parts).await? {
         let (results, task) = (results_of(&turn, &parts.results, param)?, parts.task);
-        let brought = Brought { results, images: parts.images, ..brought };
+        let brought = CallerInput { results, images: parts.images, ..brought };
         return Ok(next_turn(ctx, &turn, task, None, brought));
     }
-    let Parts { context, history, task, images, .. } = parts.closed(param)?;
-    Ok(new_session(ctx, model, task, context, Brought { history, images, ..brought }))
+    let SortedEntries { context, history, task, images, .. } = parts.close_results(param)?;
+    Ok(new_session(ctx, model, task, context, CallerInput { history, images, ..brought }))
 }
 
 /// The last turn of a session that waits for all these results. INV-281: searched in the caller's own tenant
 /// only; another tenant's id is treated like an unknown one.
-async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredTurnOf>, Problem> {
-    let mut messages = parts.results.iter().map(|(id, _)| ids::of_call(id).map(|call| call.0));
+async fn find_waiting_turn(
+    ctx: &HandlerContext,
+    model: &str,
+    parts: &SortedEntries,
+) -> Result<Option<StoredTurnOf>, Problem> {
+    let mut messages =
+        parts.results.iter().map(|(id, _)| ids::parse_call_id(id).map(|call| call.0));
     let Some(Some(message)) = messages.next() else { return Ok(None) };
     if messages.any(|other| other != Some(message)) {
         return Ok(None);
@@ -47,60 +52,62 @@ async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredT
     let same = turn.is_last
         && turn.turn.state.outcome.calls.len() == parts.results.len()
         && turn.turn.state.status != MessageStatus::InFlight
-        && of_agent(&turn, model);
+        && is_of_agent(&turn, model);
     Ok(same.then_some(turn))
 }
 
 /// Returns whether a turn belongs to the agent with this name, with its scope or without.
-fn of_agent(turn: &StoredTurnOf, model: &str) -> bool {
+fn is_of_agent(turn: &StoredTurnOf, model: &str) -> bool {
     let agent = turn.turn.state.session.agent.as_str();
     agent == model || agent.rsplit('/').next() == Some(model)
 }
 
 /// The turn after a previous response. INV-282: after a session's last response, the session continues; after
 /// an earlier response, a new session gets the conversation up to that response.
-pub(crate) async fn of_response(
-    ctx: &Ctx,
+pub(crate) async fn turn_after_response(
+    ctx: &HandlerContext,
     model: &str,
     turn: &StoredTurnOf,
-    parts: Parts,
-    brought: Brought,
+    parts: SortedEntries,
+    brought: CallerInput,
 ) -> Result<TurnRequest, Problem> {
     if turn.turn.state.status == MessageStatus::InFlight {
         let detail = "the response that this would go on from is still in progress";
-        return Err(Problem::new(Kind::Busy, detail).param("previous_response_id"));
+        return Err(Problem::new(ProblemKind::Busy, detail).with_param("previous_response_id"));
     }
-    if !of_agent(turn, model) {
+    if !is_of_agent(turn, model) {
         let detail = "a conversation stays with its agent: `model` is another one";
-        return Err(invalid("model", detail).hint("begin anew without `previous_response_id`"));
+        return Err(
+            invalid_value("model", detail).with_hint("begin anew without `previous_response_id`")
+        );
     }
     if !parts.history.is_empty() {
         let detail = "with `previous_response_id`, `input` has the user's words and results alone";
-        return Err(invalid("input", detail));
+        return Err(invalid_value("input", detail));
     }
     let results = results_of(turn, &parts.results, "input")?;
-    let Parts { context, task, images, .. } = parts;
-    let brought = Brought { images, ..brought };
+    let SortedEntries { context, task, images, .. } = parts;
+    let brought = CallerInput { images, ..brought };
     if turn.is_last {
-        return Ok(next_turn(ctx, turn, task, context, Brought { results, ..brought }));
+        return Ok(next_turn(ctx, turn, task, context, CallerInput { results, ..brought }));
     }
     let session = &turn.turn.state.session.id;
     let history = ctx.service.conversation_until(session, &turn.turn.message).await?;
-    let history = branch(results, history);
-    Ok(new_session(ctx, model, task, context, Brought { history, ..brought }))
+    let history = answer_in_history(results, history);
+    Ok(new_session(ctx, model, task, context, CallerInput { history, ..brought }))
 }
 
-fn branch(results: Vec<ToolResult>, mut history: Vec<Message>) -> Vec<Message> {
-    Brought { results, ..Brought::default() }.answer(&mut history);
+fn answer_in_history(results: Vec<ToolResult>, mut history: Vec<ChatMessage>) -> Vec<ChatMessage> {
+    CallerInput { results, ..CallerInput::default() }.answer(&mut history);
     history
 }
 
 fn next_turn(
-    ctx: &Ctx,
+    ctx: &HandlerContext,
     turn: &StoredTurnOf,
     text: String,
     context: Option<String>,
-    brought: Brought,
+    brought: CallerInput,
 ) -> TurnRequest {
     TurnRequest {
         session: Some(turn.turn.state.session.id.clone()),
@@ -114,11 +121,11 @@ fn next_turn(
 }
 
 fn new_session(
-    ctx: &Ctx,
+    ctx: &HandlerContext,
     model: &str,
     text: String,
     context: Option<String>,
-    brought: Brought,
+    brought: CallerInput,
 ) -> TurnRequest {
     TurnRequest {
         agent: Some(model.to_owned()),
@@ -137,7 +144,7 @@ fn results_of(
     param: &str,
 ) -> Result<Vec<ToolResult>, Problem> {
     let (message, calls) = (&turn.turn.message, &turn.turn.state.outcome.calls);
-    let ids: Vec<String> = (0..calls.len()).map(|place| ids::call(message, place)).collect();
+    let ids: Vec<String> = (0..calls.len()).map(|place| ids::call_id(message, place)).collect();
     let known: HashSet<&str> = ids.iter().map(String::as_str).collect();
     if let Some((id, _)) = results.iter().find(|(id, _)| !known.contains(id.as_str())) {
         return Err(no_call(id, param));
@@ -152,7 +159,7 @@ fn results_of(
     for (id, call) in ids.iter().zip(calls) {
         let Some(content) = by_call.get(id.as_str()) else { return Err(no_result(id, param)) };
         if twice.contains(id.as_str()) {
-            return Err(invalid(param, format!("there are two results for the call `{id}`")));
+            return Err(invalid_value(param, format!("there are two results for the call `{id}`")));
         }
         found.push(ToolResult {
             id: call.id.clone(),

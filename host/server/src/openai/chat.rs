@@ -5,25 +5,27 @@ use std::sync::Arc;
 use axum::extract::{FromRequest as _, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use belljar_agent::{Brought, Staying};
+use belljar_agent::{CallerInput, TextRetention};
 use belljar_session::{RunningTurn, TurnRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::api::turn::named;
-use crate::app::Ctx;
+use crate::api::turn::check_name;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonBody, json_as};
 use crate::openai::answer::Completion;
-use crate::openai::begin::{Begun, ToBegin};
+use crate::openai::begin::{BegunTurn, ToBegin};
 use crate::openai::chat_stream::ChatStream;
 use crate::openai::errors::no_model;
-use crate::openai::finished::Finished;
-use crate::openai::left_out::Unserved;
-use crate::openai::params::{self, check};
-use crate::openai::{asked, begin, entries, form, ids, live, messages, not_again, of_turn, tools};
-use crate::stream::sse::Frames;
+use crate::openai::finished::FinishedTurn;
+use crate::openai::left_out::IgnoredParts;
+use crate::openai::params::{self, check_parameters};
+use crate::openai::{
+    add_turn_headers, asked, begin, entries, forbid_retry, form, ids, live, messages, tools,
+};
+use crate::stream::sse::FrameSender;
 
 /// A chat completion to be made. Other parameters are left out, and named in the header
 /// `X-Belljar-Ignored`; the guide lists those that are taken without an effect.
@@ -85,15 +87,18 @@ pub(crate) struct StreamOptions {
 }
 
 /// `POST /v1/chat/completions`.
-pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Problem> {
+pub(crate) async fn create_completion(
+    ctx: HandlerContext,
+    request: Request,
+) -> Result<Response, Problem> {
     let JsonBody(body) = JsonBody::<CompletionBody>::from_request(request, &()).await?;
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
     // Streamed text cannot be withdrawn.
-    let stays = if stream { Staying::Top } else { Staying::Nothing };
+    let stays = if stream { TextRetention::Top } else { TextRetention::Nothing };
     let goes_on = body.store == Some(true);
-    let mut left = Unserved::default();
-    let turn = match body.turn(&ctx, &mut left).await {
+    let mut left = IgnoredParts::default();
+    let turn = match body.into_turn(&ctx, &mut left).await {
         Ok(turn) => turn,
         Err(problem) => return Err(begin::first_unknown(&ctx, &model, problem).await),
     };
@@ -107,69 +112,82 @@ pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Pro
         left: Arc::clone(&left),
         stays: goes_on,
     };
-    let Begun { ctx, turn, awaited } = begin::begin(ctx, to_begin).await?;
+    let BegunTurn { ctx, turn, awaited } = begin::begin_turn(ctx, to_begin).await?;
     let run = turn.message.clone();
     if stream {
-        let (frames, response) = Frames::new(ctx.app.outward());
+        let (frames, response) = FrameSender::new(ctx.app.place_hider());
         let created = turn.started / 1000;
-        let id = ids::completion(&run);
+        let id = ids::completion_id(&run);
         let wire = ChatStream { id, model, created, usage, said: false };
-        let response = of_turn(&turn, kept, &left, response);
-        let source = live::Source::Running(Box::new(turn), awaited);
-        tokio::spawn(live::stream(ctx, source, frames, whole, wire));
+        let response = add_turn_headers(&turn, kept, &left, response);
+        let source = live::TurnSource::Running(Box::new(turn), awaited);
+        tokio::spawn(live::stream_turn(ctx, source, frames, whole, wire));
         return Ok(response);
     }
-    let answer = answered(&ctx, &turn, &model).await;
-    awaited.over();
-    Ok(of_turn(&turn, kept, &left, answer))
+    let answer = completion_answer(&ctx, &turn, &model).await;
+    awaited.end_waiting();
+    Ok(add_turn_headers(&turn, kept, &left, answer))
 }
 
 /// The answer at the end of a turn.
-async fn answered(ctx: &Ctx, turn: &RunningTurn, model: &str) -> Response {
+async fn completion_answer(ctx: &HandlerContext, turn: &RunningTurn, model: &str) -> Response {
     tokio::select! {
         biased;
-        _ = turn.ended() => {}
-        () = ctx.app.stopped().cancelled() => {}
+        _ = turn.wait_for_end() => {}
+        () = ctx.app.stopped_token().cancelled() => {}
     }
     let finished = match ctx.service.stored_turn(&turn.message).await {
-        Ok(stored) => Finished::of(&stored),
-        Err(error) => return not_again(Problem::from(error).into_response()),
+        Ok(stored) => FinishedTurn::from_stored(&stored),
+        Err(error) => return forbid_retry(Problem::from(error).into_response()),
     };
-    match finished.problem() {
-        Some(problem) => not_again(problem.into_response()),
-        None => json_as(StatusCode::OK, "application/json", &Completion::of(&finished, model)),
+    match finished.to_problem() {
+        Some(problem) => forbid_retry(problem.into_response()),
+        None => json_as(
+            StatusCode::OK,
+            "application/json",
+            &Completion::from_finished(&finished, model),
+        ),
     }
 }
 
 impl CompletionBody {
     /// The requested turn.
-    async fn turn(self, ctx: &Ctx, left: &mut Unserved) -> Result<TurnRequest, Problem> {
-        check(params::CHAT, &self.others, left)?;
-        form::metadata(self.metadata.as_ref())?;
-        let model = named("model", Some(self.model.clone())).map_err(|_| no_model(&self.model))?;
+    async fn into_turn(
+        self,
+        ctx: &HandlerContext,
+        left: &mut IgnoredParts,
+    ) -> Result<TurnRequest, Problem> {
+        check_parameters(params::CHAT, &self.others, left)?;
+        form::parse_metadata(self.metadata.as_ref())?;
+        let model =
+            check_name("model", Some(self.model.clone())).map_err(|_| no_model(&self.model))?;
         let model = model.unwrap_or_default();
         let max = self.max_completion_tokens.or(self.max_tokens);
         let given = self.tools.as_deref().unwrap_or_default();
-        let chosen = tools::chosen(given, self.tool_choice.as_ref(), left)?;
-        let brought = Brought {
+        let chosen = tools::choose_tools(given, self.tool_choice.as_ref(), left)?;
+        let brought = CallerInput {
             tools: chosen.tools,
             choice: chosen.must,
             several: self.parallel_tool_calls.unwrap_or(true),
-            form: form::schema(self.response_format.as_ref(), "response_format")?,
-            max_output_tokens: form::tokens(max, "max_completion_tokens")?,
-            temperature: form::temperature(self.temperature)?,
-            effort: form::effort(self.reasoning_effort.as_deref(), "reasoning_effort")?,
-            sampling: form::sampling(form::Asked {
+            form: form::parse_schema(self.response_format.as_ref(), "response_format")?,
+            max_output_tokens: form::check_tokens(max, "max_completion_tokens")?,
+            temperature: form::check_temperature(self.temperature)?,
+            effort: form::parse_effort(self.reasoning_effort.as_deref(), "reasoning_effort")?,
+            sampling: form::parse_sampling(form::SamplingRequest {
                 top_p: self.top_p,
                 presence_penalty: self.presence_penalty,
                 frequency_penalty: self.frequency_penalty,
                 seed: self.seed,
                 stop: self.stop.as_ref(),
             })?,
-            ..Brought::default()
+            ..CallerInput::default()
         };
-        let parts = entries::sort(messages::entries(&self.messages, left)?, "messages")?;
-        let request = asked::of_conversation(ctx, &model, parts, brought, "messages").await?;
+        let parts = entries::sort_entries(
+            messages::entries_from_messages(&self.messages, left)?,
+            "messages",
+        )?;
+        let request =
+            asked::turn_from_conversation(ctx, &model, parts, brought, "messages").await?;
         Ok(TurnRequest { forget: self.store == Some(false), ..request })
     }
 }

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::http::problem::Problem;
 use crate::openai::answer::{CompletionUsage, finish_reason};
 use crate::openai::errors::ErrorBody;
-use crate::openai::finished::Finished;
+use crate::openai::finished::FinishedTurn;
 use crate::openai::ids;
-use crate::openai::live::Wire;
-use crate::stream::sse::Frames;
+use crate::openai::live::WireStream;
+use crate::stream::sse::FrameSender;
 
 /// The state of a stream.
 pub(crate) struct ChatStream {
@@ -22,7 +22,7 @@ pub(crate) struct ChatStream {
 }
 
 impl ChatStream {
-    async fn chunk(&self, frames: &Frames, choices: Value, usage: Value) -> bool {
+    async fn send_chunk(&self, frames: &FrameSender, choices: Value, usage: Value) -> bool {
         let mut chunk = json!({
             "id": self.id,
             "object": "chat.completion.chunk",
@@ -35,17 +35,17 @@ impl ChatStream {
         if self.usage {
             chunk["usage"] = usage;
         }
-        frames.data(None, chunk.to_string()).await
+        frames.send_data(None, chunk.to_string()).await
     }
 
-    async fn delta(&self, frames: &Frames, delta: Value, finish: Option<&str>) -> bool {
+    async fn send_delta(&self, frames: &FrameSender, delta: Value, finish: Option<&str>) -> bool {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
-        self.chunk(frames, json!([choice]), Value::Null).await
+        self.send_chunk(frames, json!([choice]), Value::Null).await
     }
 
-    async fn calls(&self, frames: &Frames, finished: &Finished) -> bool {
+    async fn send_calls(&self, frames: &FrameSender, finished: &FinishedTurn) -> bool {
         for (place, call) in finished.calls.iter().enumerate() {
-            let id = ids::call(&finished.message, place);
+            let id = ids::call_id(&finished.message, place);
             let begun = json!({"tool_calls": [{
                 "index": place, "id": id, "type": "function",
                 "function": {"name": call.name, "arguments": ""},
@@ -53,7 +53,9 @@ impl ChatStream {
             let rest = json!({"tool_calls": [{
                 "index": place, "function": {"arguments": call.arguments},
             }]});
-            if !self.delta(frames, begun, None).await || !self.delta(frames, rest, None).await {
+            if !self.send_delta(frames, begun, None).await
+                || !self.send_delta(frames, rest, None).await
+            {
                 return false;
             }
         }
@@ -61,30 +63,32 @@ impl ChatStream {
     }
 }
 
-impl Wire for ChatStream {
-    async fn begin(&mut self, frames: &Frames) -> bool {
-        self.delta(frames, json!({"role": "assistant", "content": "", "refusal": null}), None).await
+impl WireStream for ChatStream {
+    async fn begin_stream(&mut self, frames: &FrameSender) -> bool {
+        self.send_delta(frames, json!({"role": "assistant", "content": "", "refusal": null}), None)
+            .await
     }
 
-    async fn text(&mut self, frames: &Frames, new: bool, text: &str) -> bool {
+    async fn send_text(&mut self, frames: &FrameSender, new: bool, text: &str) -> bool {
         let between = if new && self.said { "\n\n" } else { "" };
         self.said = true;
-        self.delta(frames, json!({"content": format!("{between}{text}")}), None).await
+        self.send_delta(frames, json!({"content": format!("{between}{text}")}), None).await
     }
 
-    async fn end(&mut self, frames: &Frames, finished: &Finished) -> bool {
-        if let Some(problem) = finished.problem() {
-            return self.broken(frames, &problem).await;
+    async fn end_stream(&mut self, frames: &FrameSender, finished: &FinishedTurn) -> bool {
+        if let Some(problem) = finished.to_problem() {
+            return self.end_broken(frames, &problem).await;
         }
-        let usage = serde_json::to_value(CompletionUsage::of(&finished.usage)).unwrap_or_default();
-        self.calls(frames, finished).await
-            && self.delta(frames, json!({}), Some(finish_reason(finished))).await
-            && (!self.usage || self.chunk(frames, json!([]), usage).await)
-            && frames.done().await
+        let usage =
+            serde_json::to_value(CompletionUsage::from_usage(&finished.usage)).unwrap_or_default();
+        self.send_calls(frames, finished).await
+            && self.send_delta(frames, json!({}), Some(finish_reason(finished))).await
+            && (!self.usage || self.send_chunk(frames, json!([]), usage).await)
+            && frames.send_done().await
     }
 
-    async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool {
-        let error = serde_json::to_string(&ErrorBody::of(problem)).unwrap_or_default();
-        frames.data(None, error).await && frames.done().await
+    async fn end_broken(&mut self, frames: &FrameSender, problem: &Problem) -> bool {
+        let error = serde_json::to_string(&ErrorBody::from_problem(problem)).unwrap_or_default();
+        frames.send_data(None, error).await && frames.send_done().await
     }
 }

@@ -4,22 +4,22 @@ use belljar_agent::Image;
 use serde_json::Value;
 
 use crate::http::problem::Problem;
-use crate::openai::left_out::Unserved;
-use crate::openai::params::{invalid, unsupported};
+use crate::openai::left_out::IgnoredParts;
+use crate::openai::params::{invalid_value, unsupported_parameter};
 
 /// The types of parts that are text.
 const TEXT: [&str; 5] = ["text", "input_text", "output_text", "refusal", "summary_text"];
 
 /// The texts and the images of a content.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Content {
+pub(crate) struct MessageContent {
     /// The texts, joined by line feeds.
     pub(crate) text: String,
     pub(crate) images: Vec<Image>,
 }
 
 /// Parses content from a sender who may send images. `at` = the place in the request.
-pub(crate) fn read(content: Option<&Value>, at: &str) -> Result<Content, Problem> {
+pub(crate) fn parse_content(content: Option<&Value>, at: &str) -> Result<MessageContent, Problem> {
     let mut images = Vec::new();
     let mut texts = Vec::new();
     match content {
@@ -29,37 +29,39 @@ pub(crate) fn read(content: Option<&Value>, at: &str) -> Result<Content, Problem
             for (index, part) in parts.iter().enumerate() {
                 let at = format!("{at}[{index}]");
                 match image_url(part) {
-                    Some(url) => images.push(image(url, &at)?),
+                    Some(url) => images.push(parse_image(url, &at)?),
                     None => texts.push(part_text(part, &at)?),
                 }
             }
         }
         Some(_) => {
-            return Err(invalid(at, format!("`{at}` is neither a text nor a list of parts")));
+            return Err(invalid_value(at, format!("`{at}` is neither a text nor a list of parts")));
         }
     }
-    Ok(Content { text: texts.join("\n"), images })
+    Ok(MessageContent { text: texts.join("\n"), images })
 }
 
 /// The text of a content that may have no images.
-pub(crate) fn text(content: Option<&Value>, at: &str) -> Result<String, Problem> {
-    let content = read(content, at)?;
+pub(crate) fn parse_text(content: Option<&Value>, at: &str) -> Result<String, Problem> {
+    let content = parse_content(content, at)?;
     if !content.images.is_empty() {
         let detail = format!("`{at}` has an image, and images can only be the user's");
-        return Err(unsupported(at, detail).hint("send it in a message of the role `user`"));
+        return Err(
+            unsupported_parameter(at, detail).with_hint("send it in a message of the role `user`")
+        );
     }
     Ok(content.text)
 }
 
 /// The text of an agent's message, or of the result of a caller's tool. Parts of other kinds, such as an
 /// agent's thoughts, are recorded in `left` and replaced by `instead`.
-pub(crate) fn told(
+pub(crate) fn parse_agent_text(
     content: Option<&Value>,
     at: &str,
     instead: Option<&str>,
-    left: &mut Unserved,
+    left: &mut IgnoredParts,
 ) -> Result<String, Problem> {
-    let Some(Value::Array(parts)) = content else { return text(content, at) };
+    let Some(Value::Array(parts)) = content else { return parse_text(content, at) };
     let mut texts = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let at = format!("{at}[{index}]");
@@ -83,7 +85,7 @@ pub(crate) fn without_bytes(items: &mut [Value]) {
     let lists = items.iter_mut().filter_map(|item| item.get_mut("content")?.as_array_mut());
     for part in lists.flatten() {
         let Some(url) = image_url(part) else { continue };
-        let Ok(image) = image(url, "") else { continue };
+        let Ok(image) = parse_image(url, "") else { continue };
         part["image_url"] = Value::String(format!("attachment:{}", image.file_name()));
     }
 }
@@ -99,38 +101,40 @@ fn image_url(part: &Value) -> Option<&Value> {
 }
 
 /// INV-287: parses an image inside the request; no address is fetched for a caller.
-fn image(url: &Value, at: &str) -> Result<Image, Problem> {
+fn parse_image(url: &Value, at: &str) -> Result<Image, Problem> {
     let data = "send its bytes as `data:image/png;base64,...`";
     let Some(url) = url.as_str() else {
         let detail = format!("`{at}` has no `image_url`, and no files are kept for a caller");
-        return Err(unsupported(at, detail).hint(data));
+        return Err(unsupported_parameter(at, detail).with_hint(data));
     };
     let Some((head, body)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) else {
         let detail = format!("the image of `{at}` is not a `data:` URL, and nothing is fetched");
-        return Err(unsupported(at, detail).hint(data));
+        return Err(unsupported_parameter(at, detail).with_hint(data));
     };
     let Some(media_type) = head.strip_suffix(";base64") else {
-        return Err(invalid(at, format!("the image of `{at}` is not in base64")).hint(data));
+        return Err(
+            invalid_value(at, format!("the image of `{at}` is not in base64")).with_hint(data)
+        );
     };
     let said = Some(media_type).filter(|said| !said.is_empty());
-    Image::from_base64(body, said).map_err(|error| invalid(at, format!("`{at}`: {error}")))
+    Image::from_base64(body, said).map_err(|error| invalid_value(at, format!("`{at}`: {error}")))
 }
 
 fn part_text(part: &Value, at: &str) -> Result<String, Problem> {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
     if TEXT.contains(&kind) {
         let text = part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str);
-        let no_text = || invalid(at, format!("`{at}` has no text"));
+        let no_text = || invalid_value(at, format!("`{at}` has no text"));
         return text.map(str::to_owned).ok_or_else(no_text);
     }
     let what = match kind {
         "file" | "input_file" => "files",
         "input_audio" => "audio",
-        _ => return Err(invalid(at, format!("`{at}` has a type that is not known"))),
+        _ => return Err(invalid_value(at, format!("`{at}` has a type that is not known"))),
     };
     // INV-287: a part is either served, noted or refused.
-    Err(unsupported(at, format!("{what} are not supported: agents read text and images"))
-        .hint("put the file into the workspace, and name it"))
+    Err(unsupported_parameter(at, format!("{what} are not supported: agents read text and images"))
+        .with_hint("put the file into the workspace, and name it"))
 }
 
 #[cfg(test)]
@@ -142,13 +146,13 @@ mod tests {
 
     #[test]
     fn a_content_is_its_texts_and_what_is_neither_text_nor_image_is_refused() {
-        let of = |content: Value| text(Some(&content), "c");
+        let of = |content: Value| parse_text(Some(&content), "c");
         assert_eq!(of(json!("a")).unwrap(), "a");
         let parts = json!([{"type": "text", "text": "a"}, {"type": "input_text", "text": "b"}]);
         assert_eq!(of(parts).unwrap(), "a\nb");
-        assert_eq!(text(None, "c").unwrap(), "");
+        assert_eq!(parse_text(None, "c").unwrap(), "");
         let image = json!([{"type": "input_image", "image_url": GIF}]);
-        assert!(of(image).unwrap_err().body().detail().contains("user's"));
+        assert!(of(image).unwrap_err().to_body().detail().contains("user's"));
         for bad in [json!(1), json!([1]), json!([{"type": "text"}]), json!([{"type": "x"}])] {
             assert!(of(bad.clone()).is_err(), "{bad}");
         }
@@ -161,21 +165,23 @@ mod tests {
             {"type": "input_image", "image_url": GIF},
             {"type": "thinking", "thinking": "x"},
         ]);
-        let mut left = Unserved::default();
-        let given = told(Some(&parts), "output", Some(LEFT_OUT), &mut left).unwrap();
+        let mut left = IgnoredParts::default();
+        let given = parse_agent_text(Some(&parts), "output", Some(LEFT_OUT), &mut left).unwrap();
         assert_eq!(given, format!("seen\n{LEFT_OUT}\n{LEFT_OUT}"));
         assert!(format!("{left:?}").contains("output[1] (input_image)"), "{left:?}");
-        assert_eq!(told(Some(&parts), "content", None, &mut left).unwrap(), "seen");
-        assert!(told(Some(&json!([{"type": "text"}])), "c", None, &mut left).is_err());
-        assert!(told(Some(&json!([1])), "c", None, &mut left).is_err());
+        assert_eq!(parse_agent_text(Some(&parts), "content", None, &mut left).unwrap(), "seen");
+        assert!(parse_agent_text(Some(&json!([{"type": "text"}])), "c", None, &mut left).is_err());
+        assert!(parse_agent_text(Some(&json!([1])), "c", None, &mut left).is_err());
     }
 
     #[test]
     fn an_image_is_the_bytes_of_its_request_and_nothing_else() {
-        let of = |url: Value| read(Some(&json!([{"type": "input_image", "image_url": url}])), "c");
+        let of = |url: Value| {
+            parse_content(Some(&json!([{"type": "input_image", "image_url": url}])), "c")
+        };
         assert_eq!(of(json!(GIF)).unwrap().images[0].media_type(), "image/gif");
         let chat = json!([{"type": "image_url", "image_url": {"url": GIF, "detail": "low"}}]);
-        assert_eq!(read(Some(&chat), "c").unwrap().images.len(), 1);
+        assert_eq!(parse_content(Some(&chat), "c").unwrap().images.len(), 1);
         for bad in [
             json!(null),
             json!("http://127.0.0.1/x.png"),

@@ -9,32 +9,32 @@
 
 use std::collections::{HashMap, HashSet};
 
-use belljar_agent::{Image, Message, ToolCall, ToolResult};
+use belljar_agent::{ChatMessage, Image, ToolCall, ToolResult};
 
 use crate::http::problem::Problem;
-use crate::openai::content::Content;
-use crate::openai::params::invalid;
+use crate::openai::content::MessageContent;
+use crate::openai::params::invalid_value;
 
 /// One entry of a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Entry {
+pub(crate) enum ConversationEntry {
     /// A text of a system or a developer.
     Context(String),
     /// Text and images of the user.
-    User(Content),
+    User(MessageContent),
     /// A text of the agent, and its calls of the caller's tools.
     Assistant { text: String, calls: Vec<ToolCall> },
     /// The result of such a call.
     Result { id: String, content: String },
 }
 
-/// The entries of one request, sorted.
+/// The entries of one request, split by their use in a turn.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Parts {
+pub(crate) struct SortedEntries {
     /// The texts of systems and developers.
     pub(crate) context: Option<String>,
     /// The conversation before the results and the task.
-    pub(crate) history: Vec<Message>,
+    pub(crate) history: Vec<ChatMessage>,
     /// The results at the end, by the ids of their calls.
     pub(crate) results: Vec<(String, String)>,
     /// The task; empty if there are only results or images.
@@ -43,104 +43,127 @@ pub(crate) struct Parts {
     pub(crate) images: Vec<Image>,
 }
 
-/// Sorts entries into their uses; `param` = their place in the request.
-pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
+/// Splits a request's entries into context, history, results, and task with images; `param` = the entries'
+/// field in the request, for errors, for example `messages`.
+pub(crate) fn sort_entries(
+    entries: Vec<ConversationEntry>,
+    param: &str,
+) -> Result<SortedEntries, Problem> {
     let mut context = Vec::new();
     let mut rest = Vec::with_capacity(entries.len());
     for entry in entries {
         match entry {
-            Entry::Context(text) => context.push(text),
+            ConversationEntry::Context(text) => context.push(text),
             other => rest.push(other),
         }
     }
-    let is_user = |entry: &&Entry| matches!(entry, Entry::User(_));
-    let is_result = |entry: &&Entry| matches!(entry, Entry::Result { .. });
-    let task: Vec<Entry> = split_end(&mut rest, is_user);
-    let last: Vec<Entry> = split_end(&mut rest, is_result);
+    let is_user = |entry: &&ConversationEntry| matches!(entry, ConversationEntry::User(_));
+    let is_result = |entry: &&ConversationEntry| matches!(entry, ConversationEntry::Result { .. });
+    let task: Vec<ConversationEntry> = split_end(&mut rest, is_user);
+    let last: Vec<ConversationEntry> = split_end(&mut rest, is_result);
     if task.is_empty() && last.is_empty() {
-        return Err(invalid(param, "the last entry has to be the user's, or a result of a tool")
-            .hint("send what the agent should answer"));
+        return Err(invalid_value(
+            param,
+            "the last entry has to be the user's, or a result of a tool",
+        )
+        .with_hint("send what the agent should answer"));
     }
     let contents = task.into_iter().filter_map(|entry| match entry {
-        Entry::User(content) => Some((content.text, content.images)),
-        Entry::Context(_) | Entry::Assistant { .. } | Entry::Result { .. } => None,
+        ConversationEntry::User(content) => Some((content.text, content.images)),
+        ConversationEntry::Context(_)
+        | ConversationEntry::Assistant { .. }
+        | ConversationEntry::Result { .. } => None,
     });
     let (texts, images): (Vec<_>, Vec<_>) = contents.unzip();
     let (task, images) = (texts.join("\n\n"), images.concat());
-    let results: Vec<_> = last.into_iter().filter_map(result).collect();
+    let results: Vec<_> = last.into_iter().filter_map(into_result_pair).collect();
     if task.trim().is_empty() && images.is_empty() && results.is_empty() {
-        return Err(invalid(param, "the user's words are blank"));
+        return Err(invalid_value(param, "the user's words are blank"));
     }
-    let history = history(rest, param)?;
-    if let Some(Message::Assistant { calls, .. }) = history.last()
+    let history = build_history(rest, param)?;
+    if let Some(ChatMessage::Assistant { calls, .. }) = history.last()
         && !calls.is_empty()
     {
         // Checked in any case.
-        paired(calls, results.clone(), param)?;
+        pair_results(calls, results.clone(), param)?;
     }
     let context = Some(context.join("\n\n")).filter(|text| !text.trim().is_empty());
-    Ok(Parts { context, history, results, task, images })
+    Ok(SortedEntries { context, history, results, task, images })
 }
 
-impl Parts {
+impl SortedEntries {
     /// Moves the results at the end into the history, so that the history is complete before the task.
-    pub(crate) fn closed(mut self, param: &str) -> Result<Self, Problem> {
+    pub(crate) fn close_results(mut self, param: &str) -> Result<Self, Problem> {
         let results = std::mem::take(&mut self.results);
         let calls = match self.history.last() {
-            Some(Message::Assistant { calls, .. }) => calls.clone(),
-            Some(Message::User { .. } | Message::Tool { .. }) | None => Vec::new(),
+            Some(ChatMessage::Assistant { calls, .. }) => calls.clone(),
+            Some(ChatMessage::User { .. } | ChatMessage::Tool { .. }) | None => Vec::new(),
         };
         if !results.is_empty() {
-            self.history.push(Message::Tool { results: paired(&calls, results, param)? });
+            self.history.push(ChatMessage::Tool { results: pair_results(&calls, results, param)? });
         }
         Ok(self)
     }
 }
 
-fn result(entry: Entry) -> Option<(String, String)> {
+fn into_result_pair(entry: ConversationEntry) -> Option<(String, String)> {
     match entry {
-        Entry::Result { id, content } => Some((id, content)),
-        Entry::Context(_) | Entry::User(_) | Entry::Assistant { .. } => None,
+        ConversationEntry::Result { id, content } => Some((id, content)),
+        ConversationEntry::Context(_)
+        | ConversationEntry::User(_)
+        | ConversationEntry::Assistant { .. } => None,
     }
 }
 
 /// Removes and returns the last entries of a kind.
-fn split_end(entries: &mut Vec<Entry>, is: impl Fn(&&Entry) -> bool) -> Vec<Entry> {
+fn split_end(
+    entries: &mut Vec<ConversationEntry>,
+    is: impl Fn(&&ConversationEntry) -> bool,
+) -> Vec<ConversationEntry> {
     let count = entries.iter().rev().take_while(is).count();
     entries.split_off(entries.len() - count)
 }
 
 /// Entries as messages. Every call except for the last entry's is followed by its result.
-fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
-    let mut messages: Vec<Message> = Vec::new();
+fn build_history(
+    entries: Vec<ConversationEntry>,
+    param: &str,
+) -> Result<Vec<ChatMessage>, Problem> {
+    let mut messages: Vec<ChatMessage> = Vec::new();
     let mut entries = entries.into_iter().peekable();
     while let Some(entry) = entries.next() {
         match entry {
-            Entry::Context(_) => {}
-            Entry::User(content) => push_user(&mut messages, content),
-            Entry::Result { id, .. } => return Err(no_call(&id, param)),
-            Entry::Assistant { text, calls } if calls.is_empty() => {
+            ConversationEntry::Context(_) => {}
+            ConversationEntry::User(content) => push_user(&mut messages, content),
+            ConversationEntry::Result { id, .. } => return Err(no_call(&id, param)),
+            ConversationEntry::Assistant { text, calls } if calls.is_empty() => {
                 if !text.trim().is_empty() {
                     push_assistant(&mut messages, text);
                 }
             }
-            Entry::Assistant { text, mut calls } => {
+            ConversationEntry::Assistant { text, mut calls } => {
                 // Each item of a response has one call; a step's calls belong together.
-                while let Some(Entry::Assistant { text: more, calls: others }) =
+                while let Some(ConversationEntry::Assistant { text: more, calls: others }) =
                     entries.next_if(is_calls_alone)
                 {
                     debug_assert!(more.is_empty(), "looked at above");
                     calls.extend(others);
                 }
                 let mut results = Vec::new();
-                while let Some(next) = entries.next_if(|next| matches!(next, Entry::Result { .. }))
+                while let Some(next) =
+                    entries.next_if(|next| matches!(next, ConversationEntry::Result { .. }))
                 {
-                    results.extend(result(next));
+                    results.extend(into_result_pair(next));
                 }
                 let is_last = entries.peek().is_none();
-                messages.push(Message::Assistant { text, calls: calls.clone(), reasoning: None });
+                messages.push(ChatMessage::Assistant {
+                    text,
+                    calls: calls.clone(),
+                    reasoning: None,
+                });
                 if !(is_last && results.is_empty()) {
-                    messages.push(Message::Tool { results: paired(&calls, results, param)? });
+                    messages
+                        .push(ChatMessage::Tool { results: pair_results(&calls, results, param)? });
                 }
             }
         }
@@ -148,33 +171,33 @@ fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
     Ok(messages)
 }
 
-fn is_calls_alone(entry: &Entry) -> bool {
-    matches!(entry, Entry::Assistant { text, calls } if text.is_empty() && !calls.is_empty())
+fn is_calls_alone(entry: &ConversationEntry) -> bool {
+    matches!(entry, ConversationEntry::Assistant { text, calls } if text.is_empty() && !calls.is_empty())
 }
 
-fn push_user(messages: &mut Vec<Message>, more: Content) {
+fn push_user(messages: &mut Vec<ChatMessage>, more: MessageContent) {
     match messages.last_mut() {
-        Some(Message::User { text, images }) => {
+        Some(ChatMessage::User { text, images }) => {
             text.push_str("\n\n");
             text.push_str(&more.text);
             images.extend(more.images);
         }
-        _ => messages.push(Message::User { text: more.text, images: more.images }),
+        _ => messages.push(ChatMessage::User { text: more.text, images: more.images }),
     }
 }
 
-fn push_assistant(messages: &mut Vec<Message>, more: String) {
+fn push_assistant(messages: &mut Vec<ChatMessage>, more: String) {
     match messages.last_mut() {
-        Some(Message::Assistant { text, calls, .. }) if calls.is_empty() => {
+        Some(ChatMessage::Assistant { text, calls, .. }) if calls.is_empty() => {
             text.push_str("\n\n");
             text.push_str(&more);
         }
-        _ => messages.push(Message::said(more)),
+        _ => messages.push(ChatMessage::from_assistant(more)),
     }
 }
 
 /// One result for each call, in the order of the calls.
-pub(crate) fn paired(
+pub(crate) fn pair_results(
     calls: &[ToolCall],
     results: Vec<(String, String)>,
     param: &str,
@@ -184,9 +207,9 @@ pub(crate) fn paired(
     let mut by_call = HashMap::with_capacity(results.len());
     for (id, content) in &results {
         if by_call.insert(id.as_str(), content).is_some() {
-            return Err(invalid(
+            return Err(invalid_value(
                 param,
-                format!("there are two results for the call `{}`", cut(id)),
+                format!("there are two results for the call `{}`", shorten_id(id)),
             ));
         }
         if !known.contains(id.as_str()) {
@@ -209,45 +232,51 @@ pub(crate) fn paired(
 
 /// A call that is left without a result.
 pub(crate) fn no_result(id: &str, param: &str) -> Problem {
-    let detail = format!("there is no result for the call `{}`", cut(id));
-    invalid(param, detail).hint("send one for each call, behind the calls")
+    let detail = format!("there is no result for the call `{}`", shorten_id(id));
+    invalid_value(param, detail).with_hint("send one for each call, behind the calls")
 }
 
 /// A result without a call.
 pub(crate) fn no_call(id: &str, param: &str) -> Problem {
-    invalid(param, format!("there is no call `{}` that this would be the result of", cut(id)))
+    invalid_value(
+        param,
+        format!("there is no call `{}` that this would be the result of", shorten_id(id)),
+    )
 }
 
-fn cut(id: &str) -> String {
-    belljar_policy::Shown::clipped(id, 80).to_string()
+fn shorten_id(id: &str) -> String {
+    belljar_policy::ShownText::clip_line(id, 80).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn user(text: &str) -> Entry {
-        Entry::User(Content { text: text.to_owned(), images: Vec::new() })
+    fn user(text: &str) -> ConversationEntry {
+        ConversationEntry::User(MessageContent { text: text.to_owned(), images: Vec::new() })
     }
 
-    fn said(text: &str, ids: &[&str]) -> Entry {
+    fn said(text: &str, ids: &[&str]) -> ConversationEntry {
         let call = |id: &&str| ToolCall {
             id: (*id).to_owned(),
             name: "look".to_owned(),
             arguments: "{}".to_owned(),
         };
-        Entry::Assistant { text: text.to_owned(), calls: ids.iter().map(call).collect() }
+        ConversationEntry::Assistant {
+            text: text.to_owned(),
+            calls: ids.iter().map(call).collect(),
+        }
     }
 
-    fn came(id: &str) -> Entry {
-        Entry::Result { id: id.to_owned(), content: format!("of {id}") }
+    fn came(id: &str) -> ConversationEntry {
+        ConversationEntry::Result { id: id.to_owned(), content: format!("of {id}") }
     }
 
     #[test]
     fn the_words_of_a_system_become_context_and_the_last_of_the_user_the_task() {
-        let system = Entry::Context("be brief".to_owned());
+        let system = ConversationEntry::Context("be brief".to_owned());
         let entries = vec![user("a"), said("b", &[]), system, user("c"), user("d")];
-        let parts = sort(entries, "messages").unwrap();
+        let parts = sort_entries(entries, "messages").unwrap();
         assert_eq!(parts.context.as_deref(), Some("be brief"));
         assert_eq!((parts.task.as_str(), parts.history.len()), ("c\n\nd", 2));
     }
@@ -263,19 +292,19 @@ mod tests {
             said("", &["3"]),
             came("3"),
         ];
-        let parts = sort(entries, "input").unwrap();
+        let parts = sort_entries(entries, "input").unwrap();
         assert_eq!(parts.results, [("3".to_owned(), "of 3".to_owned())]);
-        let Some(Message::Tool { results }) = parts.history.get(2) else {
+        let Some(ChatMessage::Tool { results }) = parts.history.get(2) else {
             panic!("{:?}", parts.history)
         };
         let ids: Vec<_> = results.iter().map(|result| result.id.as_str()).collect();
         assert_eq!(ids, ["1", "2"], "in the order of the calls");
-        assert!(matches!(parts.history.last(), Some(Message::Assistant { .. })));
+        assert!(matches!(parts.history.last(), Some(ChatMessage::Assistant { .. })));
     }
 
     #[test]
     fn a_conversation_that_no_provider_takes_is_refused() {
-        let refused = |entries: Vec<Entry>| sort(entries, "messages").is_err();
+        let refused = |entries: Vec<ConversationEntry>| sort_entries(entries, "messages").is_err();
         assert!(refused(vec![]));
         assert!(refused(vec![user("a"), said("b", &[])]), "nothing to answer");
         assert!(refused(vec![said("", &["1"]), user("b")]), "a call without a result");
@@ -292,13 +321,13 @@ mod tests {
         let mut entries = vec![user("look"), said("", &names)];
         entries.extend(ids.iter().rev().map(|id| came(id)));
         entries.extend([said("done", &[]), user("go on")]);
-        let parts = sort(entries.clone(), "messages").unwrap();
-        let [_, _, Message::Tool { results }, _] = parts.history.as_slice() else {
+        let parts = sort_entries(entries.clone(), "messages").unwrap();
+        let [_, _, ChatMessage::Tool { results }, _] = parts.history.as_slice() else {
             panic!("{} messages", parts.history.len())
         };
         assert!(results.iter().map(|result| &result.id).eq(&ids));
         entries.remove(2);
-        let problem = sort(entries, "messages").unwrap_err();
-        assert!(problem.body().detail().contains("no result for the call `call-29999`"));
+        let problem = sort_entries(entries, "messages").unwrap_err();
+        assert!(problem.to_body().detail().contains("no result for the call `call-29999`"));
     }
 }

@@ -6,7 +6,7 @@ use belljar_session::ServiceError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Problem, ProblemKind};
 use crate::http::respond;
 
 /// A failure.
@@ -32,55 +32,60 @@ pub(crate) struct ErrorDetail {
 
 impl ErrorBody {
     /// A problem in this shape.
-    pub(crate) fn of(problem: &Problem) -> Self {
-        let body = problem.body();
+    pub(crate) fn from_problem(problem: &Problem) -> Self {
+        let body = problem.to_body();
         let message = match body.hint() {
             Some(hint) => format!("{}; {hint}", body.detail()),
             None => body.detail().to_owned(),
         };
-        let (kind, code) = words(problem.kind());
-        let (param, own) = problem.at();
+        let (kind, code) = type_and_code(problem.kind());
+        let (param, own) = problem.param_and_code();
         let param = param.map(str::to_owned);
         Self { error: ErrorDetail { message, kind, param, code: own.or(code) } }
     }
 }
 
 /// The type and the code of a kind of problem.
-fn words(kind: Kind) -> (&'static str, Option<&'static str>) {
+fn type_and_code(kind: ProblemKind) -> (&'static str, Option<&'static str>) {
     const INVALID: &str = "invalid_request_error";
     const SERVER: &str = "server_error";
     match kind {
-        Kind::Invalid | Kind::MediaType | Kind::Method | Kind::NoCondition => (INVALID, None),
-        Kind::NoKey => (INVALID, Some("invalid_api_key")),
-        Kind::Scope | Kind::Origin => (INVALID, Some("permission_denied")),
-        Kind::NotFound => (INVALID, Some("not_found")),
-        Kind::Timeout => (INVALID, Some("timeout")),
-        Kind::Busy | Kind::Taken | Kind::Changed => (INVALID, Some("conflict")),
-        Kind::TooLarge => (INVALID, Some("request_too_large")),
-        Kind::WrongHost => (INVALID, Some("wrong_host")),
-        Kind::Agent => (INVALID, Some("agent_unusable")),
-        Kind::TooMany => ("rate_limit_error", Some("rate_limit_exceeded")),
-        Kind::DayUsed => ("insufficient_quota", Some("insufficient_quota")),
-        Kind::Storage => ("insufficient_quota", Some("storage_full")),
-        Kind::Bug => (SERVER, None),
-        Kind::Unavailable => (SERVER, Some("unavailable")),
+        ProblemKind::Invalid
+        | ProblemKind::MediaType
+        | ProblemKind::Method
+        | ProblemKind::NoCondition => (INVALID, None),
+        ProblemKind::NoKey => (INVALID, Some("invalid_api_key")),
+        ProblemKind::Scope | ProblemKind::Origin => (INVALID, Some("permission_denied")),
+        ProblemKind::NotFound => (INVALID, Some("not_found")),
+        ProblemKind::Timeout => (INVALID, Some("timeout")),
+        ProblemKind::Busy | ProblemKind::Taken | ProblemKind::Changed => {
+            (INVALID, Some("conflict"))
+        }
+        ProblemKind::TooLarge => (INVALID, Some("request_too_large")),
+        ProblemKind::WrongHost => (INVALID, Some("wrong_host")),
+        ProblemKind::Agent => (INVALID, Some("agent_unusable")),
+        ProblemKind::TooMany => ("rate_limit_error", Some("rate_limit_exceeded")),
+        ProblemKind::DayUsed => ("insufficient_quota", Some("insufficient_quota")),
+        ProblemKind::Storage => ("insufficient_quota", Some("storage_full")),
+        ProblemKind::Bug => (SERVER, None),
+        ProblemKind::Unavailable => (SERVER, Some("unavailable")),
     }
 }
 
 /// INV-285: converts a problem into the form of OpenAI's API; other answers stay.
-pub(crate) fn shape(response: &mut Response) {
+pub(crate) fn reshape_problem(response: &mut Response) {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return };
-    respond::say_instead(response, &ErrorBody::of(&problem));
+    respond::say_instead(response, &ErrorBody::from_problem(&problem));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
 }
 
 /// An error of the service in OpenAI's form: a missing agent is a missing model.
-pub(crate) fn of_service(error: ServiceError, model: &str) -> Problem {
+pub(crate) fn problem_from_service(error: ServiceError, model: &str) -> Problem {
     match error {
         ServiceError::NoAgent(_) => no_model(model),
         ServiceError::Caller(why) => {
-            Problem::from(ServiceError::Caller(why)).param("tools").code("invalid_value")
+            Problem::from(ServiceError::Caller(why)).with_param("tools").with_code("invalid_value")
         }
         other => other.into(),
     }
@@ -89,9 +94,9 @@ pub(crate) fn of_service(error: ServiceError, model: &str) -> Problem {
 /// The problem of a missing or internal agent.
 pub(crate) fn no_model(model: &str) -> Problem {
     Problem::not_found("model", model)
-        .hint("`GET /v1/models` lists them")
-        .param("model")
-        .code("model_not_found")
+        .with_hint("`GET /v1/models` lists them")
+        .with_param("model")
+        .with_code("model_not_found")
 }
 
 #[cfg(test)]
@@ -101,12 +106,14 @@ mod tests {
 
     #[test]
     fn a_problem_has_the_type_and_code_that_clients_act_on() {
-        let error = |problem: Problem| ErrorBody::of(&problem).error;
+        let error = |problem: Problem| ErrorBody::from_problem(&problem).error;
         let limit = error(Problem::too_many("slowly", Duration::from_secs(1)));
         assert_eq!((limit.kind, limit.code), ("rate_limit_error", Some("rate_limit_exceeded")));
-        let quota = error(Problem::new(Kind::DayUsed, "used up"));
+        let quota = error(Problem::new(ProblemKind::DayUsed, "used up"));
         assert_eq!((quota.kind, quota.code), ("insufficient_quota", Some("insufficient_quota")));
-        let named = error(Problem::invalid("no").hint("say yes").param("n").code("unsupported"));
+        let named = error(
+            Problem::invalid("no").with_hint("say yes").with_param("n").with_code("unsupported"),
+        );
         assert_eq!(named.message, "no; say yes");
         assert_eq!((named.param.as_deref(), named.code), (Some("n"), Some("unsupported")));
     }

@@ -1,15 +1,15 @@
 //! A turn in OpenAI's terms: the agent's texts, the calls at the end, and the ending. Made from stored data,
 //! so an answer, a stream's end and a later read agree.
 
-use belljar_agent::{Message, RunError, ToolCall, Usage, frame};
+use belljar_agent::{ChatMessage, RunError, ToolCall, Usage, frame};
 use belljar_session::StoredTurnOf;
 use belljar_store::MessageStatus;
 
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Problem, ProblemKind};
 
 /// A turn.
 #[derive(Debug, Clone)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedTurn {
     /// The agent's message, which is the run's id.
     pub(crate) message: String,
     pub(crate) status: MessageStatus,
@@ -24,13 +24,13 @@ pub(crate) struct Finished {
     pub(crate) ended: i64,
 }
 
-impl Finished {
+impl FinishedTurn {
     /// The stored part of a turn.
-    pub(crate) fn of(stored: &StoredTurnOf) -> Self {
+    pub(crate) fn from_stored(stored: &StoredTurnOf) -> Self {
         let turn = &stored.turn;
         let outcome = &turn.state.outcome;
         let status = turn.state.status;
-        let brought = turn.brought();
+        let brought = turn.brought_input();
         let texts = match brought.form {
             // Attempts that had not the form are none.
             _ if matches!(status, MessageStatus::InFlight | MessageStatus::Interrupted) => {
@@ -38,9 +38,9 @@ impl Finished {
             }
             Some(_) if status == MessageStatus::Failed => Vec::new(),
             Some(_) if !outcome.calls.is_empty() => Vec::new(),
-            Some(_) => last(vec![outcome.output.clone()]),
+            Some(_) => last_text(vec![outcome.output.clone()]),
             None if brought.choice.is_some() && status != MessageStatus::Partial => Vec::new(),
-            None => said(&outcome.messages, brought.history.len()),
+            None => agent_texts(&outcome.messages, brought.history.len()),
         };
         Self {
             message: turn.message.clone(),
@@ -55,55 +55,57 @@ impl Finished {
     }
 
     /// All texts, joined by blank lines.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn joined_text(&self) -> String {
         self.texts.join("\n\n")
     }
 
     /// The problem of a turn without an answer; `None` = the turn has an answer.
-    pub(crate) fn problem(&self) -> Option<Problem> {
+    pub(crate) fn to_problem(&self) -> Option<Problem> {
         let why = || self.error.as_ref().map(ToString::to_string);
         match self.status {
             MessageStatus::Completed | MessageStatus::Partial => None,
-            MessageStatus::Failed | MessageStatus::Interrupted => Some(self.failed()),
+            MessageStatus::Failed | MessageStatus::Interrupted => Some(self.failure_problem()),
             MessageStatus::Cancelled => {
                 let why = why().unwrap_or_else(|| "the run was cancelled".to_owned());
-                Some(Problem::new(Kind::Taken, why).code("cancelled"))
+                Some(Problem::new(ProblemKind::Taken, why).with_code("cancelled"))
             }
             MessageStatus::InFlight => {
                 let detail = "the server stopped before this turn had ended; it is stored, and \
                               resumed when the server starts again: do not send it twice";
                 let problem = Problem::unavailable(detail, std::time::Duration::from_secs(5));
-                Some(problem.code("in_progress"))
+                Some(problem.with_code("in_progress"))
             }
         }
     }
 
-    fn failed(&self) -> Problem {
+    fn failure_problem(&self) -> Problem {
         match &self.error {
             Some(
                 error @ (RunError::Form { .. }
                 | RunError::Declined
                 | RunError::Stopped { .. }
                 | RunError::NoAnswer),
-            ) => Problem::new(Kind::Agent, error.to_string()).code(self.code()),
+            ) => Problem::new(ProblemKind::Agent, error.to_string()).with_code(self.failure_code()),
             Some(
                 error @ (RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }),
-            ) => Problem::new(Kind::Agent, error.to_string()).code(self.code()),
+            ) => Problem::new(ProblemKind::Agent, error.to_string()).with_code(self.failure_code()),
             // The caller can mend this: the server is not unavailable.
             Some(error @ RunError::Model { too_long: true, .. }) => {
-                Problem::new(Kind::Invalid, error.to_string()).code(self.code())
+                Problem::new(ProblemKind::Invalid, error.to_string()).with_code(self.failure_code())
             }
             Some(error @ RunError::Busy { .. }) => {
                 let after = std::time::Duration::from_secs(1);
-                Problem::unavailable(error.to_string(), after).code(self.code())
+                Problem::unavailable(error.to_string(), after).with_code(self.failure_code())
             }
-            Some(error) => Problem::new(Kind::Unavailable, error.to_string()).code(self.code()),
-            None => Problem::new(Kind::Unavailable, "the turn was interrupted").code(self.code()),
+            Some(error) => Problem::new(ProblemKind::Unavailable, error.to_string())
+                .with_code(self.failure_code()),
+            None => Problem::new(ProblemKind::Unavailable, "the turn was interrupted")
+                .with_code(self.failure_code()),
         }
     }
 
     /// The code word for the failure.
-    pub(crate) fn code(&self) -> &'static str {
+    pub(crate) fn failure_code(&self) -> &'static str {
         match &self.error {
             Some(RunError::Form { .. }) => "format_not_met",
             Some(RunError::Model { too_long: true, .. }) => "context_length_exceeded",
@@ -126,15 +128,15 @@ impl Finished {
 }
 
 /// The agent's texts among messages, from an index on. A placeholder for a missing answer is left out.
-fn said(messages: &[Message], from: usize) -> Vec<String> {
+fn agent_texts(messages: &[ChatMessage], from: usize) -> Vec<String> {
     let stands_for = [frame::STOPPED, frame::LIMITED, frame::BROKEN, frame::NOTED];
     let texts = messages.iter().skip(from).filter_map(|message| match message {
-        Message::Assistant { text, .. } if !text.trim().is_empty() => Some(text.clone()),
-        Message::Assistant { .. } | Message::User { .. } | Message::Tool { .. } => None,
+        ChatMessage::Assistant { text, .. } if !text.trim().is_empty() => Some(text.clone()),
+        ChatMessage::Assistant { .. } | ChatMessage::User { .. } | ChatMessage::Tool { .. } => None,
     });
     texts.filter(|text| !stands_for.contains(&text.as_str())).collect()
 }
 
-fn last(texts: Vec<String>) -> Vec<String> {
+fn last_text(texts: Vec<String>) -> Vec<String> {
     texts.into_iter().rfind(|text| !text.trim().is_empty()).into_iter().collect()
 }

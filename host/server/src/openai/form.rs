@@ -4,11 +4,11 @@ use belljar_agent::{Effort, Sampling};
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
-use crate::openai::params::{invalid, unsupported};
+use crate::openai::params::{invalid_value, unsupported_parameter};
 
 /// The schema of an answer; `None` = text. `format` is `response_format` of a chat completion, or
 /// `text.format` of a response.
-pub(crate) fn schema(format: Option<&Value>, param: &str) -> Result<Option<Value>, Problem> {
+pub(crate) fn parse_schema(format: Option<&Value>, param: &str) -> Result<Option<Value>, Problem> {
     let Some(format) = format.filter(|format| !format.is_null()) else { return Ok(None) };
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
@@ -17,18 +17,18 @@ pub(crate) fn schema(format: Option<&Value>, param: &str) -> Result<Option<Value
             let inner = format.get("json_schema").unwrap_or(format);
             match inner.get("schema").filter(|schema| schema.is_object()) {
                 Some(schema) => Ok(Some(schema.clone())),
-                None => Err(invalid(param, format!("`{param}` has no schema"))),
+                None => Err(invalid_value(param, format!("`{param}` has no schema"))),
             }
         }
         _ => {
             let detail = format!("`{param}` can only be `text`, `json_object` or `json_schema`");
-            Err(unsupported(param, detail))
+            Err(unsupported_parameter(param, detail))
         }
     }
 }
 
 /// Parses the amount of reasoning.
-pub(crate) fn effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, Problem> {
+pub(crate) fn parse_effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, Problem> {
     match word {
         None => Ok(None),
         Some("none" | "minimal" | "low") => Ok(Some(Effort::Low)),
@@ -37,16 +37,16 @@ pub(crate) fn effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, 
         Some("xhigh" | "max") => Ok(Some(Effort::Max)),
         Some(_) => {
             let words = "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`";
-            Err(unsupported(param, format!("`{param}` can only be {words}")))
+            Err(unsupported_parameter(param, format!("`{param}` can only be {words}")))
         }
     }
 }
 
 /// Checks a temperature against its bounds.
-pub(crate) fn temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
+pub(crate) fn check_temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
     match asked {
         Some(value) if !(0.0..=2.0).contains(&value) => {
-            Err(invalid("temperature", "`temperature` has to be 0 to 2"))
+            Err(invalid_value("temperature", "`temperature` has to be 0 to 2"))
         }
         value => Ok(value),
     }
@@ -60,7 +60,7 @@ const MAX_STOP_BYTES: usize = 1_024;
 
 /// The caller's wishes for sampling, unparsed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct SamplingRequest<'a> {
     pub(crate) top_p: Option<f64>,
     pub(crate) presence_penalty: Option<f64>,
     pub(crate) frequency_penalty: Option<f64>,
@@ -69,10 +69,10 @@ pub(crate) struct Asked<'a> {
 }
 
 /// Checks the sampling fields against their bounds.
-pub(crate) fn sampling(asked: Asked<'_>) -> Result<Sampling, Problem> {
+pub(crate) fn parse_sampling(asked: SamplingRequest<'_>) -> Result<Sampling, Problem> {
     let within = |param: &str, value: Option<f64>, low: f64, high: f64| match value {
         Some(value) if !(low..=high).contains(&value) => {
-            Err(invalid(param, format!("`{param}` has to be {low} to {high}")))
+            Err(invalid_value(param, format!("`{param}` has to be {low} to {high}")))
         }
         value => Ok(value),
     };
@@ -81,15 +81,15 @@ pub(crate) fn sampling(asked: Asked<'_>) -> Result<Sampling, Problem> {
         presence_penalty: within("presence_penalty", asked.presence_penalty, -2.0, 2.0)?,
         frequency_penalty: within("frequency_penalty", asked.frequency_penalty, -2.0, 2.0)?,
         seed: asked.seed,
-        stop: stops(asked.stop)?,
+        stop: parse_stops(asked.stop)?,
     })
 }
 
 /// The stop words: a single one, or a list.
-fn stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
+fn parse_stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
     let unfit = || {
         let detail = format!("`stop` has to be a text or a list of at most {MAX_STOPS} of them");
-        invalid("stop", format!("{detail}, each of 1 to {MAX_STOP_BYTES} bytes"))
+        invalid_value("stop", format!("{detail}, each of 1 to {MAX_STOP_BYTES} bytes"))
     };
     let words = match given {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -107,16 +107,16 @@ fn stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// A valid number of tokens.
-pub(crate) fn tokens(asked: Option<u64>, param: &str) -> Result<Option<u64>, Problem> {
+/// Refuses 0 as a number of tokens.
+pub(crate) fn check_tokens(asked: Option<u64>, param: &str) -> Result<Option<u64>, Problem> {
     match asked {
-        Some(0) => Err(invalid(param, format!("`{param}` has to be at least 1"))),
+        Some(0) => Err(invalid_value(param, format!("`{param}` has to be at least 1"))),
         value => Ok(value),
     }
 }
 
-/// Notes of the caller's that an answer repeats.
-pub(crate) fn metadata(given: Option<&Value>) -> Result<Value, Problem> {
+/// Parses `metadata`: a caller's texts by name, which an answer repeats.
+pub(crate) fn parse_metadata(given: Option<&Value>) -> Result<Value, Problem> {
     const MOST: usize = 16;
     let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(json!({})) };
     let fits = given.as_object().is_some_and(|map| {
@@ -130,7 +130,7 @@ pub(crate) fn metadata(given: Option<&Value>) -> Result<Value, Problem> {
         return Ok(given.clone());
     }
     let detail = "`metadata` can have 16 texts of 512 characters, with names of 64";
-    Err(invalid("metadata", detail))
+    Err(invalid_value("metadata", detail))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn words_that_end_an_answer_are_few_and_short_and_none_is_empty() {
-        let of = |stop: Value| stops(Some(&stop)).ok();
+        let of = |stop: Value| parse_stops(Some(&stop)).ok();
         assert_eq!(of(json!(null)), Some(vec![]));
         assert_eq!(of(json!([])), Some(vec![]));
         assert_eq!(of(json!("a")), Some(vec!["a".to_owned()]));
@@ -158,14 +158,24 @@ mod tests {
 
     #[test]
     fn numbers_of_sampling_have_the_bounds_of_the_wire() {
-        let asked = Asked { top_p: Some(0.5), presence_penalty: Some(-2.0), ..Asked::default() };
-        assert_eq!(sampling(asked).unwrap().top_p, Some(0.5));
+        let asked = SamplingRequest {
+            top_p: Some(0.5),
+            presence_penalty: Some(-2.0),
+            ..SamplingRequest::default()
+        };
+        assert_eq!(parse_sampling(asked).unwrap().top_p, Some(0.5));
         for (param, asked) in [
-            ("top_p", Asked { top_p: Some(1.5), ..Asked::default() }),
-            ("presence_penalty", Asked { presence_penalty: Some(2.5), ..Asked::default() }),
-            ("frequency_penalty", Asked { frequency_penalty: Some(-3.0), ..Asked::default() }),
+            ("top_p", SamplingRequest { top_p: Some(1.5), ..SamplingRequest::default() }),
+            (
+                "presence_penalty",
+                SamplingRequest { presence_penalty: Some(2.5), ..SamplingRequest::default() },
+            ),
+            (
+                "frequency_penalty",
+                SamplingRequest { frequency_penalty: Some(-3.0), ..SamplingRequest::default() },
+            ),
         ] {
-            assert_eq!(sampling(asked).unwrap_err().at().0, Some(param));
+            assert_eq!(parse_sampling(asked).unwrap_err().param_and_code().0, Some(param));
         }
     }
 }

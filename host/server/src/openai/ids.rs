@@ -7,27 +7,27 @@ use crate::http::ids::is_id;
 pub(crate) const MAX_CALL_ID: usize = 256;
 
 /// The id of a chat completion.
-pub(crate) fn completion(message: &str) -> String {
+pub(crate) fn completion_id(message: &str) -> String {
     format!("chatcmpl-{message}")
 }
 
 /// The id of a response.
-pub(crate) fn response(message: &str) -> String {
+pub(crate) fn response_id(message: &str) -> String {
     format!("resp_{message}")
 }
 
 /// The message of a response; `None` = no response has such an id.
-pub(crate) fn of_response(id: &str) -> Option<&str> {
+pub(crate) fn message_from_response(id: &str) -> Option<&str> {
     id.strip_prefix("resp_").filter(|message| is_id(message))
 }
 
 /// The id of a call at the end of a turn, by place.
-pub(crate) fn call(message: &str, place: usize) -> String {
+pub(crate) fn call_id(message: &str, place: usize) -> String {
     format!("call_{message}_{place}")
 }
 
 /// The message and the place of a call; `None` = not our id.
-pub(crate) fn of_call(id: &str) -> Option<(&str, usize)> {
+pub(crate) fn parse_call_id(id: &str) -> Option<(&str, usize)> {
     let (message, place) = id.strip_prefix("call_")?.rsplit_once('_')?;
     // Parsed only in the form in which it is made, so that each call has one id.
     let number = place.parse::<usize>().ok().filter(|number| number.to_string() == place)?;
@@ -35,7 +35,7 @@ pub(crate) fn of_call(id: &str) -> Option<(&str, usize)> {
 }
 
 /// The id of an output item.
-pub(crate) fn item(kind: &str, message: &str, place: usize) -> String {
+pub(crate) fn item_id(kind: &str, message: &str, place: usize) -> String {
     format!("{kind}_{message}_{place}")
 }
 
@@ -53,17 +53,17 @@ mod tests {
     #[test]
     fn an_id_leads_back_to_its_message_and_nothing_else_does() {
         let message = "20261122T000000000Z-0000000000000";
-        assert_eq!(of_response(&response(message)), Some(message));
-        assert_eq!(of_call(&call(message, 3)), Some((message, 3)));
-        assert_eq!(item_message(&item("msg", message, 0)), Some(message));
+        assert_eq!(message_from_response(&response_id(message)), Some(message));
+        assert_eq!(parse_call_id(&call_id(message, 3)), Some((message, 3)));
+        assert_eq!(item_message(&item_id("msg", message, 0)), Some(message));
         for id in ["msg_", "msg__1", "msg_../x_1", "", message] {
             assert_eq!(item_message(id), None, "{id}");
         }
         for id in ["resp_", "resp_../x", "chatcmpl-1", "resp_a b", message] {
-            assert_eq!(of_response(id), None, "{id}");
+            assert_eq!(message_from_response(id), None, "{id}");
         }
         for id in ["call_", "call_x", "call_x_", "call_x_01", "call_x_-1", "call_a.b_1"] {
-            assert_eq!(of_call(id), None, "{id}");
+            assert_eq!(parse_call_id(id), None, "{id}");
         }
     }
 }

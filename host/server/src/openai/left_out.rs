@@ -14,18 +14,18 @@ const MAX_NAME: usize = 60;
 
 /// The ignored parts of one request. INV-491: each is named.
 #[derive(Debug, Default)]
-pub(crate) struct Unserved {
+pub(crate) struct IgnoredParts {
     names: Vec<String>,
     more: usize,
     /// The accepted tools, by their places in the request.
     pub(crate) tools: Vec<usize>,
 }
 
-impl Unserved {
+impl IgnoredParts {
     /// Leaves out a part.
-    pub(crate) fn add(&mut self, name: &str) {
+    pub(crate) fn add_part(&mut self, name: &str) {
         if self.names.len() < MAX_NAMES {
-            self.names.push(plain(name));
+            self.names.push(header_safe_name(name));
         } else {
             self.more += 1;
         }
@@ -33,11 +33,11 @@ impl Unserved {
 
     /// Ignores a part of an unsupported kind, for example `tools[3] (web_search)`.
     pub(crate) fn add_kind(&mut self, name: &str, kind: &str) {
-        self.add(&format!("{name} ({kind})"));
+        self.add_part(&format!("{name} ({kind})"));
     }
 
     /// Adds the names to an answer.
-    pub(crate) fn tell(&self, response: &mut Response) {
+    pub(crate) fn name_in_header(&self, response: &mut Response) {
         let mut names = self.names.join(", ");
         if self.more > 0 {
             names.push_str(&format!(", and {} more", self.more));
@@ -61,7 +61,7 @@ impl Unserved {
 }
 
 /// A caller's name in a form for a header, without separators.
-fn plain(name: &str) -> String {
+fn header_safe_name(name: &str) -> String {
     let as_is = |c: char| c.is_ascii_graphic() && c != ',' && c != '\\' || c == ' ';
     let mut plain = String::new();
     for (n, c) in name.chars().enumerate() {
@@ -79,25 +79,25 @@ mod tests {
     use super::*;
     use axum::body::Body;
 
-    fn told(left: &Unserved) -> Option<String> {
+    fn told(left: &IgnoredParts) -> Option<String> {
         let mut response = Response::new(Body::empty());
-        left.tell(&mut response);
+        left.name_in_header(&mut response);
         Some(response.headers().get(IGNORED)?.to_str().unwrap().to_owned())
     }
 
     /// INV-491.
     #[test]
     fn what_is_left_out_is_named_and_a_callers_names_make_no_header_of_their_own() {
-        assert_eq!(told(&Unserved::default()), None);
-        let mut left = Unserved::default();
-        left.add("client_metadata");
+        assert_eq!(told(&IgnoredParts::default()), None);
+        let mut left = IgnoredParts::default();
+        left.add_part("client_metadata");
         left.add_kind("tools[8]", "web_search");
-        left.add("x\r\nset-cookie: a=b, \u{202e}é");
+        left.add_part("x\r\nset-cookie: a=b, \u{202e}é");
         let told_of = told(&left).unwrap();
         assert!(told_of.starts_with("client_metadata, tools[8] (web_search), x\\u{d}\\u{a}"));
         assert_eq!(told_of.split(", ").count(), 3, "{told_of}");
         for n in 0..1_000 {
-            left.add(&format!("{n}{}", "y".repeat(1_000)));
+            left.add_part(&format!("{n}{}", "y".repeat(1_000)));
         }
         let told_of = told(&left).unwrap();
         assert!(told_of.len() < 4_000 && told_of.ends_with("and 979 more"), "{told_of}");
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_named_by_its_place_in_the_request() {
-        let left = Unserved { tools: vec![0, 3], ..Unserved::default() };
+        let left = IgnoredParts { tools: vec![0, 3], ..IgnoredParts::default() };
         assert_eq!(left.place_of("tools[1].name"), "tools[3].name");
         for other in ["tools", "form", "tools[2].name", "tools[x]", "tools[1"] {
             assert_eq!(left.place_of(other), other);

@@ -1,41 +1,41 @@
 //! A turn as a stream: the agent's text, step by step, and the end.
 
-use belljar_agent::{Brought, EventKind};
+use belljar_agent::{CallerInput, EventKind};
 use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
 
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
 use crate::openai::errors;
-use crate::openai::finished::Finished;
-use crate::openai::leaving::Awaited;
-use crate::stream::follow::{Hears, follow, follow_past};
-use crate::stream::sse::Frames;
+use crate::openai::finished::FinishedTurn;
+use crate::openai::leaving::AwaitedTurn;
+use crate::stream::follow::{EventListener, follow_past, follow_turn};
+use crate::stream::sse::FrameSender;
 
 /// A stream in the shape of one wire.
-pub(crate) trait Wire: Send {
+pub(crate) trait WireStream: Send {
     /// The stream begins.
-    async fn begin(&mut self, frames: &Frames) -> bool;
+    async fn begin_stream(&mut self, frames: &FrameSender) -> bool;
 
     /// Sends a text of the agent, never a blank one; `new` = the text begins a step. `false` = the client has
     /// disconnected.
-    async fn text(&mut self, frames: &Frames, new: bool, text: &str) -> bool;
+    async fn send_text(&mut self, frames: &FrameSender, new: bool, text: &str) -> bool;
 
     /// Sends the end of the turn, after all its texts.
-    async fn end(&mut self, frames: &Frames, finished: &Finished) -> bool;
+    async fn end_stream(&mut self, frames: &FrameSender, finished: &FinishedTurn) -> bool;
 
     /// Ends the stream with a problem, before the end of the turn.
-    async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool;
+    async fn end_broken(&mut self, frames: &FrameSender, problem: &Problem) -> bool;
 }
 
 /// Returns whether to send a turn's text only when complete: earlier text may be an attempt without the
 /// required form or call.
-pub(crate) fn is_whole(brought: &Brought) -> bool {
+pub(crate) fn is_whole(brought: &CallerInput) -> bool {
     brought.form.is_some() || brought.choice.is_some()
 }
 
 /// The text of the present step.
 #[derive(Default)]
-struct Saying {
+struct StepText {
     /// Blank text so far. Held back, because a step with only blank text is no message.
     held: String,
     /// True after a text of this step was sent.
@@ -43,95 +43,100 @@ struct Saying {
 }
 
 /// A streamed turn: live or stored, from the same events.
-pub(crate) enum Source {
+pub(crate) enum TurnSource {
     /// A running turn with its caller. If the caller disconnects, the turn may be cancelled.
-    Running(Box<RunningTurn>, Awaited),
+    Running(Box<RunningTurn>, AwaitedTurn),
     Past(Box<StoredTurnOf>),
 }
 
 /// Streams a turn to its end. `whole`: sends the text only when complete, because earlier text may not be the
 /// answer.
-pub(crate) async fn stream(
-    ctx: Ctx,
-    source: Source,
-    frames: Frames,
+pub(crate) async fn stream_turn(
+    ctx: HandlerContext,
+    source: TurnSource,
+    frames: FrameSender,
     whole: bool,
-    mut wire: impl Wire,
+    mut wire: impl WireStream,
 ) {
-    let _counted = ctx.app.metrics().streams.one();
-    if !wire.begin(&frames).await {
+    let _counted = ctx.app.metrics().streams.count_one();
+    if !wire.begin_stream(&frames).await {
         return;
     }
-    let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
+    let mut telling = WireListener { saying: StepText::default(), whole, wire: &mut wire };
     let (told, message, agent) = match &source {
-        Source::Running(turn, _) => {
-            let told = follow(&ctx, turn, &frames, &mut telling).await;
+        TurnSource::Running(turn, _) => {
+            let told = follow_turn(&ctx, turn, &frames, &mut telling).await;
             (told, &turn.message, &turn.agent)
         }
-        Source::Past(stored) => {
+        TurnSource::Past(stored) => {
             let (session, message) = (&stored.turn.state.session, &stored.turn.message);
             let told = follow_past(&ctx, &session.id, message, &frames, &mut telling).await;
             (told, message, &session.agent)
         }
     };
     if told.is_some() {
-        end(&ctx, message, agent, &frames, whole, wire).await;
+        end_from_stored(&ctx, message, agent, &frames, whole, wire).await;
     }
-    if let Source::Running(_, awaited) = source
+    if let TurnSource::Running(_, awaited) = source
         && !frames.is_closed()
     {
         // INV-286: a caller with a revoked key has not left, so the turn runs on.
-        awaited.over();
+        awaited.end_waiting();
     }
 }
 
 /// Sends the end of a stream, from the stored turn.
-async fn end(
-    ctx: &Ctx,
+async fn end_from_stored(
+    ctx: &HandlerContext,
     message: &str,
     agent: &str,
-    frames: &Frames,
+    frames: &FrameSender,
     whole: bool,
-    mut wire: impl Wire,
+    mut wire: impl WireStream,
 ) {
     match ctx.service.stored_turn(message).await {
         Ok(stored) => {
-            let finished = Finished::of(&stored);
+            let finished = FinishedTurn::from_stored(&stored);
             if whole {
                 for text in &finished.texts {
-                    if !wire.text(frames, true, text).await {
+                    if !wire.send_text(frames, true, text).await {
                         return;
                     }
                 }
             }
-            wire.end(frames, &finished).await;
+            wire.end_stream(frames, &finished).await;
         }
         Err(error) => {
-            wire.broken(frames, &errors::of_service(error, agent)).await;
+            wire.end_broken(frames, &errors::problem_from_service(error, agent)).await;
         }
     }
 }
 
 /// Forwards a turn's texts in the wire format of one API.
-struct Telling<'a, W> {
-    saying: Saying,
+struct WireListener<'a, W> {
+    saying: StepText,
     whole: bool,
     wire: &'a mut W,
 }
 
-impl<W: Wire> Hears for Telling<'_, W> {
-    async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool {
-        self.whole || self.saying.hears(event, frames, self.wire).await
+impl<W: WireStream> EventListener for WireListener<'_, W> {
+    async fn handle_event(&mut self, event: &SessionEvent, frames: &FrameSender) -> bool {
+        self.whole || self.saying.forward_event(event, frames, self.wire).await
     }
 }
 
-impl Saying {
+impl StepText {
     /// Forwards an event; `false` = the client has disconnected.
-    async fn hears(&mut self, event: &SessionEvent, frames: &Frames, wire: &mut impl Wire) -> bool {
+    async fn forward_event(
+        &mut self,
+        event: &SessionEvent,
+        frames: &FrameSender,
+        wire: &mut impl WireStream,
+    ) -> bool {
         if !matches!(&*event.kind, "text_delta" | "step_started") {
             return true;
         }
-        let Some(event) = event.read() else { return true };
+        let Some(event) = event.parse_event() else { return true };
         // Texts of subagents are for their parent, not for the client.
         if event.agent.contains('/') {
             return true;
@@ -146,6 +151,6 @@ impl Saying {
         }
         let (new, text) = (!self.begun, std::mem::take(&mut self.held));
         self.begun = true;
-        wire.text(frames, new, &text).await
+        wire.send_text(frames, new, &text).await
     }
 }

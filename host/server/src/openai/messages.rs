@@ -6,65 +6,80 @@ use belljar_agent::ToolCall;
 use serde_json::Value;
 
 use crate::http::problem::Problem;
-use crate::openai::content::{LEFT_OUT, read, text, told};
-use crate::openai::entries::Entry;
+use crate::openai::content::{LEFT_OUT, parse_agent_text, parse_content, parse_text};
+use crate::openai::entries::ConversationEntry;
 use crate::openai::ids::MAX_CALL_ID;
-use crate::openai::left_out::Unserved;
-use crate::openai::params::{invalid, unsupported};
+use crate::openai::left_out::IgnoredParts;
+use crate::openai::params::{invalid_value, unsupported_parameter};
 
 /// The entries of messages.
-pub(crate) fn entries(messages: &[Value], left: &mut Unserved) -> Result<Vec<Entry>, Problem> {
+pub(crate) fn entries_from_messages(
+    messages: &[Value],
+    left: &mut IgnoredParts,
+) -> Result<Vec<ConversationEntry>, Problem> {
     let mut entries = Vec::with_capacity(messages.len());
     // The ids of calls whose tool is not a function: these calls and their results are left out.
     let mut unserved = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
-        entries.extend(entry(message, &format!("messages[{index}]"), &mut unserved, left)?);
+        entries.extend(entry_from_message(
+            message,
+            &format!("messages[{index}]"),
+            &mut unserved,
+            left,
+        )?);
     }
     Ok(entries)
 }
 
 /// `None`: the result of a call that is left out.
-fn entry<'m>(
+fn entry_from_message<'m>(
     message: &'m Value,
     at: &str,
     unserved: &mut HashSet<&'m str>,
-    left: &mut Unserved,
-) -> Result<Option<Entry>, Problem> {
+    left: &mut IgnoredParts,
+) -> Result<Option<ConversationEntry>, Problem> {
     let (content, place) = (message.get("content"), format!("{at}.content"));
     let entry = match message.get("role").and_then(Value::as_str) {
-        Some("system" | "developer") => Ok(Entry::Context(text(content, &place)?)),
-        Some("user") => Ok(Entry::User(read(content, &place)?)),
+        Some("system" | "developer") => {
+            Ok(ConversationEntry::Context(parse_text(content, &place)?))
+        }
+        Some("user") => Ok(ConversationEntry::User(parse_content(content, &place)?)),
         Some("assistant") => {
-            let calls = calls(message, at, unserved, left)?;
-            Ok(Entry::Assistant { text: told(content, &place, None, left)?, calls })
+            let calls = parse_calls(message, at, unserved, left)?;
+            Ok(ConversationEntry::Assistant {
+                text: parse_agent_text(content, &place, None, left)?,
+                calls,
+            })
         }
         Some("tool") => {
-            let id = named(message, "tool_call_id", at)?;
+            let id = require_text(message, "tool_call_id", at)?;
             if unserved.contains(id.as_str()) {
-                left.add(at);
+                left.add_part(at);
                 return Ok(None);
             }
-            Ok(Entry::Result { id, content: told(content, &place, Some(LEFT_OUT), left)? })
+            Ok(ConversationEntry::Result {
+                id,
+                content: parse_agent_text(content, &place, Some(LEFT_OUT), left)?,
+            })
         }
-        Some("function") => {
-            Err(unsupported(at, "the role `function` is not supported").hint("use `tool`"))
-        }
-        _ => Err(invalid(&format!("{at}.role"), format!("`{at}` has no role that is known"))),
+        Some("function") => Err(unsupported_parameter(at, "the role `function` is not supported")
+            .with_hint("use `tool`")),
+        _ => Err(invalid_value(&format!("{at}.role"), format!("`{at}` has no role that is known"))),
     };
     entry.map(Some)
 }
 
 /// The calls of functions that a message has; the others are noted in `unserved`.
-fn calls<'m>(
+fn parse_calls<'m>(
     message: &'m Value,
     at: &str,
     unserved: &mut HashSet<&'m str>,
-    left: &mut Unserved,
+    left: &mut IgnoredParts,
 ) -> Result<Vec<ToolCall>, Problem> {
     let all = match message.get("tool_calls") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(all)) => all,
-        Some(_) => return Err(invalid(at, "`tool_calls` is no list")),
+        Some(_) => return Err(invalid_value(at, "`tool_calls` is no list")),
     };
     let mut calls = Vec::with_capacity(all.len());
     for (index, of) in all.iter().enumerate() {
@@ -74,23 +89,23 @@ fn calls<'m>(
                 left.add_kind(&at, kind);
                 unserved.extend(of.get("id").and_then(Value::as_str));
             }
-            Some(_) | None => calls.push(call(of, &at)?),
+            Some(_) | None => calls.push(parse_call(of, &at)?),
         }
     }
     Ok(calls)
 }
 
-fn call(call: &Value, at: &str) -> Result<ToolCall, Problem> {
+fn parse_call(call: &Value, at: &str) -> Result<ToolCall, Problem> {
     let function = call.get("function").unwrap_or(&Value::Null);
     Ok(ToolCall {
-        id: named(call, "id", at)?,
-        name: named(function, "name", at)?,
-        arguments: arguments(function),
+        id: require_text(call, "id", at)?,
+        name: require_text(function, "name", at)?,
+        arguments: arguments_text(function),
     })
 }
 
 /// The arguments of a call, as text; some programs send the object itself.
-pub(crate) fn arguments(of: &Value) -> String {
+pub(crate) fn arguments_text(of: &Value) -> String {
     match of.get("arguments") {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -99,13 +114,13 @@ pub(crate) fn arguments(of: &Value) -> String {
 }
 
 /// A short text that has to be there.
-pub(crate) fn named(of: &Value, name: &str, at: &str) -> Result<String, Problem> {
+pub(crate) fn require_text(of: &Value, name: &str, at: &str) -> Result<String, Problem> {
     let text = of.get(name).and_then(Value::as_str).unwrap_or_default();
     if (1..=MAX_CALL_ID).contains(&text.len()) {
         return Ok(text.to_owned());
     }
     let detail = format!("`{at}.{name}` has to be a text of 1 to {MAX_CALL_ID} bytes");
-    Err(invalid(&format!("{at}.{name}"), detail))
+    Err(invalid_value(&format!("{at}.{name}"), detail))
 }
 
 #[cfg(test)]
@@ -124,9 +139,10 @@ mod tests {
             json!({"role": "tool", "tool_call_id": "1", "content": "done"}),
             json!({"role": "tool", "tool_call_id": "2", "content": "seen"}),
         ];
-        let mut left = Unserved::default();
-        let entries = entries(&messages, &mut left).unwrap();
-        let [Entry::Assistant { text, calls }, Entry::Result { id, .. }] = entries.as_slice()
+        let mut left = IgnoredParts::default();
+        let entries = entries_from_messages(&messages, &mut left).unwrap();
+        let [ConversationEntry::Assistant { text, calls }, ConversationEntry::Result { id, .. }] =
+            entries.as_slice()
         else {
             panic!("{entries:?}")
         };
@@ -137,6 +153,6 @@ mod tests {
             assert!(left.contains(named), "{left} should name {named}");
         }
         let orphan = json!({"role": "tool", "content": "x"});
-        assert!(super::entries(&[orphan], &mut Unserved::default()).is_err());
+        assert!(super::entries_from_messages(&[orphan], &mut IgnoredParts::default()).is_err());
     }
 }

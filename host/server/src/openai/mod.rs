@@ -40,7 +40,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use belljar_session::RunningTurn;
 
-use crate::openai::left_out::Unserved;
+use crate::openai::left_out::IgnoredParts;
 
 /// The header with the run's id, for example for `belljar receipts`.
 pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
@@ -49,24 +49,24 @@ pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Returns whether a path belongs to OpenAI's API, whose errors have another form.
-pub(crate) fn speaks(path: &str) -> bool {
+pub(crate) fn is_openai_path(path: &str) -> bool {
     let below = |base: &str| {
         path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     ["/v1/chat/completions", "/v1/responses", "/v1/models"].into_iter().any(below)
 }
 
-/// The header with the session's id, if kept, for example for `belljar sessions` and `/v1/sessions`.
+/// The header with the id of a kept session, with which `belljar sessions` and `/v1/sessions` find the session.
 const SESSION: HeaderName = HeaderName::from_static("x-belljar-session");
 
-/// An answer with the run, the session if `kept`, and the ignored parts of the request.
-pub(crate) fn of_turn(
+/// Adds headers to an answer: the run's id, the session's id if `kept`, and the ignored parts of the request.
+pub(crate) fn add_turn_headers(
     turn: &RunningTurn,
     kept: bool,
-    left: &Unserved,
+    left: &IgnoredParts,
     mut response: Response,
 ) -> Response {
-    left.tell(&mut response);
+    left.name_in_header(&mut response);
     let session = kept.then_some((SESSION, turn.session.as_str()));
     for (name, id) in std::iter::once((RUN, turn.message.as_str())).chain(session) {
         if let Ok(value) = HeaderValue::from_str(id) {
@@ -76,8 +76,9 @@ pub(crate) fn of_turn(
     response
 }
 
-/// Marks the answer for a billed and failed run, because clients would repeat the request automatically.
-pub(crate) fn not_again(mut response: Response) -> Response {
+/// Adds the header against automatic retries: a failed run is billed, and the official clients would start and
+/// bill another one.
+pub(crate) fn forbid_retry(mut response: Response) -> Response {
     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     response
 }
@@ -89,10 +90,10 @@ mod tests {
     #[test]
     fn a_path_is_of_these_wires_or_of_none() {
         for path in ["/v1/models", "/v1/models/x", "/v1/responses/resp_1/cancel"] {
-            assert!(speaks(path), "{path}");
+            assert!(is_openai_path(path), "{path}");
         }
         for path in ["/v1/chat", "/v1/modelsx", "/v1/sessions", "/v1/chat/completionsx", "/"] {
-            assert!(!speaks(path), "{path}");
+            assert!(!is_openai_path(path), "{path}");
         }
     }
 }

@@ -5,9 +5,9 @@ use belljar_definition::{AgentReadiness, Visibility};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, PathOf};
+use crate::http::respond::{JsonAnswer, PathOf};
 use crate::openai::errors::no_model;
 
 /// The agents.
@@ -32,22 +32,25 @@ pub(crate) struct Model {
 }
 
 /// `GET /v1/models`.
-pub(crate) async fn list(ctx: Ctx) -> Result<Json<Models>, Problem> {
-    Ok(Json(Models { object: "list", data: agents(&ctx).await? }))
+pub(crate) async fn list_models(ctx: HandlerContext) -> Result<JsonAnswer<Models>, Problem> {
+    Ok(JsonAnswer(Models { object: "list", data: list_agents(&ctx).await? }))
 }
 
 /// `GET /v1/models/{model}`.
-pub(crate) async fn read(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Model>, Problem> {
-    let found = agents(&ctx).await?.into_iter().find(|model| model.id == id);
-    found.map(Json).ok_or_else(|| no_model(&id))
+pub(crate) async fn read_model(
+    ctx: HandlerContext,
+    PathOf(id): PathOf<String>,
+) -> Result<JsonAnswer<Model>, Problem> {
+    let found = list_agents(&ctx).await?.into_iter().find(|model| model.id == id);
+    found.map(JsonAnswer).ok_or_else(|| no_model(&id))
 }
 
 /// Agents for people that are ready to run. Agents of equal names are listed by their whole names.
-async fn agents(ctx: &Ctx) -> Result<Vec<Model>, Problem> {
-    let (host, workspace) = (ctx.service.host(), ctx.service.workspace().to_owned());
+async fn list_agents(ctx: &HandlerContext) -> Result<Vec<Model>, Problem> {
+    let (host, workspace) = (ctx.service.current_host(), ctx.service.workspace().to_owned());
     let all = ctx.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await?;
     let all: Vec<ResolvedAgent> =
-        all.map_err(|error| Problem::unresolved("looking for agents", &error))?;
+        all.map_err(|error| Problem::from_resolve_error("looking for agents", &error))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing
             && !matches!(agent.status, AgentReadiness::Blocked { .. })

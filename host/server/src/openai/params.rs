@@ -1,15 +1,15 @@
 //! Parameters of OpenAI's API that an agent cannot use: accepted without effect, ignored with a note, or
 //! refused.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::{Map, Value};
 
 use crate::http::problem::Problem;
-use crate::openai::left_out::Unserved;
+use crate::openai::left_out::IgnoredParts;
 
 /// The effect of a parameter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Takes {
+pub(crate) enum ParameterEffect {
     /// Accepted; changes nothing about an answer.
     Ignored,
     /// The JSON values that match the present behaviour. Other values are ignored with a note.
@@ -19,64 +19,65 @@ pub(crate) enum Takes {
 }
 
 /// A row of a table of parameters.
-pub(crate) type Row = (&'static str, Takes);
+pub(crate) type Row = (&'static str, ParameterEffect);
 
-const TIER: Takes = Takes::Only(&["\"auto\"", "\"default\""]);
+const TIER: ParameterEffect = ParameterEffect::Only(&["\"auto\"", "\"default\""]);
 
 /// Ignored, with any value.
-const LEFT_OUT: Takes = Takes::Only(&[]);
+const LEFT_OUT: ParameterEffect = ParameterEffect::Only(&[]);
 
 /// The parameters of chat completions.
 pub(crate) const CHAT: &[Row] = &[
     ("audio", LEFT_OUT),
     ("function_call", LEFT_OUT),
-    ("functions", Takes::Only(&["[]"])),
-    ("logit_bias", Takes::Only(&["{}"])),
-    ("logprobs", Takes::Only(&["false"])),
-    ("modalities", Takes::Only(&["[\"text\"]"])),
-    ("n", Takes::Only(&["1"])),
+    ("functions", ParameterEffect::Only(&["[]"])),
+    ("logit_bias", ParameterEffect::Only(&["{}"])),
+    ("logprobs", ParameterEffect::Only(&["false"])),
+    ("modalities", ParameterEffect::Only(&["[\"text\"]"])),
+    ("n", ParameterEffect::Only(&["1"])),
     ("prediction", LEFT_OUT),
-    ("prompt_cache_key", Takes::Ignored),
-    ("prompt_cache_retention", Takes::Ignored),
-    ("safety_identifier", Takes::Ignored),
+    ("prompt_cache_key", ParameterEffect::Ignored),
+    ("prompt_cache_retention", ParameterEffect::Ignored),
+    ("safety_identifier", ParameterEffect::Ignored),
     ("service_tier", TIER),
-    ("top_logprobs", Takes::Only(&["0"])),
-    ("user", Takes::Ignored),
-    ("verbosity", Takes::Only(&["\"medium\""])),
+    ("top_logprobs", ParameterEffect::Only(&["0"])),
+    ("user", ParameterEffect::Ignored),
+    ("verbosity", ParameterEffect::Only(&["\"medium\""])),
     ("web_search_options", LEFT_OUT),
 ];
 
 /// The parameters of responses.
 pub(crate) const RESPONSES: &[Row] = &[
     ("context_management", LEFT_OUT),
-    ("conversation", Takes::Never("use `previous_response_id`")),
-    ("include", Takes::Only(&["[]", "[\"reasoning.encrypted_content\"]"])),
+    ("conversation", ParameterEffect::Never("use `previous_response_id`")),
+    ("include", ParameterEffect::Only(&["[]", "[\"reasoning.encrypted_content\"]"])),
     ("max_tool_calls", LEFT_OUT),
-    ("prompt", Takes::Never("an agent has its own prompt")),
-    ("prompt_cache_key", Takes::Ignored),
-    ("prompt_cache_retention", Takes::Ignored),
-    ("safety_identifier", Takes::Ignored),
+    ("prompt", ParameterEffect::Never("an agent has its own prompt")),
+    ("prompt_cache_key", ParameterEffect::Ignored),
+    ("prompt_cache_retention", ParameterEffect::Ignored),
+    ("safety_identifier", ParameterEffect::Ignored),
     ("service_tier", TIER),
-    ("stream_options", Takes::Ignored),
-    ("top_logprobs", Takes::Only(&["0"])),
-    ("truncation", Takes::Only(&["\"disabled\"", "\"auto\""])),
-    ("user", Takes::Ignored),
+    ("stream_options", ParameterEffect::Ignored),
+    ("top_logprobs", ParameterEffect::Only(&["0"])),
+    ("truncation", ParameterEffect::Only(&["\"disabled\"", "\"auto\""])),
+    ("user", ParameterEffect::Ignored),
 ];
 
 /// INV-284: checks the remaining parameters; an unknown one is ignored too. `null` counts as absent.
-pub(crate) fn check(
+pub(crate) fn check_parameters(
     rows: &[Row],
     others: &Map<String, Value>,
-    left: &mut Unserved,
+    left: &mut IgnoredParts,
 ) -> Result<(), Problem> {
     for (name, value) in others.iter().filter(|(_, value)| !value.is_null()) {
         match rows.iter().find(|(known, _)| known == name).map(|(_, takes)| takes) {
-            Some(Takes::Ignored) => {}
-            Some(Takes::Only(values)) if values.contains(&value.to_string().as_str()) => {}
-            Some(Takes::Only(_)) | None => left.add(name),
-            Some(Takes::Never(instead)) => {
+            Some(ParameterEffect::Ignored) => {}
+            Some(ParameterEffect::Only(values)) if values.contains(&value.to_string().as_str()) => {
+            }
+            Some(ParameterEffect::Only(_)) | None => left.add_part(name),
+            Some(ParameterEffect::Never(instead)) => {
                 let detail = format!("`{name}` is not supported");
-                return Err(unsupported(name, detail).hint(*instead));
+                return Err(unsupported_parameter(name, detail).with_hint(*instead));
             }
         }
     }
@@ -84,21 +85,21 @@ pub(crate) fn check(
 }
 
 /// Ignores the fields of an object outside of these names.
-pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &mut Unserved) {
+pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &mut IgnoredParts) {
     let others = of.and_then(Value::as_object).into_iter().flatten();
     for (name, _) in others.filter(|(name, value)| !value.is_null() && !known.contains(&&***name)) {
-        left.add(&format!("{at}.{}", Shown::clipped(name, 60)));
+        left.add_part(&format!("{at}.{}", ShownText::clip_line(name, 60)));
     }
 }
 
 /// A parameter, or a value, with an unsupported meaning.
-pub(crate) fn unsupported(param: &str, detail: impl Into<String>) -> Problem {
-    Problem::invalid(detail).param(param).code("unsupported_parameter")
+pub(crate) fn unsupported_parameter(param: &str, detail: impl Into<String>) -> Problem {
+    Problem::invalid(detail).with_param(param).with_code("unsupported_parameter")
 }
 
 /// An invalid value.
-pub(crate) fn invalid(param: &str, detail: impl Into<String>) -> Problem {
-    Problem::invalid(detail).param(param).code("invalid_value")
+pub(crate) fn invalid_value(param: &str, detail: impl Into<String>) -> Problem {
+    Problem::invalid(detail).with_param(param).with_code("invalid_value")
 }
 
 #[cfg(test)]
@@ -107,8 +108,8 @@ mod tests {
     use serde_json::json;
 
     fn left_out(rows: &[Row], value: Value) -> Result<String, Problem> {
-        let mut left = Unserved::default();
-        check(rows, value.as_object().unwrap(), &mut left)?;
+        let mut left = IgnoredParts::default();
+        check_parameters(rows, value.as_object().unwrap(), &mut left)?;
         Ok(format!("{left:?}"))
     }
 
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn a_parameter_that_asks_for_what_is_done_anyway_is_taken() {
         let taken = json!({"n": 1, "logprobs": false, "audio": null, "user": "me"});
-        let none = format!("{:?}", Unserved::default());
+        let none = format!("{:?}", IgnoredParts::default());
         assert_eq!(left_out(CHAT, taken).unwrap(), none);
         assert_eq!(
             left_out(RESPONSES, json!({"truncation": "auto", "include": []})).unwrap(),

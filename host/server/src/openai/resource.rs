@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::openai::finished::Finished;
+use crate::openai::finished::FinishedTurn;
 use crate::openai::ids;
 
 /// The parts of a request that its response repeats, and its input: stored with the turn, for this API alone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Echo {
+pub(crate) struct RequestEcho {
     /// Distinguishes turns of this API from others.
     pub(crate) wire: EchoWire,
     pub(crate) model: String,
@@ -91,25 +91,26 @@ pub(crate) struct ResponseBody {
 }
 
 impl ResponseBody {
-    pub(crate) fn of(finished: &Finished, echo: &Echo) -> Self {
+    pub(crate) fn from_finished(finished: &FinishedTurn, echo: &RequestEcho) -> Self {
         let status = finished.status;
         let (running, done) =
             (status == MessageStatus::InFlight, status == MessageStatus::Completed);
         let other = |name: &str| echo.others.get(name).cloned().unwrap_or(Value::Null);
         let effort = echo.effort.as_ref();
         Self {
-            id: ids::response(&finished.message),
+            id: ids::response_id(&finished.message),
             object: "response",
             created_at: finished.began,
             completed_at: done.then_some(finished.ended),
             status: status_word(status),
-            incomplete_details: (status == MessageStatus::Partial).then(|| incomplete(finished)),
+            incomplete_details: (status == MessageStatus::Partial)
+                .then(|| incomplete_details(finished)),
             model: echo.model.clone(),
             previous_response_id: echo.previous.clone(),
             instructions: echo.instructions.clone(),
-            output: output(finished),
+            output: output_items(finished),
             error: matches!(status, MessageStatus::Failed | MessageStatus::Interrupted)
-                .then(|| error(finished)),
+                .then(|| error_details(finished)),
             tools: echo.tools.clone(),
             tool_choice: echo.tool_choice.clone(),
             truncation: match other("truncation") {
@@ -124,7 +125,7 @@ impl ResponseBody {
             top_logprobs: 0,
             temperature: echo.temperature.unwrap_or(1.0),
             reasoning: effort.map(|effort| json!({"effort": effort, "summary": null})),
-            usage: (!running).then(|| usage(finished)),
+            usage: (!running).then(|| usage_details(finished)),
             max_output_tokens: echo.max_output_tokens,
             max_tool_calls: None,
             store: echo.store,
@@ -148,17 +149,17 @@ fn status_word(status: MessageStatus) -> &'static str {
     }
 }
 
-fn incomplete(finished: &Finished) -> Value {
+fn incomplete_details(finished: &FinishedTurn) -> Value {
     let why = finished.error.as_ref().map(ToString::to_string);
     json!({"reason": "max_output_tokens", "message": why})
 }
 
-fn error(finished: &Finished) -> Value {
-    let message = finished.problem().map(|problem| problem.body().detail().to_owned());
-    json!({"code": finished.code(), "message": message.unwrap_or_default()})
+fn error_details(finished: &FinishedTurn) -> Value {
+    let message = finished.to_problem().map(|problem| problem.to_body().detail().to_owned());
+    json!({"code": finished.failure_code(), "message": message.unwrap_or_default()})
 }
 
-fn usage(finished: &Finished) -> Value {
+fn usage_details(finished: &FinishedTurn) -> Value {
     let usage = &finished.usage;
     json!({
         "input_tokens": usage.input_tokens,
@@ -170,7 +171,7 @@ fn usage(finished: &Finished) -> Value {
 }
 
 /// The items of a response, in their order.
-pub(crate) fn output(finished: &Finished) -> Vec<Value> {
+pub(crate) fn output_items(finished: &FinishedTurn) -> Vec<Value> {
     let message = &finished.message;
     let texts = finished.texts.iter().enumerate();
     let mut items: Vec<Value> =
@@ -182,10 +183,10 @@ pub(crate) fn output(finished: &Finished) -> Vec<Value> {
 
 /// A message of the agent; without text until complete.
 pub(crate) fn text_item(message: &str, place: usize, text: Option<&str>) -> Value {
-    let content: Vec<Value> = text.map(part).into_iter().collect();
+    let content: Vec<Value> = text.map(text_part).into_iter().collect();
     json!({
         "type": "message",
-        "id": ids::item("msg", message, place),
+        "id": ids::item_id("msg", message, place),
         "status": if text.is_some() { "completed" } else { "in_progress" },
         "role": "assistant",
         "content": content,
@@ -193,17 +194,17 @@ pub(crate) fn text_item(message: &str, place: usize, text: Option<&str>) -> Valu
 }
 
 /// The text part of a message.
-pub(crate) fn part(text: &str) -> Value {
+pub(crate) fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
 /// A call at the end of the turn, by place; `from`: the number of items before the first call.
-pub(crate) fn call_item(finished: &Finished, from: usize, place: usize, done: bool) -> Value {
+pub(crate) fn call_item(finished: &FinishedTurn, from: usize, place: usize, done: bool) -> Value {
     let (message, call) = (&finished.message, finished.calls.get(place));
     json!({
         "type": "function_call",
-        "id": ids::item("fc", message, from + place),
-        "call_id": ids::call(message, place),
+        "id": ids::item_id("fc", message, from + place),
+        "call_id": ids::call_id(message, place),
         "name": call.map(|call| call.name.as_str()),
         "arguments": call.filter(|_| done).map_or("", |call| call.arguments.as_str()),
         "status": if done { "completed" } else { "in_progress" },

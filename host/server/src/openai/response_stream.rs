@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
 use crate::openai::errors::ErrorBody;
-use crate::openai::finished::Finished;
+use crate::openai::finished::FinishedTurn;
 use crate::openai::ids;
-use crate::openai::live::Wire;
-use crate::openai::resource::{Echo, ResponseBody, call_item, part, text_item};
-use crate::stream::sse::Frames;
+use crate::openai::live::WireStream;
+use crate::openai::resource::{RequestEcho, ResponseBody, call_item, text_item, text_part};
+use crate::stream::sse::FrameSender;
 
 /// Bytes of a call's arguments in one event.
 const ARGUMENTS: usize = 4 << 10;
@@ -17,7 +17,7 @@ const ARGUMENTS: usize = 4 << 10;
 /// The state of a stream.
 pub(crate) struct ResponseStream {
     message: String,
-    echo: Echo,
+    echo: RequestEcho,
     /// The response at the beginning of the turn.
     begun: Value,
     /// The number of the next event.
@@ -32,77 +32,82 @@ pub(crate) struct ResponseStream {
 
 impl ResponseStream {
     /// A stream of a turn that runs.
-    pub(crate) fn new(running: &Finished, echo: Echo) -> Self {
-        let begun = ResponseBody::of(running, &echo);
+    pub(crate) fn new(running: &FinishedTurn, echo: RequestEcho) -> Self {
+        let begun = ResponseBody::from_finished(running, &echo);
         let begun = serde_json::to_value(begun).unwrap_or_default();
         let message = running.message.clone();
         Self { message, echo, begun, number: 0, from: 0, texts: 0, open: None }
     }
 
     /// Skips the events up to this number, which the reader has.
-    pub(crate) fn after(self, number: Option<u64>) -> Self {
+    pub(crate) fn starting_after(self, number: Option<u64>) -> Self {
         Self { from: number.map_or(0, |number| number.saturating_add(1)), ..self }
     }
 
-    async fn event(&mut self, frames: &Frames, kind: &str, mut event: Value) -> bool {
+    async fn send_event(&mut self, frames: &FrameSender, kind: &str, mut event: Value) -> bool {
         event["type"] = json!(kind);
         event["sequence_number"] = json!(self.number);
         self.number += 1;
         if self.number <= self.from {
             return true;
         }
-        frames.data(Some(kind), event.to_string()).await
+        frames.send_data(Some(kind), event.to_string()).await
     }
 
     /// The place and the id of the present text.
-    fn place(&self) -> (usize, String) {
+    fn text_place(&self) -> (usize, String) {
         let place = self.texts.saturating_sub(1);
-        (place, ids::item("msg", &self.message, place))
+        (place, ids::item_id("msg", &self.message, place))
     }
 
-    async fn open(&mut self, frames: &Frames) -> bool {
+    async fn open_text(&mut self, frames: &FrameSender) -> bool {
         self.texts += 1;
         self.open = Some(String::new());
-        let (place, id) = self.place();
+        let (place, id) = self.text_place();
         let item = text_item(&self.message, place, None);
         let added = json!({"output_index": place, "item": item});
         let begun = json!({
-            "item_id": id, "output_index": place, "content_index": 0, "part": part(""),
+            "item_id": id, "output_index": place, "content_index": 0, "part": text_part(""),
         });
-        self.event(frames, "response.output_item.added", added).await
-            && self.event(frames, "response.content_part.added", begun).await
+        self.send_event(frames, "response.output_item.added", added).await
+            && self.send_event(frames, "response.content_part.added", begun).await
     }
 
     /// Ends the unfinished text, if any.
-    async fn close(&mut self, frames: &Frames) -> bool {
+    async fn close_text(&mut self, frames: &FrameSender) -> bool {
         let Some(text) = self.open.take() else { return true };
-        let (place, id) = self.place();
+        let (place, id) = self.text_place();
         let said = json!({
             "item_id": id, "output_index": place, "content_index": 0,
             "text": text, "logprobs": [],
         });
         let whole = json!({
-            "item_id": id, "output_index": place, "content_index": 0, "part": part(&text),
+            "item_id": id, "output_index": place, "content_index": 0, "part": text_part(&text),
         });
         let item = text_item(&self.message, place, Some(&text));
         let done = json!({"output_index": place, "item": item});
-        self.event(frames, "response.output_text.done", said).await
-            && self.event(frames, "response.content_part.done", whole).await
-            && self.event(frames, "response.output_item.done", done).await
+        self.send_event(frames, "response.output_text.done", said).await
+            && self.send_event(frames, "response.content_part.done", whole).await
+            && self.send_event(frames, "response.output_item.done", done).await
     }
 
-    async fn call(&mut self, frames: &Frames, finished: &Finished, place: usize) -> bool {
+    async fn send_call(
+        &mut self,
+        frames: &FrameSender,
+        finished: &FinishedTurn,
+        place: usize,
+    ) -> bool {
         let Some(call) = finished.calls.get(place) else { return true };
         let from = finished.texts.len();
-        let (at, id) = (from + place, ids::item("fc", &self.message, from + place));
+        let (at, id) = (from + place, ids::item_id("fc", &self.message, from + place));
         let item = call_item(finished, from, place, false);
         let added = json!({"output_index": at, "item": item});
-        if !self.event(frames, "response.output_item.added", added).await {
+        if !self.send_event(frames, "response.output_item.added", added).await {
             return false;
         }
-        for piece in pieces(&call.arguments, ARGUMENTS) {
+        for piece in split_text(&call.arguments, ARGUMENTS) {
             let delta = json!({"item_id": id, "output_index": at, "delta": piece});
-            if !self.event(frames, "response.function_call_arguments.delta", delta).await {
+            if !self.send_event(frames, "response.function_call_arguments.delta", delta).await {
                 return false;
             }
         }
@@ -110,42 +115,42 @@ impl ResponseStream {
             "item_id": id, "output_index": at, "name": call.name, "arguments": call.arguments,
         });
         let done = json!({"output_index": at, "item": call_item(finished, from, place, true)});
-        self.event(frames, "response.function_call_arguments.done", said).await
-            && self.event(frames, "response.output_item.done", done).await
+        self.send_event(frames, "response.function_call_arguments.done", said).await
+            && self.send_event(frames, "response.output_item.done", done).await
     }
 }
 
-impl Wire for ResponseStream {
-    async fn begin(&mut self, frames: &Frames) -> bool {
+impl WireStream for ResponseStream {
+    async fn begin_stream(&mut self, frames: &FrameSender) -> bool {
         let response = || json!({"response": self.begun});
         let (created, running) = (response(), response());
-        self.event(frames, "response.created", created).await
-            && self.event(frames, "response.in_progress", running).await
+        self.send_event(frames, "response.created", created).await
+            && self.send_event(frames, "response.in_progress", running).await
     }
 
-    async fn text(&mut self, frames: &Frames, new: bool, text: &str) -> bool {
-        if new && !(self.close(frames).await && self.open(frames).await) {
+    async fn send_text(&mut self, frames: &FrameSender, new: bool, text: &str) -> bool {
+        if new && !(self.close_text(frames).await && self.open_text(frames).await) {
             return false;
         }
         if let Some(open) = &mut self.open {
             open.push_str(text);
         }
-        let (place, id) = self.place();
+        let (place, id) = self.text_place();
         let delta = json!({
             "item_id": id, "output_index": place, "content_index": 0,
             "delta": text, "logprobs": [],
         });
-        self.event(frames, "response.output_text.delta", delta).await
+        self.send_event(frames, "response.output_text.delta", delta).await
     }
 
-    async fn end(&mut self, frames: &Frames, finished: &Finished) -> bool {
-        if !self.close(frames).await {
+    async fn end_stream(&mut self, frames: &FrameSender, finished: &FinishedTurn) -> bool {
+        if !self.close_text(frames).await {
             return false;
         }
         let kind = match finished.status {
             MessageStatus::InFlight => {
-                return match finished.problem() {
-                    Some(problem) => self.broken(frames, &problem).await,
+                return match finished.to_problem() {
+                    Some(problem) => self.end_broken(frames, &problem).await,
                     None => false,
                 };
             }
@@ -156,23 +161,24 @@ impl Wire for ResponseStream {
             }
         };
         for place in 0..finished.calls.len() {
-            if !self.call(frames, finished, place).await {
+            if !self.send_call(frames, finished, place).await {
                 return false;
             }
         }
-        let response = ResponseBody::of(finished, &self.echo);
-        self.event(frames, kind, json!({"response": response})).await && frames.done().await
+        let response = ResponseBody::from_finished(finished, &self.echo);
+        self.send_event(frames, kind, json!({"response": response})).await
+            && frames.send_done().await
     }
 
-    async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool {
-        let error = ErrorBody::of(problem).error;
+    async fn end_broken(&mut self, frames: &FrameSender, problem: &Problem) -> bool {
+        let error = ErrorBody::from_problem(problem).error;
         let event = json!({"code": error.code, "message": error.message, "param": error.param});
-        self.event(frames, "error", event).await && frames.done().await
+        self.send_event(frames, "error", event).await && frames.send_done().await
     }
 }
 
 /// Splits a text into pieces of at most `most` bytes, between characters.
-fn pieces(text: &str, most: usize) -> Vec<&str> {
+fn split_text(text: &str, most: usize) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let mut end = most.min(rest.len());
@@ -193,7 +199,7 @@ mod tests {
     #[test]
     fn pieces_are_the_text_and_none_is_too_large() {
         let text = "é{\"a\": 1}".repeat(100);
-        let pieces = pieces(&text, 7);
+        let pieces = split_text(&text, 7);
         assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= 7));
         assert_eq!(pieces.concat(), text);
     }

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest as _, Request};
 use axum::response::{IntoResponse as _, Response};
-use belljar_agent::{Brought, Staying};
+use belljar_agent::{CallerInput, TextRetention};
 use belljar_session::TurnRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::api::turn::named;
-use crate::app::Ctx;
+use crate::api::turn::check_name;
+use crate::app::HandlerContext;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, JsonBody};
-use crate::openai::begin::{Begun, ToBegin};
+use crate::http::respond::{JsonAnswer, JsonBody};
+use crate::openai::begin::{BegunTurn, ToBegin};
 use crate::openai::errors::no_model;
-use crate::openai::left_out::Unserved;
-use crate::openai::params::{self, check};
-use crate::openai::resource::{Echo, EchoWire};
+use crate::openai::left_out::IgnoredParts;
+use crate::openai::params::{self, check_parameters};
+use crate::openai::resource::{EchoWire, RequestEcho};
 use crate::openai::response_stream::ResponseStream;
-use crate::openai::stored::{known, shown};
+use crate::openai::stored::{find_finished, find_response};
 use crate::openai::{
-    asked, begin, content, entries, form, items, live, of_turn, references, tools,
+    add_turn_headers, asked, begin, content, entries, form, items, live, references, tools,
 };
-use crate::stream::sse::Frames;
+use crate::stream::sse::FrameSender;
 
 /// A response to be made. Other parameters are left out, and named in the header `X-Belljar-Ignored`; the
 /// guide lists those that are taken without an effect, and the two that are refused.
@@ -80,15 +80,18 @@ pub(crate) struct NewResponseBody {
 }
 
 /// `POST /v1/responses`.
-pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Problem> {
+pub(crate) async fn create_response(
+    ctx: HandlerContext,
+    request: Request,
+) -> Result<Response, Problem> {
     let JsonBody(body) = JsonBody::<NewResponseBody>::from_request(request, &()).await?;
     let (stream, background) =
         (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
     let model = body.model.clone();
     // Streamed text cannot be withdrawn; a background turn may be streamed later.
-    let stays = if stream || background { Staying::Top } else { Staying::Nothing };
-    let mut left = Unserved::default();
-    let turn = match body.turn(&ctx, &mut left).await {
+    let stays = if stream || background { TextRetention::Top } else { TextRetention::Nothing };
+    let mut left = IgnoredParts::default();
+    let turn = match body.into_turn(&ctx, &mut left).await {
         Ok(turn) => turn,
         Err(problem) => return Err(begin::first_unknown(&ctx, &model, problem).await),
     };
@@ -102,49 +105,54 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
         left: Arc::clone(&left),
         stays: kept || background,
     };
-    let Begun { ctx, turn, awaited } = begin::begin(ctx, to_begin).await?;
+    let BegunTurn { ctx, turn, awaited } = begin::begin_turn(ctx, to_begin).await?;
     let run = turn.message.clone();
     if stream {
-        let (running, echo) = known(&ctx, &run).await?;
-        let (frames, response) = Frames::new(ctx.app.outward());
-        let wire = ResponseStream::new(&running.running(), echo);
-        let response = of_turn(&turn, kept, &left, response);
-        let source = live::Source::Running(Box::new(turn), awaited);
-        tokio::spawn(live::stream(ctx, source, frames, whole, wire));
+        let (running, echo) = find_finished(&ctx, &run).await?;
+        let (frames, response) = FrameSender::new(ctx.app.place_hider());
+        let wire = ResponseStream::new(&running.to_running(), echo);
+        let response = add_turn_headers(&turn, kept, &left, response);
+        let source = live::TurnSource::Running(Box::new(turn), awaited);
+        tokio::spawn(live::stream_turn(ctx, source, frames, whole, wire));
         return Ok(response);
     }
     if !background {
         tokio::select! {
             biased;
-            _ = turn.ended() => {}
+            _ = turn.wait_for_end() => {}
             // It is in progress then, and resumed at the next start.
-            () = ctx.app.stopped().cancelled() => {}
+            () = ctx.app.stopped_token().cancelled() => {}
         }
     }
-    let answer = match shown(&ctx, &run).await {
-        Ok(response) => Json(response).into_response(),
+    let answer = match find_response(&ctx, &run).await {
+        Ok(response) => JsonAnswer(response).into_response(),
         Err(problem) => problem.into_response(),
     };
-    awaited.over();
-    Ok(of_turn(&turn, kept, &left, answer))
+    awaited.end_waiting();
+    Ok(add_turn_headers(&turn, kept, &left, answer))
 }
 
 impl NewResponseBody {
     /// The requested turn.
-    async fn turn(mut self, ctx: &Ctx, left: &mut Unserved) -> Result<TurnRequest, Problem> {
-        check(params::RESPONSES, &self.others, left)?;
+    async fn into_turn(
+        mut self,
+        ctx: &HandlerContext,
+        left: &mut IgnoredParts,
+    ) -> Result<TurnRequest, Problem> {
+        check_parameters(params::RESPONSES, &self.others, left)?;
         params::leave_others("text", self.text.as_ref(), &["format", "verbosity"], left);
         params::leave_others("reasoning", self.reasoning.as_ref(), &["effort"], left);
-        let model = named("model", Some(self.model.clone())).map_err(|_| no_model(&self.model))?;
+        let model =
+            check_name("model", Some(self.model.clone())).map_err(|_| no_model(&self.model))?;
         let model = model.unwrap_or_default();
         let store = self.store.unwrap_or(true);
         if !store && self.background == Some(true) {
             let detail = "a response in the background has to be stored: `store` cannot be `false`";
-            return Err(params::invalid("background", detail));
+            return Err(params::invalid_value("background", detail));
         }
-        let mut items = items::items(self.input.take())?;
-        references::resolve(ctx, &mut items).await?;
-        let mut parts = entries::sort(items::entries(&items, left)?, "input")?;
+        let mut items = items::input_items(self.input.take())?;
+        references::resolve_references(ctx, &mut items).await?;
+        let mut parts = entries::sort_entries(items::entries_from_items(&items, left)?, "input")?;
         content::without_bytes(&mut items);
         if let Some(instructions) =
             self.instructions.as_ref().filter(|text| !text.trim().is_empty())
@@ -154,56 +162,56 @@ impl NewResponseBody {
                 None => instructions.clone(),
             });
         }
-        let (brought, echo) = self.brought(items, &model, store, left)?;
+        let (brought, echo) = self.parse_brought(items, &model, store, left)?;
         let request = match &self.previous_response_id {
             Some(id) => {
-                let previous = super::stored::previous(ctx, id).await?;
-                asked::of_response(ctx, &model, &previous, parts, brought).await?
+                let previous = super::stored::find_previous(ctx, id).await?;
+                asked::turn_after_response(ctx, &model, &previous, parts, brought).await?
             }
-            None => asked::of_conversation(ctx, &model, parts, brought, "input").await?,
+            None => asked::turn_from_conversation(ctx, &model, parts, brought, "input").await?,
         };
         let entrance = Some(serde_json::to_value(echo).unwrap_or_default());
         Ok(TurnRequest { forget: !store, entrance, ..request })
     }
 
     /// The input besides text, and the parts repeated in the response.
-    fn brought(
+    fn parse_brought(
         &self,
         input: Vec<Value>,
         model: &str,
         store: bool,
-        left: &mut Unserved,
-    ) -> Result<(Brought, Echo), Problem> {
+        left: &mut IgnoredParts,
+    ) -> Result<(CallerInput, RequestEcho), Problem> {
         let given = self.tools.as_deref().unwrap_or_default();
-        let chosen = tools::chosen(given, self.tool_choice.as_ref(), left)?;
+        let chosen = tools::choose_tools(given, self.tool_choice.as_ref(), left)?;
         let format = format_of(self.text.as_ref(), left);
         let effort = self.reasoning.as_ref().and_then(|it| it.get("effort"));
         let effort = effort.and_then(Value::as_str);
         let parallel = self.parallel_tool_calls.unwrap_or(true);
-        let brought = Brought {
+        let brought = CallerInput {
             tools: chosen.tools,
             choice: chosen.must,
             several: parallel,
-            form: form::schema(Some(&format), "text.format")?,
-            max_output_tokens: form::tokens(self.max_output_tokens, "max_output_tokens")?,
-            temperature: form::temperature(self.temperature)?,
-            effort: form::effort(effort, "reasoning.effort")?,
-            sampling: form::sampling(form::Asked {
+            form: form::parse_schema(Some(&format), "text.format")?,
+            max_output_tokens: form::check_tokens(self.max_output_tokens, "max_output_tokens")?,
+            temperature: form::check_temperature(self.temperature)?,
+            effort: form::parse_effort(effort, "reasoning.effort")?,
+            sampling: form::parse_sampling(form::SamplingRequest {
                 top_p: self.top_p,
                 presence_penalty: self.presence_penalty,
                 frequency_penalty: self.frequency_penalty,
                 seed: self.seed,
                 stop: self.stop.as_ref(),
             })?,
-            ..Brought::default()
+            ..CallerInput::default()
         };
-        let echo = Echo {
+        let echo = RequestEcho {
             wire: EchoWire::Responses,
             model: model.to_owned(),
             previous: self.previous_response_id.clone(),
             instructions: self.instructions.clone(),
             input,
-            tools: tools::listed(given),
+            tools: tools::list_tools(given),
             tool_choice: chosen.choice,
             parallel,
             format,
@@ -215,15 +223,15 @@ impl NewResponseBody {
             max_output_tokens: self.max_output_tokens,
             store,
             background: self.background.unwrap_or_default(),
-            metadata: form::metadata(self.metadata.as_ref())?,
-            others: repeated(&self.others),
+            metadata: form::parse_metadata(self.metadata.as_ref())?,
+            others: repeated_parameters(&self.others),
         };
         Ok((brought, echo))
     }
 }
 
 /// The parameters that the response repeats; other unknown parameters are not stored.
-fn repeated(others: &Map<String, Value>) -> Map<String, Value> {
+fn repeated_parameters(others: &Map<String, Value>) -> Map<String, Value> {
     let names = ["truncation", "safety_identifier", "prompt_cache_key", "user"];
     let kept =
         names.iter().filter_map(|name| Some(((*name).to_owned(), others.get(*name)?.clone())));
@@ -231,10 +239,10 @@ fn repeated(others: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The format of the answer.
-fn format_of(text: Option<&Value>, left: &mut Unserved) -> Value {
+fn format_of(text: Option<&Value>, left: &mut IgnoredParts) -> Value {
     let part = |name: &str| text.and_then(|text| text.get(name)).filter(|part| !part.is_null());
     if part("verbosity").is_some_and(|it| it != "medium") {
-        left.add("text.verbosity");
+        left.add_part("text.verbosity");
     }
     part("format").cloned().unwrap_or_else(|| json!({"type": "text"}))
 }

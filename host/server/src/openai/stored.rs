@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::Ctx;
-use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, PathOf, QueryOf, Told};
-use crate::openai::finished::Finished;
+use crate::app::HandlerContext;
+use crate::http::problem::{Problem, ProblemKind};
+use crate::http::respond::{ChangeAnswer, JsonAnswer, PathOf, QueryOf};
+use crate::openai::finished::FinishedTurn;
 use crate::openai::ids;
-use crate::openai::leaving::Awaited;
-use crate::openai::live::{self, Source};
-use crate::openai::params::invalid;
-use crate::openai::resource::{Echo, ResponseBody};
+use crate::openai::leaving::AwaitedTurn;
+use crate::openai::live::{self, TurnSource};
+use crate::openai::params::invalid_value;
+use crate::openai::resource::{RequestEcho, ResponseBody};
 use crate::openai::response_stream::ResponseStream;
-use crate::stream::sse::Frames;
+use crate::stream::sse::FrameSender;
 
 /// Items of an input in one page.
 const MAX_ITEMS: usize = 100;
@@ -66,124 +66,135 @@ pub(crate) struct ResponseDeleted {
 }
 
 /// The problem of a missing or foreign response.
-fn none(id: &str) -> Problem {
+fn missing_response(id: &str) -> Problem {
     Problem::not_found("response", id)
 }
 
 /// The turn of a response. INV-281: another tenant's, another entrance's and a missing one return the same
 /// error.
-async fn turn_of(ctx: &Ctx, id: &str) -> Result<(StoredTurnOf, Echo), Problem> {
-    let message = ids::of_response(id).ok_or_else(|| none(id))?;
+async fn turn_of(ctx: &HandlerContext, id: &str) -> Result<(StoredTurnOf, RequestEcho), Problem> {
+    let message = ids::message_from_response(id).ok_or_else(|| missing_response(id))?;
     let stored = match ctx.service.stored_turn(message).await {
         Ok(stored) => stored,
-        Err(ServiceError::NoSession(_)) => return Err(none(id)),
+        Err(ServiceError::NoSession(_)) => return Err(missing_response(id)),
         Err(error) => return Err(error.into()),
     };
-    let echo = stored.turn.entrance().and_then(|echo| Echo::deserialize(echo).ok());
-    Ok((stored, echo.ok_or_else(|| none(id))?))
+    let echo = stored.turn.entrance_note().and_then(|echo| RequestEcho::deserialize(echo).ok());
+    Ok((stored, echo.ok_or_else(|| missing_response(id))?))
 }
 
 /// The previous response of a request.
-pub(crate) async fn previous(ctx: &Ctx, id: &str) -> Result<StoredTurnOf, Problem> {
+pub(crate) async fn find_previous(ctx: &HandlerContext, id: &str) -> Result<StoredTurnOf, Problem> {
     let found = turn_of(ctx, id).await;
     let found = found.map_err(|problem| match problem.kind() {
-        Kind::NotFound => problem.param("previous_response_id").code("previous_response_not_found"),
+        ProblemKind::NotFound => {
+            problem.with_param("previous_response_id").with_code("previous_response_not_found")
+        }
         _ => problem,
     });
     Ok(found?.0)
 }
 
 /// The present state of a response's turn.
-pub(crate) async fn known(ctx: &Ctx, message: &str) -> Result<(Finished, Echo), Problem> {
-    let (stored, echo) = turn_of(ctx, &ids::response(message)).await?;
-    Ok((Finished::of(&stored), echo))
+pub(crate) async fn find_finished(
+    ctx: &HandlerContext,
+    message: &str,
+) -> Result<(FinishedTurn, RequestEcho), Problem> {
+    let (stored, echo) = turn_of(ctx, &ids::response_id(message)).await?;
+    Ok((FinishedTurn::from_stored(&stored), echo))
 }
 
 /// The present response of a turn.
-pub(crate) async fn shown(ctx: &Ctx, message: &str) -> Result<ResponseBody, Problem> {
-    let (finished, echo) = known(ctx, message).await?;
-    Ok(ResponseBody::of(&finished, &echo))
+pub(crate) async fn find_response(
+    ctx: &HandlerContext,
+    message: &str,
+) -> Result<ResponseBody, Problem> {
+    let (finished, echo) = find_finished(ctx, message).await?;
+    Ok(ResponseBody::from_finished(&finished, &echo))
 }
 
 /// `GET /v1/responses/{response}`.
-pub(crate) async fn read(
-    ctx: Ctx,
+pub(crate) async fn read_response(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<ReadQuery>,
 ) -> Result<Response, Problem> {
     let (stored, echo) = turn_of(&ctx, &id).await?;
-    let finished = Finished::of(&stored);
+    let finished = FinishedTurn::from_stored(&stored);
     if query.stream != Some(true) {
         if query.starting_after.is_some() {
-            return Err(invalid("starting_after", "only a stream has events to start after")
-                .hint("add `stream=true`"));
+            return Err(invalid_value("starting_after", "only a stream has events to start after")
+                .with_hint("add `stream=true`"));
         }
-        return Ok(Json(ResponseBody::of(&finished, &echo)).into_response());
+        return Ok(JsonAnswer(ResponseBody::from_finished(&finished, &echo)).into_response());
     }
-    let whole = live::is_whole(&stored.turn.brought());
-    let (frames, response) = Frames::new(ctx.app.outward());
-    let wire = ResponseStream::new(&finished.running(), echo).after(query.starting_after);
+    let whole = live::is_whole(&stored.turn.brought_input());
+    let (frames, response) = FrameSender::new(ctx.app.place_hider());
+    let wire =
+        ResponseStream::new(&finished.to_running(), echo).starting_after(query.starting_after);
     let message = &stored.turn.message;
-    let running = ctx.service.running().into_iter().find(|turn| turn.message == *message);
+    let running = ctx.service.running_turns().into_iter().find(|turn| turn.message == *message);
     let source = match running {
-        Some(turn) => Source::Running(Box::new(turn), Awaited::by_nobody()),
-        None => Source::Past(Box::new(stored)),
+        Some(turn) => TurnSource::Running(Box::new(turn), AwaitedTurn::by_nobody()),
+        None => TurnSource::Past(Box::new(stored)),
     };
-    tokio::spawn(live::stream(ctx, source, frames, whole, wire));
+    tokio::spawn(live::stream_turn(ctx, source, frames, whole, wire));
     Ok(response)
 }
 
 /// `DELETE /v1/responses/{response}`: deletes its session with all contents.
-pub(crate) async fn delete(
-    ctx: Ctx,
+pub(crate) async fn delete_response(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
-) -> Result<Json<ResponseDeleted>, Problem> {
+) -> Result<JsonAnswer<ResponseDeleted>, Problem> {
     let (stored, _) = turn_of(&ctx, &id).await?;
     let session = &stored.turn.state.session.id;
     if !stored.is_last {
         let detail = "later responses go on from this one, in the same session";
-        return Err(
-            Problem::new(Kind::Changed, detail).hint("delete the last of them, which deletes all")
-        );
+        return Err(Problem::new(ProblemKind::Changed, detail)
+            .with_hint("delete the last of them, which deletes all"));
     }
-    ctx.service.delete(session).await?;
-    Ok(Json(ResponseDeleted { id, object: "response", deleted: true }))
+    ctx.service.delete_session(session).await?;
+    Ok(JsonAnswer(ResponseDeleted { id, object: "response", deleted: true }))
 }
 
 /// `POST /v1/responses/{response}/cancel`.
-pub(crate) async fn cancel(
-    ctx: Ctx,
+pub(crate) async fn cancel_response(
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
-) -> Result<Told<ResponseBody>, Problem> {
+) -> Result<ChangeAnswer<ResponseBody>, Problem> {
     let (stored, echo) = turn_of(&ctx, &id).await?;
     if !echo.background {
-        return Err(invalid("response_id", "only a response in the background can be cancelled")
-            .hint("`POST /v1/sessions/ID/cancel` ends any turn"));
+        return Err(invalid_value(
+            "response_id",
+            "only a response in the background can be cancelled",
+        )
+        .with_hint("`POST /v1/sessions/ID/cancel` ends any turn"));
     }
     let (session, message) = (&stored.turn.state.session.id, &stored.turn.message);
-    let of_turn = ctx.service.running().into_iter().find(|turn| turn.message == *message);
+    let of_turn = ctx.service.running_turns().into_iter().find(|turn| turn.message == *message);
     let cancelled = match &of_turn {
-        Some(_) => ctx.service.cancel(session, &ctx.caller.actor),
+        Some(_) => ctx.service.cancel_turn(session, &ctx.caller.actor),
         None => CancelOutcome::NotRunning,
     };
-    if let Some(turn) = of_turn.filter(|_| cancelled.ends()) {
+    if let Some(turn) = of_turn.filter(|_| cancelled.is_ending()) {
         // A response that has not ended by then is still in progress, and will be cancelled.
-        let _ = tokio::time::timeout(CANCEL_WAIT, turn.ended()).await;
+        let _ = tokio::time::timeout(CANCEL_WAIT, turn.wait_for_end()).await;
     }
-    let body = shown(&ctx, message).await?;
-    Ok(Told { body, changed: cancelled == CancelOutcome::Cancelled })
+    let body = find_response(&ctx, message).await?;
+    Ok(ChangeAnswer { body, changed: cancelled == CancelOutcome::Cancelled })
 }
 
 /// `GET /v1/responses/{response}/input_items`.
 pub(crate) async fn input_items(
-    ctx: Ctx,
+    ctx: HandlerContext,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<ItemsQuery>,
-) -> Result<Json<InputItems>, Problem> {
+) -> Result<JsonAnswer<InputItems>, Problem> {
     let (stored, echo) = turn_of(&ctx, &id).await?;
     let limit = query.limit.unwrap_or(ITEMS);
     if !(1..=MAX_ITEMS).contains(&limit) {
-        return Err(invalid("limit", format!("`limit` must be 1 to {MAX_ITEMS}")));
+        return Err(invalid_value("limit", format!("`limit` must be 1 to {MAX_ITEMS}")));
     }
     let message = &stored.turn.message;
     let items = echo.input.into_iter().enumerate();
@@ -191,7 +202,7 @@ pub(crate) async fn input_items(
     match query.order.as_deref() {
         None | Some("desc") => items.reverse(),
         Some("asc") => {}
-        Some(_) => return Err(invalid("order", "`order` can only be `asc` or `desc`")),
+        Some(_) => return Err(invalid_value("order", "`order` can only be `asc` or `desc`")),
     }
     if let Some(after) = query.after {
         // After a missing item the page is empty.
@@ -202,21 +213,21 @@ pub(crate) async fn input_items(
     items.truncate(limit);
     let id_of = |item: Option<&Value>| item.and_then(|item| item["id"].as_str()).map(str::to_owned);
     let (first_id, last_id) = (id_of(items.first()), id_of(items.last()));
-    Ok(Json(InputItems { object: "list", data: items, first_id, last_id, has_more }))
+    Ok(JsonAnswer(InputItems { object: "list", data: items, first_id, last_id, has_more }))
 }
 
 /// An item of an input, with an id.
 fn with_id(mut item: Value, message: &str, place: usize) -> Value {
     if let Some(fields) = item.as_object_mut() {
-        fields.insert("id".to_owned(), ids::item("in", message, place).into());
+        fields.insert("id".to_owned(), ids::item_id("in", message, place).into());
         fields.entry("type").or_insert_with(|| "message".into());
     }
     item
 }
 
-impl Finished {
+impl FinishedTurn {
     /// The response as it was while the turn ran.
-    pub(crate) fn running(&self) -> Self {
+    pub(crate) fn to_running(&self) -> Self {
         Self {
             status: MessageStatus::InFlight,
             texts: Vec::new(),

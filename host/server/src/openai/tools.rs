@@ -1,15 +1,15 @@
 //! The tools of a caller, in the forms of both APIs.
 
 use belljar_agent::{ToolChoice, ToolSpec};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
-use crate::openai::left_out::Unserved;
-use crate::openai::params::{invalid, unsupported};
+use crate::openai::left_out::IgnoredParts;
+use crate::openai::params::{invalid_value, unsupported_parameter};
 
 /// The tools of a request, after its choice.
-pub(crate) struct Chosen {
+pub(crate) struct ChosenTools {
     /// The tools; empty if no tool may be called.
     pub(crate) tools: Vec<ToolSpec>,
     /// The call that the answer has to end with.
@@ -19,15 +19,16 @@ pub(crate) struct Chosen {
 }
 
 /// The tools of a request, limited by `tool_choice`. Tools of unsupported kinds are ignored.
-pub(crate) fn chosen(
+pub(crate) fn choose_tools(
     tools: &[Value],
     choice: Option<&Value>,
-    left: &mut Unserved,
-) -> Result<Chosen, Problem> {
-    let specs = specs(tools, left)?;
-    let chosen = |tools, must, choice| Ok(Chosen { tools, must, choice });
+    left: &mut IgnoredParts,
+) -> Result<ChosenTools, Problem> {
+    let specs = parse_tools(tools, left)?;
+    let chosen = |tools, must, choice| Ok(ChosenTools { tools, must, choice });
     let missing = |detail: String| {
-        Err(invalid("tool_choice", detail).hint("the choice is among `tools`, the caller's own"))
+        Err(invalid_value("tool_choice", detail)
+            .with_hint("the choice is among `tools`, the caller's own"))
     };
     match choice {
         None | Some(Value::Null) => chosen(specs, None, json!("auto")),
@@ -35,20 +36,20 @@ pub(crate) fn chosen(
             "auto" => chosen(specs, None, json!("auto")),
             "none" => chosen(Vec::new(), None, json!("none")),
             "required" if specs.is_empty() && !tools.is_empty() => {
-                left.add("tool_choice");
+                left.add_part("tool_choice");
                 chosen(specs, None, json!("auto"))
             }
             "required" if specs.is_empty() => {
                 missing("a call is required, and there are no `tools`".to_owned())
             }
             "required" => chosen(specs, Some(ToolChoice::Required), json!("required")),
-            _ => Err(unfit()),
+            _ => Err(unfit_choice()),
         },
         Some(named) => match named.get("type").and_then(Value::as_str) {
             Some("function") => {
-                let Some(name) = named_function(named) else { return Err(unfit()) };
+                let Some(name) = named_function(named) else { return Err(unfit_choice()) };
                 if specs.iter().all(|spec| spec.name != name) {
-                    let name = Shown::clipped(&name, 64);
+                    let name = ShownText::clip_line(&name, 64);
                     return missing(format!("`{name}` is none of the `tools`"));
                 }
                 let choice = json!({"type": "function", "name": name});
@@ -59,7 +60,7 @@ pub(crate) fn chosen(
                 left.add_kind("tool_choice", kind);
                 chosen(specs, None, json!("auto"))
             }
-            None => Err(unfit()),
+            None => Err(unfit_choice()),
         },
     }
 }
@@ -70,25 +71,26 @@ fn named_function(choice: &Value) -> Option<String> {
     function.get("name").and_then(Value::as_str).map(str::to_owned)
 }
 
-fn unfit() -> Problem {
+fn unfit_choice() -> Problem {
     let detail = "`tool_choice` can only be `auto`, `none`, `required` or one function";
-    unsupported("tool_choice", detail).hint("an agent chooses among its own tools by itself")
+    unsupported_parameter("tool_choice", detail)
+        .with_hint("an agent chooses among its own tools by itself")
 }
 
 /// The tools that are functions.
-fn specs(tools: &[Value], left: &mut Unserved) -> Result<Vec<ToolSpec>, Problem> {
+fn parse_tools(tools: &[Value], left: &mut IgnoredParts) -> Result<Vec<ToolSpec>, Problem> {
     let mut specs = Vec::with_capacity(tools.len());
     for (at, tool) in tools.iter().enumerate() {
         match tool.get("type").and_then(Value::as_str) {
             Some("function") => {
-                specs.push(spec(tool, at)?);
+                specs.push(parse_tool(tool, at)?);
                 left.tools.push(at);
             }
             Some(kind) => left.add_kind(&format!("tools[{at}]"), kind),
             None => {
                 let place = format!("tools[{at}].type");
-                return Err(invalid(&place, "a tool has no `type`")
-                    .hint("tools that are served have the type `function`"));
+                return Err(invalid_value(&place, "a tool has no `type`")
+                    .with_hint("tools that are served have the type `function`"));
             }
         }
     }
@@ -96,17 +98,17 @@ fn specs(tools: &[Value], left: &mut Unserved) -> Result<Vec<ToolSpec>, Problem>
 }
 
 /// A tool: nested for chat completions, flat for responses.
-fn spec(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
+fn parse_tool(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
     let place = format!("tools[{at}]");
     let function = tool.get("function").filter(|it| it.is_object()).unwrap_or(tool);
     let name = function.get("name").and_then(Value::as_str);
-    let no_name = || invalid(&format!("{place}.name"), format!("`{place}` has no name"));
+    let no_name = || invalid_value(&format!("{place}.name"), format!("`{place}` has no name"));
     let description = match function.get("description") {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(_) => {
             let at = format!("{place}.description");
-            return Err(invalid(&at, format!("`{at}` is no text")));
+            return Err(invalid_value(&at, format!("`{at}` is no text")));
         }
     };
     let schema = match function.get("parameters") {
@@ -117,7 +119,7 @@ fn spec(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
 }
 
 /// The tools in the form of a response.
-pub(crate) fn listed(tools: &[Value]) -> Vec<Value> {
+pub(crate) fn list_tools(tools: &[Value]) -> Vec<Value> {
     let listed = |tool: &Value| {
         let part = |name: &str| tool.get(name).cloned().unwrap_or(Value::Null);
         json!({

@@ -20,11 +20,13 @@ use utoipa::openapi::{
 };
 
 use crate::api::turn::Answered;
-use crate::http::problem::{Kind, PROBLEM_JSON, Problem, ProblemBody};
+use crate::http::problem::{PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 use crate::openai::errors::ErrorBody;
 use crate::openapi::events;
-use crate::openapi::operations::{Gives, Query, Takes, common, doc};
-use crate::routes::{Needs, Op, ROUTES, Route, Verb};
+use crate::openapi::operations::{
+    AnswerKind, ParameterValues, QueryParameter, common_problems, operation_doc,
+};
+use crate::routes::{HttpVerb, ROUTES, RequiredScope, Route, RouteOp};
 use crate::stream::message::{ClientMessage, ServerMessage};
 
 /// The name of the only security scheme.
@@ -32,12 +34,12 @@ const KEY: &str = "key";
 
 /// Schemas by name.
 #[derive(Default)]
-pub(crate) struct Schemas(pub(super) BTreeMap<String, RefOr<Schema>>);
+pub(crate) struct SchemaMap(pub(super) BTreeMap<String, RefOr<Schema>>);
 
 /// `GET /v1/openapi.json`.
-pub(crate) async fn read() -> Response {
+pub(crate) async fn read_document() -> Response {
     static TEXT: OnceLock<Option<Bytes>> = OnceLock::new();
-    let text = TEXT.get_or_init(|| serde_json::to_vec(&document()).ok().map(Bytes::from));
+    let text = TEXT.get_or_init(|| serde_json::to_vec(&build_document()).ok().map(Bytes::from));
     match text {
         Some(text) => {
             let kind = HeaderValue::from_static("application/json");
@@ -48,18 +50,18 @@ pub(crate) async fn read() -> Response {
 }
 
 /// The document.
-pub(crate) fn document() -> OpenApi {
-    let mut schemas = Schemas::default();
+pub(crate) fn build_document() -> OpenApi {
+    let mut schemas = SchemaMap::default();
     // No route names the schemas of frames and failures, so they are added here.
-    schemas.add::<ClientMessage>();
-    schemas.add::<ServerMessage>();
-    schemas.add::<ProblemBody>();
-    schemas.add::<ErrorBody>();
-    events::add(&mut schemas);
+    schemas.add_type::<ClientMessage>();
+    schemas.add_type::<ServerMessage>();
+    schemas.add_type::<ProblemBody>();
+    schemas.add_type::<ErrorBody>();
+    events::add_event_schemas(&mut schemas);
     let mut paths = Paths::new();
     for route in ROUTES.iter().filter(|route| route.is_described()) {
-        let operation = operation(route, &mut schemas);
-        let item = PathItem::new(method(route.verb), operation);
+        let operation = build_operation(route, &mut schemas);
+        let item = PathItem::new(http_method(route.verb), operation);
         match paths.paths.get_mut(route.path) {
             Some(known) => known.merge_operations(item),
             None => {
@@ -86,42 +88,42 @@ pub(crate) fn document() -> OpenApi {
     OpenApiBuilder::new().info(info).paths(paths).components(Some(components)).build()
 }
 
-fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
-    let doc = doc(route.op);
+fn build_operation(route: &Route, schemas: &mut SchemaMap) -> Operation {
+    let doc = operation_doc(route.op);
     let mut operation = OperationBuilder::new()
         .operation_id(Some(route.name()))
         .summary(Some(doc.summary))
-        .description(Some(needs(route.needs)))
+        .description(Some(scope_sentence(route.needs)))
         .tag(doc.tag);
-    for name in parts(route.path) {
+    for name in path_parameters(route.path) {
         operation = operation.parameter(in_path(name));
     }
     for query in doc.query {
         operation = operation.parameter(in_query(query));
     }
     if let Some(body) = doc.body {
-        let content = reference(&body(schemas));
+        let content = schema_reference(&body(schemas));
         let body = RequestBodyBuilder::new()
             .content("application/json", content)
             .required(Some(match route.op {
                 // All fields of the body have defaults.
-                Op::Cancel => Required::False,
+                RouteOp::Cancel => Required::False,
                 _ => Required::True,
             }))
             .build();
         operation = operation.request_body(Some(body));
     }
-    let (status, given) = given(&doc.gives, schemas);
+    let (status, given) = documented_answer(&doc.gives, schemas);
     operation = operation.response(status.to_string(), given);
-    if route.op == Op::Chat {
+    if route.op == RouteOp::Chat {
         let about = "`in_flight`: a person is asked, and the turn waits for the answer; or the \
                      server stopped before its end, and it is resumed when that starts again";
-        let content = reference(&schemas.add::<Answered>());
+        let content = schema_reference(&schemas.add_type::<Answered>());
         let stopped =
             ResponseBuilder::new().description(about).content("application/json", content);
         operation = operation.response("202", stopped.build());
     }
-    let mut kinds = common(route, doc.body.is_some());
+    let mut kinds = common_problems(route, doc.body.is_some());
     kinds.extend(doc.problems);
     kinds.sort();
     kinds.dedup();
@@ -130,21 +132,23 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
             true => ("application/json", ErrorBody::name()),
             false => (PROBLEM_JSON, ProblemBody::name()),
         };
-        let problem =
-            ResponseBuilder::new().description(text).content(kind, reference(&shape)).build();
+        let problem = ResponseBuilder::new()
+            .description(text)
+            .content(kind, schema_reference(&shape))
+            .build();
         operation = operation.response(status.to_string(), problem);
     }
-    if route.needs > Needs::Nothing {
+    if route.needs > RequiredScope::Nothing {
         operation = operation.security(SecurityRequirement::new(KEY, Vec::<String>::new()));
     }
     operation.build()
 }
 
 /// Kinds of one status share a response.
-fn by_status(kinds: &[Kind]) -> BTreeMap<u16, String> {
+fn by_status(kinds: &[ProblemKind]) -> BTreeMap<u16, String> {
     let mut texts: BTreeMap<u16, String> = BTreeMap::new();
     for kind in kinds {
-        let row = kind.row();
+        let row = kind.table_row();
         let text = texts.entry(row.status).or_default();
         if !text.is_empty() {
             text.push_str("; ");
@@ -152,14 +156,14 @@ fn by_status(kinds: &[Kind]) -> BTreeMap<u16, String> {
         text.push_str(row.title);
     }
     // Pages of strangers are refused wherever a scope may be.
-    if let Some(text) = texts.get_mut(&Kind::Origin.row().status) {
+    if let Some(text) = texts.get_mut(&ProblemKind::Origin.table_row().status) {
         text.push_str("; ");
-        text.push_str(Kind::Origin.row().title);
+        text.push_str(ProblemKind::Origin.table_row().title);
     }
     texts
 }
 
-fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
+fn documented_answer(gives: &AnswerKind, schemas: &mut SchemaMap) -> (u16, Documented) {
     let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
     // One event, in the form in which parsers of event streams return events.
     let event = || {
@@ -172,45 +176,47 @@ fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
         ResponseBuilder::new().description(about).content(kind, content).build()
     };
     match gives {
-        Gives::Json(named) => {
-            (200, response("done", "application/json", reference(&named(schemas))))
+        AnswerKind::Json(named) => {
+            (200, response("done", "application/json", schema_reference(&named(schemas))))
         }
-        Gives::JsonAs(status, named) => {
-            (*status, response("done", "application/json", reference(&named(schemas))))
+        AnswerKind::JsonAs(status, named) => {
+            (*status, response("done", "application/json", schema_reference(&named(schemas))))
         }
-        Gives::JsonOrEvents(named) => {
+        AnswerKind::JsonOrEvents(named) => {
             let both = ResponseBuilder::new()
                 .description("its outcome; with `stream`, events and at last `done` with the same")
-                .content("application/json", reference(&named(schemas)))
+                .content("application/json", schema_reference(&named(schemas)))
                 .content("text/event-stream", event());
             (200, both.build())
         }
-        Gives::JsonOrTable(named) => {
+        AnswerKind::JsonOrTable(named) => {
             let both = ResponseBuilder::new()
                 .description("done")
-                .content("application/json", reference(&named(schemas)))
+                .content("application/json", schema_reference(&named(schemas)))
                 .content("text/csv", text());
             (200, both.build())
         }
-        Gives::Events => (200, response("events, each with its id", "text/event-stream", event())),
-        Gives::Text => (200, response("text", "text/plain", text())),
-        Gives::Bytes => {
+        AnswerKind::Events => {
+            (200, response("events, each with its id", "text/event-stream", event()))
+        }
+        AnswerKind::Text => (200, response("text", "text/plain", text())),
+        AnswerKind::Bytes => {
             let any = Content::new(None::<RefOr<Schema>>);
             (200, response("the file", "*/*", any))
         }
-        Gives::Any => {
+        AnswerKind::Any => {
             let any = Content::new(Some(ObjectBuilder::new().schema_type(Type::Object)));
             (200, response("done", "application/json", any))
         }
-        Gives::Nothing => (204, ResponseBuilder::new().description("done").build()),
-        Gives::Upgrade => {
+        AnswerKind::Nothing => (204, ResponseBuilder::new().description("done").build()),
+        AnswerKind::Upgrade => {
             let about = "a WebSocket: `ClientMessage` there, `ServerMessage` and events back";
             (101, ResponseBuilder::new().description(about).build())
         }
     }
 }
 
-fn reference(name: &str) -> Content {
+fn schema_reference(name: &str) -> Content {
     Content::new(Some(Ref::from_schema_name(name)))
 }
 
@@ -223,58 +229,58 @@ fn in_path(name: &str) -> Parameter {
         .build()
 }
 
-fn in_query(query: &Query) -> Parameter {
+fn in_query(query: &QueryParameter) -> Parameter {
     ParameterBuilder::new()
         .name(query.name)
         .parameter_in(ParameterIn::Query)
         .required(if query.required { Required::True } else { Required::False })
         .description(Some(query.about))
-        .schema(Some(values(query.takes)))
+        .schema(Some(parameter_schema(query.takes)))
         .build()
 }
 
-fn values(takes: Takes) -> ObjectBuilder {
+fn parameter_schema(takes: ParameterValues) -> ObjectBuilder {
     let text = || ObjectBuilder::new().schema_type(Type::String);
     match takes {
-        Takes::Text => text(),
-        Takes::Form(pattern) => text().pattern(Some(pattern)),
-        Takes::Short(most) => text().max_length(Some(most)),
-        Takes::Word(words) => text().enum_values(Some(words.iter().copied())),
-        Takes::Day => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))),
-        Takes::Flag => ObjectBuilder::new().schema_type(Type::Boolean),
-        Takes::Number(least, most) => {
+        ParameterValues::Text => text(),
+        ParameterValues::Form(pattern) => text().pattern(Some(pattern)),
+        ParameterValues::Short(most) => text().max_length(Some(most)),
+        ParameterValues::Word(words) => text().enum_values(Some(words.iter().copied())),
+        ParameterValues::Day => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))),
+        ParameterValues::Flag => ObjectBuilder::new().schema_type(Type::Boolean),
+        ParameterValues::Number(least, most) => {
             ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(most))
         }
     }
 }
 
 /// The names in a path.
-fn parts(path: &str) -> impl Iterator<Item = &str> {
+fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-fn method(verb: Verb) -> HttpMethod {
+fn http_method(verb: HttpVerb) -> HttpMethod {
     match verb {
-        Verb::Get => HttpMethod::Get,
-        Verb::Post => HttpMethod::Post,
-        Verb::Put => HttpMethod::Put,
-        Verb::Delete => HttpMethod::Delete,
+        HttpVerb::Get => HttpMethod::Get,
+        HttpVerb::Post => HttpMethod::Post,
+        HttpVerb::Put => HttpMethod::Put,
+        HttpVerb::Delete => HttpMethod::Delete,
     }
 }
 
-fn needs(needs: Needs) -> &'static str {
+fn scope_sentence(needs: RequiredScope) -> &'static str {
     match needs {
-        Needs::Nothing => "Needs no key.",
-        Needs::ReadOnly => "Needs a key.",
-        Needs::Member => "Needs a key of the scope `member` or `admin`.",
-        Needs::Admin => "Needs a key of the scope `admin`.",
-        Needs::Operator => "Needs a key of the scope `admin` of the operator's own tenant.",
+        RequiredScope::Nothing => "Needs no key.",
+        RequiredScope::ReadOnly => "Needs a key.",
+        RequiredScope::Member => "Needs a key of the scope `member` or `admin`.",
+        RequiredScope::Admin => "Needs a key of the scope `admin`.",
+        RequiredScope::Operator => "Needs a key of the scope `admin` of the operator's own tenant.",
     }
 }
 
-impl Schemas {
+impl SchemaMap {
     /// Adds a type with all its parts, and returns its name.
-    pub(crate) fn add<T: ToSchema>(&mut self) -> String {
+    pub(crate) fn add_type<T: ToSchema>(&mut self) -> String {
         let mut found = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut found);
         self.0.extend(found);
@@ -288,7 +294,7 @@ mod tests {
     use serde_json::Value;
 
     fn json() -> Value {
-        serde_json::to_value(document()).unwrap()
+        serde_json::to_value(build_document()).unwrap()
     }
 
     #[test]
@@ -301,10 +307,10 @@ mod tests {
             assert_eq!(path["operationId"], route.name());
             let responses = path["responses"].as_object().unwrap();
             let fine = responses.keys().filter(|status| status.as_str() < "400").count();
-            let stopped = usize::from(route.op == Op::Chat);
+            let stopped = usize::from(route.op == RouteOp::Chat);
             assert_eq!(fine, 1 + stopped, "{}", route.name());
             let guarded = responses.contains_key("401") && responses.contains_key("403");
-            let refuses = route.needs > Needs::Nothing || route.op == Op::Login;
+            let refuses = route.needs > RequiredScope::Nothing || route.op == RouteOp::Login;
             assert_eq!(guarded, refuses, "{}", route.name());
             let parts = path["parameters"]
                 .as_array()
@@ -320,7 +326,7 @@ mod tests {
     #[test]
     fn the_document_that_the_page_is_typed_by_is_this_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/openapi.json");
-        let text = format!("{}\n", serde_json::to_string_pretty(&document()).unwrap());
+        let text = format!("{}\n", serde_json::to_string_pretty(&build_document()).unwrap());
         if std::env::var_os("BELLJAR_DESCRIBE").is_some() {
             std::fs::write(path, &text).unwrap();
         }

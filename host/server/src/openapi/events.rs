@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{KnownFormat, SchemaFormat, SchemaType};
 use utoipa::openapi::{Object, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema as _, ToSchema as _};
 
-use crate::openapi::document::Schemas;
+use crate::openapi::document::SchemaMap;
 
 /// The name of the schema.
 const NAME: &str = "SessionEvent";
@@ -15,7 +15,7 @@ const ABOUT: &str = "An event of a session. Later versions have more kinds and m
     you do not know. Its texts are foreign: escape them before a person sees them.";
 
 /// Adds the schema, and the schemas of the parts that several kinds share.
-pub(super) fn add(schemas: &mut Schemas) {
+pub(super) fn add_event_schemas(schemas: &mut SchemaMap) {
     let mut parts = Vec::new();
     EventKind::schemas(&mut parts);
     schemas.0.extend(parts);
@@ -23,13 +23,13 @@ pub(super) fn add(schemas: &mut Schemas) {
     let mut event = OneOfBuilder::new().description(Some(ABOUT));
     for kind in kinds.items {
         let RefOr::T(Schema::Object(kind)) = kind else { continue };
-        event = event.item(whole(kind));
+        event = event.item(with_optional_fields(kind));
     }
     schemas.0.insert(NAME.to_owned(), event.into());
 }
 
 /// A kind with the fields that all have.
-fn whole(mut kind: Object) -> Object {
+fn with_optional_fields(mut kind: Object) -> Object {
     for field in kind.properties.values_mut() {
         // One without a value is left out, and never `null`.
         if let RefOr::T(Schema::Object(field)) = field
@@ -70,7 +70,7 @@ mod tests {
     use strum::VariantNames as _;
 
     use super::*;
-    use crate::openapi::document::document;
+    use crate::openapi::document::build_document;
 
     /// A value of a schema. The second time all is left out that may be; each time the words of a choice
     /// are the next ones.
@@ -120,7 +120,7 @@ mod tests {
     /// `INSTA_UPDATE=always cargo test golden`.
     #[test]
     fn golden_events_are_as_reviewed_and_read_back() {
-        let document = serde_json::to_value(document()).unwrap();
+        let document = serde_json::to_value(build_document()).unwrap();
         let all = &document["components"]["schemas"];
         let (mut lines, mut kinds) = (String::new(), BTreeSet::new());
         for kind in all[NAME]["oneOf"].as_array().unwrap() {

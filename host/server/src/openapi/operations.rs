@@ -7,15 +7,15 @@ use crate::api::{
     preview, questions, rights, roles, running, sessions, tools, turn, usage,
 };
 use crate::http::page::MOST;
-use crate::http::problem::Kind;
+use crate::http::problem::ProblemKind;
 use crate::openai;
-use crate::routes::{Op, Route, Verb};
+use crate::routes::{HttpVerb, Route, RouteOp};
 
 /// Adds schemas of a type, and returns the type's name.
-type Named = fn(&mut crate::openapi::document::Schemas) -> String;
+type Named = fn(&mut crate::openapi::document::SchemaMap) -> String;
 
 /// The inputs and outputs of an operation.
-pub(crate) struct Doc {
+pub(crate) struct OperationDoc {
     /// The effect of the operation, in a line.
     pub(crate) summary: &'static str,
     /// The group.
@@ -23,15 +23,15 @@ pub(crate) struct Doc {
     /// The body, if any.
     pub(crate) body: Option<Named>,
     /// The answer.
-    pub(crate) gives: Gives,
+    pub(crate) gives: AnswerKind,
     /// The parameters of the query.
-    pub(crate) query: &'static [Query],
+    pub(crate) query: &'static [QueryParameter],
     /// Problems besides those of all routes.
-    pub(crate) problems: &'static [Kind],
+    pub(crate) problems: &'static [ProblemKind],
 }
 
 /// An answer.
-pub(crate) enum Gives {
+pub(crate) enum AnswerKind {
     /// An object.
     Json(Named),
     /// An object, with another status than 200.
@@ -55,16 +55,16 @@ pub(crate) enum Gives {
 }
 
 /// A parameter of the query.
-pub(crate) struct Query {
+pub(crate) struct QueryParameter {
     pub(crate) name: &'static str,
-    pub(crate) takes: Takes,
+    pub(crate) takes: ParameterValues,
     pub(crate) required: bool,
     pub(crate) about: &'static str,
 }
 
 /// The allowed values of a query parameter: exactly these.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Takes {
+pub(crate) enum ParameterValues {
     /// Any text.
     Text,
     /// A text that matches the pattern.
@@ -81,383 +81,515 @@ pub(crate) enum Takes {
     Number(usize, usize),
 }
 
-const fn query(name: &'static str, takes: Takes, about: &'static str) -> Query {
-    Query { name, takes, required: false, about }
+const fn optional_query(
+    name: &'static str,
+    takes: ParameterValues,
+    about: &'static str,
+) -> QueryParameter {
+    QueryParameter { name, takes, required: false, about }
 }
 
-const LIMIT: Query = query("limit", Takes::Number(1, 200), "how many rows; 50 where it is absent");
-const BEFORE: Query = query("before", Takes::Text, "`next` of the page before");
-const MESSAGE: Query = query("message", Takes::Text, "only those of this turn");
+const LIMIT: QueryParameter = optional_query(
+    "limit",
+    ParameterValues::Number(1, 200),
+    "how many rows; 50 where it is absent",
+);
+const BEFORE: QueryParameter =
+    optional_query("before", ParameterValues::Text, "`next` of the page before");
+const MESSAGE: QueryParameter =
+    optional_query("message", ParameterValues::Text, "only those of this turn");
 const KINDS: &[&str] = &["api", "chat", "run", "team"];
-const SESSIONS: &[Query] = &[
+const SESSIONS: &[QueryParameter] = &[
     LIMIT,
     BEFORE,
-    query("q", Takes::Short(200), "only those whose title has this text, in either case"),
-    query("kind", Takes::Word(KINDS), "only those of this kind"),
-    query("running", Takes::Flag, "`true`: only those with a turn that runs"),
+    optional_query(
+        "q",
+        ParameterValues::Short(200),
+        "only those whose title has this text, in either case",
+    ),
+    optional_query("kind", ParameterValues::Word(KINDS), "only those of this kind"),
+    optional_query("running", ParameterValues::Flag, "`true`: only those with a turn that runs"),
 ];
-const RUNNING: &[Query] =
-    &[query("all", Takes::Flag, "`true`: of every tenant, for the operator of the server")];
-const EXPLAIN: &[Query] = &[
-    Query { name: "agent", takes: Takes::Text, required: true, about: "the agent's name" },
-    Query { name: "tool", takes: Takes::Text, required: true, about: "the tool's name" },
-    query(
+const RUNNING: &[QueryParameter] = &[optional_query(
+    "all",
+    ParameterValues::Flag,
+    "`true`: of every tenant, for the operator of the server",
+)];
+const EXPLAIN: &[QueryParameter] = &[
+    QueryParameter {
+        name: "agent",
+        takes: ParameterValues::Text,
+        required: true,
+        about: "the agent's name",
+    },
+    QueryParameter {
+        name: "tool",
+        takes: ParameterValues::Text,
+        required: true,
+        about: "the tool's name",
+    },
+    optional_query(
         "target",
-        Takes::Short(4_096),
+        ParameterValues::Short(4_096),
         "a path as the agent sees it, or a URL; absent = the call itself",
     ),
-    query("write", Takes::Flag, "`true`: whether it may write there"),
+    optional_query("write", ParameterValues::Flag, "`true`: whether it may write there"),
 ];
-const MESSAGES: &[Query] = &[
-    query(
+const MESSAGES: &[QueryParameter] = &[
+    optional_query(
         "limit",
-        Takes::Number(1, 200),
+        ParameterValues::Number(1, 200),
         "how many rows, at most 20 with `full`; a page ends behind 2 MiB, with fewer",
     ),
-    query("before", Takes::Number(0, MOST), "`next` of the page before"),
-    query("full", Takes::Flag, "with all that each turn added to the conversation"),
+    optional_query("before", ParameterValues::Number(0, MOST), "`next` of the page before"),
+    optional_query(
+        "full",
+        ParameterValues::Flag,
+        "with all that each turn added to the conversation",
+    ),
 ];
-const EVENTS: &[Query] = &[
-    query(
+const EVENTS: &[QueryParameter] = &[
+    optional_query(
         "after",
-        Takes::Number(0, MOST),
+        ParameterValues::Number(0, MOST),
         "the id of the event that was seen last; 0 or absent = from the first",
     ),
-    query("follow", Takes::Flag, "`false`: end after what is stored"),
+    optional_query("follow", ParameterValues::Flag, "`false`: end after what is stored"),
 ];
-const AFTER: Query = query("after", Takes::Text, "`next` of the page before");
-const BYTES: Query = query(
+const AFTER: QueryParameter =
+    optional_query("after", ParameterValues::Text, "`next` of the page before");
+const BYTES: QueryParameter = optional_query(
     "limit",
-    Takes::Number(1, 200),
+    ParameterValues::Number(1, 200),
     "how many rows; 50 where it is absent. A page ends behind 2 MiB, with fewer",
 );
-const AUDIT: &[Query] = &[
+const AUDIT: &[QueryParameter] = &[
     BYTES,
     BEFORE,
-    query("actor", Takes::Text, "only lines of this one"),
-    query("action", Takes::Text, "only lines of this action"),
+    optional_query("actor", ParameterValues::Text, "only lines of this one"),
+    optional_query("action", ParameterValues::Text, "only lines of this action"),
 ];
-const RECEIPTS: &[Query] = &[
+const RECEIPTS: &[QueryParameter] = &[
     MESSAGE,
     BYTES,
     BEFORE,
-    query("format", Takes::Word(&["json", "csv"]), "`csv`: one table, without `limit`"),
+    optional_query(
+        "format",
+        ParameterValues::Word(&["json", "csv"]),
+        "`csv`: one table, without `limit`",
+    ),
 ];
-const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
-const CHANGES: &[Query] = &[
-    query("path", Takes::Text, "a path below the workspace, with all below it; absent = all"),
-    query("patch", Takes::Flag, "also the patch, up to 2 MiB"),
-    query(
+const SUBAGENTS: &[QueryParameter] = &[MESSAGE, BYTES, AFTER];
+const CHANGES: &[QueryParameter] = &[
+    optional_query(
+        "path",
+        ParameterValues::Text,
+        "a path below the workspace, with all below it; absent = all",
+    ),
+    optional_query("patch", ParameterValues::Flag, "also the patch, up to 2 MiB"),
+    optional_query(
         "skip",
-        Takes::Number(0, MOST),
+        ParameterValues::Number(0, MOST),
         "so many changes of each directory, the first, are left out",
     ),
 ];
-const STREAM: &[Query] = &[
-    query("stream", Takes::Flag, "`true`: event by event, as it was streamed first"),
-    query(
+const STREAM: &[QueryParameter] = &[
+    optional_query(
+        "stream",
+        ParameterValues::Flag,
+        "`true`: event by event, as it was streamed first",
+    ),
+    optional_query(
         "starting_after",
-        Takes::Number(0, MOST),
+        ParameterValues::Number(0, MOST),
         "with `stream`: the number of the last event of it that is known",
     ),
 ];
-const ITEMS: &[Query] = &[
-    query("limit", Takes::Number(1, 100), "how many items; 20 where it is absent"),
-    query("order", Takes::Word(&["desc", "asc"]), "`desc`: the last first"),
-    query("after", Takes::Text, "the id of the last item of the page before"),
+const ITEMS: &[QueryParameter] = &[
+    optional_query(
+        "limit",
+        ParameterValues::Number(1, 100),
+        "how many items; 20 where it is absent",
+    ),
+    optional_query("order", ParameterValues::Word(&["desc", "asc"]), "`desc`: the last first"),
+    optional_query("after", ParameterValues::Text, "the id of the last item of the page before"),
 ];
-const AFTER_ALONE: &[Query] = &[AFTER];
+const AFTER_ALONE: &[QueryParameter] = &[AFTER];
 const SCOPES: &str = "^(home|workspace|library|library/[a-z0-9]+(-[a-z0-9]+)*)$";
-const SCOPE: Query = query(
+const SCOPE: QueryParameter = optional_query(
     "scope",
-    Takes::Form(SCOPES),
+    ParameterValues::Form(SCOPES),
     "only those of `home`, `workspace`, `library` (all of them) or `library/NAME`",
 );
-const AGENTS: &[Query] = &[AFTER, SCOPE];
-const SINCE: &[Query] = &[
-    query("since", Takes::Day, "the first day; absent = 30 days ago"),
-    query(
+const AGENTS: &[QueryParameter] = &[AFTER, SCOPE];
+const SINCE: &[QueryParameter] = &[
+    optional_query("since", ParameterValues::Day, "the first day; absent = 30 days ago"),
+    optional_query(
         "by",
-        Takes::Form("^(day|agent|model)(,(day|agent|model))*$"),
+        ParameterValues::Form("^(day|agent|model)(,(day|agent|model))*$"),
         "a list of `day`, `agent`, `model`: the sums of each, as `rows`",
     ),
 ];
-const TOOLS: &[Query] = &[query(
+const TOOLS: &[QueryParameter] = &[optional_query(
     "agent",
-    Takes::Text,
+    ParameterValues::Text,
     "only those that this agent may use; `mcp` is a client that calls them itself",
 )];
-const AGENT: &[Query] =
-    &[Query { name: "agent", takes: Takes::Text, required: true, about: "the agent's name" }];
+const AGENT: &[QueryParameter] = &[QueryParameter {
+    name: "agent",
+    takes: ParameterValues::Text,
+    required: true,
+    about: "the agent's name",
+}];
 
 /// Problems of a turn on the wires of OpenAI.
-const TURN: &[Kind] = &[
-    Kind::NotFound,
-    Kind::Busy,
-    Kind::Taken,
-    Kind::Changed,
-    Kind::Agent,
-    Kind::DayUsed,
-    Kind::Storage,
+const TURN: &[ProblemKind] = &[
+    ProblemKind::NotFound,
+    ProblemKind::Busy,
+    ProblemKind::Taken,
+    ProblemKind::Changed,
+    ProblemKind::Agent,
+    ProblemKind::DayUsed,
+    ProblemKind::Storage,
 ];
 
 /// The inputs and outputs of an operation.
-pub(crate) fn doc(op: Op) -> Doc {
-    use Gives::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, JsonOrTable, Text, Upgrade};
-    const NONE: &[Kind] = &[];
-    let read =
-        |tag, summary, gives| Doc { summary, tag, body: None, gives, query: &[], problems: NONE };
-    let paged = |query, doc| Doc { query, ..doc };
-    let taking = |body: Named, problems, doc| Doc { body: Some(body), problems, ..doc };
+pub(crate) fn operation_doc(op: RouteOp) -> OperationDoc {
+    use AnswerKind::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, JsonOrTable, Text, Upgrade};
+    const NONE: &[ProblemKind] = &[];
+    let read = |tag, summary, gives| OperationDoc {
+        summary,
+        tag,
+        body: None,
+        gives,
+        query: &[],
+        problems: NONE,
+    };
+    let paged = |query, doc| OperationDoc { query, ..doc };
+    let taking = |body: Named, problems, doc| OperationDoc { body: Some(body), problems, ..doc };
     match op {
-        Op::Chat => taking(
-            of::<turn::ChatBody>,
-            &[Kind::NotFound, Kind::Busy, Kind::Agent, Kind::DayUsed, Kind::Storage],
-            read("turns", "send a message to an agent", JsonOrEvents(of::<turn::Answered>)),
+        RouteOp::Chat => taking(
+            schema_name::<turn::ChatBody>,
+            &[
+                ProblemKind::NotFound,
+                ProblemKind::Busy,
+                ProblemKind::Agent,
+                ProblemKind::DayUsed,
+                ProblemKind::Storage,
+            ],
+            read(
+                "turns",
+                "send a message to an agent",
+                JsonOrEvents(schema_name::<turn::Answered>),
+            ),
         ),
-        Op::ListSessions => {
-            paged(SESSIONS, read("sessions", "list sessions", Json(of::<sessions::Sessions>)))
+        RouteOp::ListSessions => paged(
+            SESSIONS,
+            read("sessions", "list sessions", Json(schema_name::<sessions::Sessions>)),
+        ),
+        RouteOp::DeleteSessions => OperationDoc {
+            problems: &[ProblemKind::Busy],
+            ..read("sessions", "delete all sessions", Json(schema_name::<sessions::Deleted>))
+        },
+        RouteOp::ReadSession => {
+            read("sessions", "read a session", Json(schema_name::<sessions::SessionBody>))
         }
-        Op::DeleteSessions => Doc {
-            problems: &[Kind::Busy],
-            ..read("sessions", "delete all sessions", Json(of::<sessions::Deleted>))
+        RouteOp::DeleteSession => OperationDoc {
+            problems: &[ProblemKind::Busy],
+            ..read("sessions", "delete a session", Json(schema_name::<sessions::Deleted>))
         },
-        Op::ReadSession => read("sessions", "read a session", Json(of::<sessions::SessionBody>)),
-        Op::DeleteSession => Doc {
-            problems: &[Kind::Busy],
-            ..read("sessions", "delete a session", Json(of::<sessions::Deleted>))
-        },
-        Op::ListMessages => paged(
+        RouteOp::ListMessages => paged(
             MESSAGES,
-            read("sessions", "list the messages of a session", Json(of::<sessions::Messages>)),
+            read(
+                "sessions",
+                "list the messages of a session",
+                Json(schema_name::<sessions::Messages>),
+            ),
         ),
-        Op::WatchEvents => paged(EVENTS, read("turns", "watch what happens in a session", Events)),
-        Op::ListSubagents => paged(
+        RouteOp::WatchEvents => {
+            paged(EVENTS, read("turns", "watch what happens in a session", Events))
+        }
+        RouteOp::ListSubagents => paged(
             SUBAGENTS,
-            read("sessions", "list the subagents of a session", Json(of::<sessions::Subagents>)),
+            read(
+                "sessions",
+                "list the subagents of a session",
+                Json(schema_name::<sessions::Subagents>),
+            ),
         ),
-        Op::ListReceipts => paged(
+        RouteOp::ListReceipts => paged(
             RECEIPTS,
-            read("sessions", "list what tool calls did", JsonOrTable(of::<sessions::Receipts>)),
+            read(
+                "sessions",
+                "list what tool calls did",
+                JsonOrTable(schema_name::<sessions::Receipts>),
+            ),
         ),
-        Op::ReadContents => read(
+        RouteOp::ReadContents => read(
             "sessions",
             "count what is deleted with a session",
-            Json(of::<contents::ContentsBody>),
+            Json(schema_name::<contents::ContentsBody>),
         ),
-        Op::Resume => Doc {
-            problems: &[Kind::Busy],
-            ..read("turns", "resume an interrupted turn", Json(of::<contents::Resumed>))
+        RouteOp::Resume => OperationDoc {
+            problems: &[ProblemKind::Busy],
+            ..read("turns", "resume an interrupted turn", Json(schema_name::<contents::Resumed>))
         },
-        Op::ListAttachments => {
-            read("sessions", "list files of a session", Json(of::<attachments::Attachments>))
-        }
-        Op::ReadAttachment => read("sessions", "read a file of a session", Bytes),
-        Op::ReadChanges => Doc {
-            problems: &[Kind::Busy],
+        RouteOp::ListAttachments => read(
+            "sessions",
+            "list files of a session",
+            Json(schema_name::<attachments::Attachments>),
+        ),
+        RouteOp::ReadAttachment => read("sessions", "read a file of a session", Bytes),
+        RouteOp::ReadChanges => OperationDoc {
+            problems: &[ProblemKind::Busy],
             ..paged(
                 CHANGES,
                 read(
                     "changes",
                     "show what a session changed in its overlays",
-                    Json(of::<changes::SessionChanges>),
+                    Json(schema_name::<changes::SessionChanges>),
                 ),
             )
         },
-        Op::ApplyChanges => taking(
-            of::<changes::ApplyBody>,
-            &[Kind::Busy, Kind::Taken, Kind::Changed],
+        RouteOp::ApplyChanges => taking(
+            schema_name::<changes::ApplyBody>,
+            &[ProblemKind::Busy, ProblemKind::Taken, ProblemKind::Changed],
             read(
                 "changes",
                 "put changes of a session into the workspace",
-                Json(of::<changes::AppliedBody>),
+                Json(schema_name::<changes::AppliedBody>),
             ),
         ),
-        Op::DiscardChanges => taking(
-            of::<changes::DiscardBody>,
-            &[Kind::Busy, Kind::Changed],
-            read("changes", "throw changes of a session away", Json(of::<changes::DiscardedBody>)),
+        RouteOp::DiscardChanges => taking(
+            schema_name::<changes::DiscardBody>,
+            &[ProblemKind::Busy, ProblemKind::Changed],
+            read(
+                "changes",
+                "throw changes of a session away",
+                Json(schema_name::<changes::DiscardedBody>),
+            ),
         ),
-        Op::UndoApply => taking(
-            of::<changes::UndoBody>,
-            &[Kind::Busy, Kind::Taken],
-            read("changes", "take the last apply back", Json(of::<changes::UndoneBody>)),
+        RouteOp::UndoApply => taking(
+            schema_name::<changes::UndoBody>,
+            &[ProblemKind::Busy, ProblemKind::Taken],
+            read("changes", "take the last apply back", Json(schema_name::<changes::UndoneBody>)),
         ),
-        Op::Cancel => taking(
-            of::<running::CancelBody>,
+        RouteOp::Cancel => taking(
+            schema_name::<running::CancelBody>,
             NONE,
-            read("turns", "end a turn, or one subagent", Json(of::<running::Cancelled>)),
+            read("turns", "end a turn, or one subagent", Json(schema_name::<running::Cancelled>)),
         ),
-        Op::ListSessionQuestions => read(
+        RouteOp::ListSessionQuestions => read(
             "questions",
             "list the open questions of a session",
-            Json(of::<questions::Questions>),
+            Json(schema_name::<questions::Questions>),
         ),
-        Op::Answer => taking(
-            of::<questions::AnswerWords>,
+        RouteOp::Answer => taking(
+            schema_name::<questions::AnswerWords>,
             NONE,
-            read("questions", "answer a question", Json(of::<questions::Accepted>)),
+            read("questions", "answer a question", Json(schema_name::<questions::Accepted>)),
         ),
-        Op::ListQuestions => {
-            read("questions", "list all open questions", Json(of::<questions::Questions>))
+        RouteOp::ListQuestions => {
+            read("questions", "list all open questions", Json(schema_name::<questions::Questions>))
         }
-        Op::ListRunning => {
-            paged(RUNNING, read("turns", "list the turns that run", Json(of::<running::Running>)))
+        RouteOp::ListRunning => paged(
+            RUNNING,
+            read("turns", "list the turns that run", Json(schema_name::<running::Running>)),
+        ),
+        RouteOp::ListAgents => {
+            paged(AGENTS, read("agents", "list agents", Json(schema_name::<agents::Agents>)))
         }
-        Op::ListAgents => paged(AGENTS, read("agents", "list agents", Json(of::<agents::Agents>))),
-        Op::CreateAgent => taking(
-            of::<agents::NewAgentBody>,
-            &[Kind::Taken, Kind::Agent],
-            read("agents", "keep a new agent", JsonAs(201, of::<agents::AgentBody>)),
+        RouteOp::CreateAgent => taking(
+            schema_name::<agents::NewAgentBody>,
+            &[ProblemKind::Taken, ProblemKind::Agent],
+            read("agents", "keep a new agent", JsonAs(201, schema_name::<agents::AgentBody>)),
         ),
-        Op::ReadAgent => {
-            paged(&[SCOPE], read("agents", "read an agent", Json(of::<agents::AgentBody>)))
+        RouteOp::ReadAgent => {
+            paged(&[SCOPE], read("agents", "read an agent", Json(schema_name::<agents::AgentBody>)))
         }
-        Op::ReplaceAgent => taking(
-            of::<agents::AgentTextBody>,
-            &[Kind::Changed, Kind::Agent, Kind::NoCondition],
-            read("agents", "keep the next version of an agent", Json(of::<agents::AgentBody>)),
+        RouteOp::ReplaceAgent => taking(
+            schema_name::<agents::AgentTextBody>,
+            &[ProblemKind::Changed, ProblemKind::Agent, ProblemKind::NoCondition],
+            read(
+                "agents",
+                "keep the next version of an agent",
+                Json(schema_name::<agents::AgentBody>),
+            ),
         ),
-        Op::DeleteAgent => {
-            read("agents", "delete an agent that is kept here", Json(of::<agents::AgentDeleted>))
-        }
-        Op::ValidateAgent => taking(
-            of::<agents::ValidateBody>,
-            &[Kind::NotFound],
-            read("agents", "check the text of an agent", Json(of::<agents::Validated>)),
+        RouteOp::DeleteAgent => read(
+            "agents",
+            "delete an agent that is kept here",
+            Json(schema_name::<agents::AgentDeleted>),
         ),
-        Op::Preview => taking(
-            of::<preview::PreviewWords>,
-            &[Kind::NotFound, Kind::Agent],
-            read("turns", "show what a model would be sent", Json(of::<preview::Previewed>)),
+        RouteOp::ValidateAgent => taking(
+            schema_name::<agents::ValidateBody>,
+            &[ProblemKind::NotFound],
+            read("agents", "check the text of an agent", Json(schema_name::<agents::Validated>)),
         ),
-        Op::ListTools => Doc {
+        RouteOp::Preview => taking(
+            schema_name::<preview::PreviewWords>,
+            &[ProblemKind::NotFound, ProblemKind::Agent],
+            read(
+                "turns",
+                "show what a model would be sent",
+                Json(schema_name::<preview::Previewed>),
+            ),
+        ),
+        RouteOp::ListTools => OperationDoc {
             query: TOOLS,
-            problems: &[Kind::NotFound],
-            ..read("agents", "list tools", Json(of::<tools::Tools>))
+            problems: &[ProblemKind::NotFound],
+            ..read("agents", "list tools", Json(schema_name::<tools::Tools>))
         },
-        Op::ListRoles => read("agents", "list models and their roles", Json(of::<roles::Roles>)),
-        Op::ReadGrants => Doc {
+        RouteOp::ListRoles => {
+            read("agents", "list models and their roles", Json(schema_name::<roles::Roles>))
+        }
+        RouteOp::ReadGrants => OperationDoc {
             query: AGENT,
-            problems: &[Kind::NotFound],
-            ..read("agents", "say what an agent may do", Json(of::<grants::GrantsBody>))
+            problems: &[ProblemKind::NotFound],
+            ..read("agents", "say what an agent may do", Json(schema_name::<grants::GrantsBody>))
         },
-        Op::Explain => Doc {
+        RouteOp::Explain => OperationDoc {
             query: EXPLAIN,
-            problems: &[Kind::NotFound],
+            problems: &[ProblemKind::NotFound],
             ..read(
                 "agents",
                 "say whether an agent may use a tool, and who decides",
-                Json(of::<explain::Explained>),
+                Json(schema_name::<explain::Explained>),
             )
         },
-        Op::ReadRights => paged(
+        RouteOp::ReadRights => paged(
             AFTER_ALONE,
-            read("agents", "say which agents may use which tools", Json(of::<rights::RightsBody>)),
+            read(
+                "agents",
+                "say which agents may use which tools",
+                Json(schema_name::<rights::RightsBody>),
+            ),
         ),
-        Op::ListLibraries => paged(
+        RouteOp::ListLibraries => paged(
             AFTER_ALONE,
-            read("agents", "list installed libraries", Json(of::<libraries::Libraries>)),
+            read("agents", "list installed libraries", Json(schema_name::<libraries::Libraries>)),
         ),
-        Op::ReadUsage => paged(
+        RouteOp::ReadUsage => paged(
             SINCE,
-            read("operations", "what was used, by day, agent and model", Json(of::<usage::Usage>)),
+            read(
+                "operations",
+                "what was used, by day, agent and model",
+                Json(schema_name::<usage::Usage>),
+            ),
         ),
-        Op::ReadAudit => {
-            paged(AUDIT, read("operations", "read the audit log", Json(of::<audit::AuditPage>)))
-        }
-        Op::OpenApi => read("operations", "this document", Any),
-        Op::Login => taking(
-            of::<login::LoginWords>,
+        RouteOp::ReadAudit => paged(
+            AUDIT,
+            read("operations", "read the audit log", Json(schema_name::<audit::AuditPage>)),
+        ),
+        RouteOp::OpenApi => read("operations", "this document", Any),
+        RouteOp::Login => taking(
+            schema_name::<login::LoginWords>,
             &[
-                Kind::Invalid,
-                Kind::NoKey,
-                Kind::Origin,
-                Kind::WrongHost,
-                Kind::TooMany,
-                Kind::Bug,
-                Kind::Unavailable,
+                ProblemKind::Invalid,
+                ProblemKind::NoKey,
+                ProblemKind::Origin,
+                ProblemKind::WrongHost,
+                ProblemKind::TooMany,
+                ProblemKind::Bug,
+                ProblemKind::Unavailable,
             ],
-            read("login", "log a browser in, by a cookie", Gives::Nothing),
+            read("login", "log a browser in, by a cookie", AnswerKind::Nothing),
         ),
-        Op::Logout => read("login", "end a login", Gives::Nothing),
-        Op::Me => read("login", "say who calls", Json(of::<login::Me>)),
-        Op::WebSocket => read("turns", "turns and events on one connection", Upgrade),
-        Op::CompleteChat => taking(
-            of::<openai::chat::CompletionBody>,
+        RouteOp::Logout => read("login", "end a login", AnswerKind::Nothing),
+        RouteOp::Me => read("login", "say who calls", Json(schema_name::<login::Me>)),
+        RouteOp::WebSocket => read("turns", "turns and events on one connection", Upgrade),
+        RouteOp::CompleteChat => taking(
+            schema_name::<openai::chat::CompletionBody>,
             TURN,
             read(
                 "openai",
                 "a chat completion, as OpenAI has it",
-                JsonOrEvents(of::<openai::answer::Completion>),
+                JsonOrEvents(schema_name::<openai::answer::Completion>),
             ),
         ),
-        Op::CreateResponse => taking(
-            of::<openai::responses::NewResponseBody>,
+        RouteOp::CreateResponse => taking(
+            schema_name::<openai::responses::NewResponseBody>,
             TURN,
             read(
                 "openai",
                 "a response, as OpenAI and Open Responses have it",
-                JsonOrEvents(of::<openai::resource::ResponseBody>),
+                JsonOrEvents(schema_name::<openai::resource::ResponseBody>),
             ),
         ),
-        Op::ReadResponse => Doc {
+        RouteOp::ReadResponse => OperationDoc {
             query: STREAM,
-            ..read("openai", "read a response", JsonOrEvents(of::<openai::resource::ResponseBody>))
+            ..read(
+                "openai",
+                "read a response",
+                JsonOrEvents(schema_name::<openai::resource::ResponseBody>),
+            )
         },
-        Op::DeleteResponse => Doc {
-            problems: &[Kind::Busy, Kind::Changed],
+        RouteOp::DeleteResponse => OperationDoc {
+            problems: &[ProblemKind::Busy, ProblemKind::Changed],
             ..read(
                 "openai",
                 "delete a response with its session",
-                Json(of::<openai::stored::ResponseDeleted>),
+                Json(schema_name::<openai::stored::ResponseDeleted>),
             )
         },
-        Op::CancelResponse => read(
+        RouteOp::CancelResponse => read(
             "openai",
             "end a response in the background",
-            Json(of::<openai::resource::ResponseBody>),
+            Json(schema_name::<openai::resource::ResponseBody>),
         ),
-        Op::ListInputItems => Doc {
+        RouteOp::ListInputItems => OperationDoc {
             query: ITEMS,
-            ..read("openai", "list what was asked", Json(of::<openai::stored::InputItems>))
+            ..read("openai", "list what was asked", Json(schema_name::<openai::stored::InputItems>))
         },
-        Op::ListModels => {
-            read("openai", "list agents as models", Json(of::<openai::models::Models>))
+        RouteOp::ListModels => {
+            read("openai", "list agents as models", Json(schema_name::<openai::models::Models>))
         }
-        Op::ReadModel => {
-            read("openai", "read an agent as a model", Json(of::<openai::models::Model>))
+        RouteOp::ReadModel => {
+            read("openai", "read an agent as a model", Json(schema_name::<openai::models::Model>))
         }
         // The protocol describes itself.
-        Op::McpSend | Op::McpListen | Op::McpEnd | Op::McpMetadata => {
+        RouteOp::McpSend | RouteOp::McpListen | RouteOp::McpEnd | RouteOp::McpMetadata => {
             read("mcp", "the Model Context Protocol", Text)
         }
-        Op::Health => read("operations", "whether the process answers", Json(of::<health::Health>)),
-        Op::Ready => read("operations", "whether it takes turns", Json(of::<health::Readiness>)),
-        Op::Metrics => read("operations", "counters for Prometheus", Text),
+        RouteOp::Health => {
+            read("operations", "whether the process answers", Json(schema_name::<health::Health>))
+        }
+        RouteOp::Ready => {
+            read("operations", "whether it takes turns", Json(schema_name::<health::Readiness>))
+        }
+        RouteOp::Metrics => read("operations", "counters for Prometheus", Text),
     }
 }
 
 /// The common problems of every route with these properties.
-pub(crate) fn common(route: &Route, has_body: bool) -> Vec<Kind> {
-    use crate::routes::{Needs, Object};
+pub(crate) fn common_problems(route: &Route, has_body: bool) -> Vec<ProblemKind> {
+    use crate::routes::{PathObject, RequiredScope};
     let mut kinds = Vec::new();
-    if route.needs > Needs::Nothing {
-        kinds.extend([Kind::Invalid, Kind::NoKey, Kind::Scope, Kind::WrongHost, Kind::TooMany]);
-        kinds.extend([Kind::Bug, Kind::Unavailable]);
-    } else if route.op == Op::Ready {
-        kinds.push(Kind::Unavailable);
+    if route.needs > RequiredScope::Nothing {
+        kinds.extend([
+            ProblemKind::Invalid,
+            ProblemKind::NoKey,
+            ProblemKind::Scope,
+            ProblemKind::WrongHost,
+            ProblemKind::TooMany,
+        ]);
+        kinds.extend([ProblemKind::Bug, ProblemKind::Unavailable]);
+    } else if route.op == RouteOp::Ready {
+        kinds.push(ProblemKind::Unavailable);
     }
-    if route.object != Object::None {
-        kinds.push(Kind::NotFound);
+    if route.object != PathObject::None {
+        kinds.push(ProblemKind::NotFound);
     }
     if has_body {
-        kinds.extend([Kind::Timeout, Kind::TooLarge, Kind::MediaType]);
+        kinds.extend([ProblemKind::Timeout, ProblemKind::TooLarge, ProblemKind::MediaType]);
     }
-    debug_assert!(!has_body || route.verb != Verb::Get, "a body belongs to what changes something");
+    debug_assert!(
+        !has_body || route.verb != HttpVerb::Get,
+        "a body belongs to what changes something"
+    );
     kinds
 }
 
-fn of<T: ToSchema>(schemas: &mut crate::openapi::document::Schemas) -> String {
-    schemas.add::<T>()
+fn schema_name<T: ToSchema>(schemas: &mut crate::openapi::document::SchemaMap) -> String {
+    schemas.add_type::<T>()
 }

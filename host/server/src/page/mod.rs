@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::app::App;
 use crate::http::peers::PeerPlace;
 use crate::http::problem::Problem;
-use crate::http::rate::Taken;
-use crate::http::respond::accepts;
+use crate::http::rate::RateVerdict;
+use crate::http::respond::accepts_media_type;
 
 /// A file of the page.
 pub(crate) struct File {
@@ -56,11 +56,11 @@ const PERMISSIONS: &str = "camera=(), display-capture=(), geolocation=(), microp
     payment=(), usb=()";
 
 /// Adds the page to the server's paths. A program built without the page adds nothing.
-pub(crate) fn add(mut router: Router<App>) -> Router<App> {
+pub(crate) fn add_page(mut router: Router<App>) -> Router<App> {
     let Some(shell) = FILES.iter().find(|file| file.name == SHELL) else { return router };
     let show = move |app: State<App>,
                      place: Option<Extension<Arc<PeerPlace>>>,
-                     headers: HeaderMap| { serve(shell, app, place, headers) };
+                     headers: HeaderMap| { serve_file(shell, app, place, headers) };
     router = router.route("/", get(show));
     for view in VIEWS {
         router = router
@@ -69,7 +69,7 @@ pub(crate) fn add(mut router: Router<App>) -> Router<App> {
     }
     for file in FILES.iter().filter(|file| file.name != SHELL) {
         let show = move |app: State<App>, place: Option<Extension<Arc<PeerPlace>>>, headers| {
-            serve(file, app, place, headers)
+            serve_file(file, app, place, headers)
         };
         router = router.route(&format!("/{}", file.name), get(show));
     }
@@ -78,23 +78,24 @@ pub(crate) fn add(mut router: Router<App>) -> Router<App> {
 
 /// The answer for an unknown path: to a browser the page, with a way home, to other clients the problem
 /// alone.
-pub(crate) async fn missing(
+pub(crate) async fn missing_path(
     app: State<App>,
     place: Option<Extension<Arc<PeerPlace>>>,
     request: Request,
 ) -> Response {
     let path = request.uri().path();
-    let by_browser = request.method() == Method::GET && accepts(request.headers(), "text/html");
+    let by_browser =
+        request.method() == Method::GET && accepts_media_type(request.headers(), "text/html");
     let shell = FILES.iter().find(|file| file.name == SHELL);
     let Some(shell) = shell.filter(|_| by_browser && !path.starts_with(API)) else {
         let mut response = Problem::not_found("path", path).into_response();
         // Clients of OpenAI's try what other providers have.
         if path == "/v1" || path.starts_with("/v1/") {
-            crate::openai::errors::shape(&mut response);
+            crate::openai::errors::reshape_problem(&mut response);
         }
         return response;
     };
-    let mut response = serve(shell, app, place, request.headers().clone()).await;
+    let mut response = serve_file(shell, app, place, request.headers().clone()).await;
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::NOT_FOUND;
     }
@@ -102,22 +103,22 @@ pub(crate) async fn missing(
 }
 
 /// Serves a file, unless the caller has requested too many.
-async fn serve(
+async fn serve_file(
     file: &'static File,
     State(app): State<App>,
     place: Option<Extension<Arc<PeerPlace>>>,
     headers: HeaderMap,
 ) -> Response {
     let address = place.map(|Extension(place)| place.peer().to_string()).unwrap_or_default();
-    if let Taken::After(wait) = app.page_rates().take(&address, Instant::now()) {
+    if let RateVerdict::After(wait) = app.page_rates().spend_one(&address, Instant::now()) {
         let detail = "too many files of the page were asked for from this address";
         return Problem::too_many(detail, wait).into_response();
     }
-    file.response(&headers)
+    file.to_response(&headers)
 }
 
 impl File {
-    fn response(&'static self, asked: &HeaderMap) -> Response {
+    fn to_response(&'static self, asked: &HeaderMap) -> Response {
         let packed = self.packed.filter(|_| takes_packed(asked));
         let body = Bytes::from_static(packed.unwrap_or(self.bytes));
         let mut response = Response::new(Body::from(body));

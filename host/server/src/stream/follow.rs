@@ -1,73 +1,73 @@
 //! A running turn, event by event, for a stream.
 
-use belljar_session::{RunningTurn, SessionEvent, Watch};
+use belljar_session::{EventWatch, RunningTurn, SessionEvent};
 
-use crate::app::Ctx;
-use crate::stream::pump::Pump;
-use crate::stream::sse::{Frames, Pulse};
+use crate::app::HandlerContext;
+use crate::stream::pump::EventPump;
+use crate::stream::sse::{FrameSender, StreamClock};
 
 /// A receiver of a turn's events, which sends them on to a client.
-pub(crate) trait Hears: Send {
+pub(crate) trait EventListener: Send {
     /// Forwards an event of the turn; `false` = the client has disconnected.
-    async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool;
+    async fn handle_event(&mut self, event: &SessionEvent, frames: &FrameSender) -> bool;
 }
 
 /// Passes on the events of a turn until the turn and its events have ended; `None` = the client has
 /// disconnected, or is no longer admitted.
-pub(crate) async fn follow(
-    ctx: &Ctx,
+pub(crate) async fn follow_turn(
+    ctx: &HandlerContext,
     turn: &RunningTurn,
-    frames: &Frames,
-    to: &mut impl Hears,
+    frames: &FrameSender,
+    to: &mut impl EventListener,
 ) -> Option<()> {
     let ended = async {
-        turn.ended().await;
+        turn.wait_for_end().await;
     };
-    let hearing = Hearing { session: &turn.session, message: &turn.message, last: None };
-    hearing.until_its_end(ctx, turn.watch(), ended, frames, to).await
+    let hearing = FollowedTurn { session: &turn.session, message: &turn.message, last: None };
+    hearing.until_its_end(ctx, turn.watch_events(), ended, frames, to).await
 }
 
-/// Hands the stored events of a turn that has ended over; `None` as in [`follow`].
+/// Hands the stored events of a turn that has ended over; `None` as in [`follow_turn`].
 pub(crate) async fn follow_past(
-    ctx: &Ctx,
+    ctx: &HandlerContext,
     session: &str,
     message: &str,
-    frames: &Frames,
-    to: &mut impl Hears,
+    frames: &FrameSender,
+    to: &mut impl EventListener,
 ) -> Option<()> {
     let last = Some(ctx.store().last_event(session).await.unwrap_or(0));
-    let watch = ctx.service.watch(session, Some(0)).await.ok()?;
-    let hearing = Hearing { session, message, last };
+    let watch = ctx.service.watch_session(session, Some(0)).await.ok()?;
+    let hearing = FollowedTurn { session, message, last };
     hearing.until_its_end(ctx, watch, std::future::pending(), frames, to).await
 }
 
 /// A turn whose events are passed on.
-struct Hearing<'a> {
+struct FollowedTurn<'a> {
     session: &'a str,
     message: &'a str,
     /// The id of the last event, once known.
     last: Option<i64>,
 }
 
-impl Hearing<'_> {
+impl FollowedTurn<'_> {
     async fn until_its_end(
         mut self,
-        ctx: &Ctx,
-        watch: Watch,
+        ctx: &HandlerContext,
+        watch: EventWatch,
         ended: impl Future<Output = ()>,
-        frames: &Frames,
-        to: &mut impl Hears,
+        frames: &FrameSender,
+        to: &mut impl EventListener,
     ) -> Option<()> {
-        let mut events = Pump::start(watch);
+        let mut events = EventPump::start_pump(watch);
         tokio::pin!(ended);
-        let mut pulse = Pulse::new(ctx);
+        let mut pulse = StreamClock::new(ctx);
         let mut sent = 0;
         while self.last.is_none_or(|last| sent < last) {
             tokio::select! {
                 biased;
-                () = frames.closed() => return None,
+                () = frames.wait_until_closed() => return None,
                 // Before the events, because there may always be one more event.
-                due = pulse.tick() => {
+                due = pulse.wait_for_due() => {
                     // INV-286: a caller with a revoked key reads no more.
                     if !due.is_met(ctx, frames).await {
                         return None;
@@ -77,7 +77,7 @@ impl Hearing<'_> {
                     // The service has shut down: the turn's state so far is in its row.
                     let Some(event) = event else { return Some(()) };
                     sent = event.id;
-                    if *event.message == *self.message && !to.hears(&event, frames).await {
+                    if *event.message == *self.message && !to.handle_event(&event, frames).await {
                         return None;
                     }
                 }
@@ -86,7 +86,7 @@ impl Hearing<'_> {
                     // turn's.
                     self.last = Some(ctx.store().last_event(self.session).await.unwrap_or(0));
                 }
-                () = ctx.app.stopped().cancelled(), if self.last.is_none() => return Some(()),
+                () = ctx.app.stopped_token().cancelled(), if self.last.is_none() => return Some(()),
             }
         }
         Some(())

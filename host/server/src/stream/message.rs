@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_session::History;
+use belljar_session::HistoryMode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,7 +10,7 @@ use crate::api::questions::{AnswerBody, Permission};
 use crate::api::running::CancelBody;
 use crate::api::turn::{Answered, ChatBody, HistoryWord};
 use crate::http::problem::{Problem, ProblemBody};
-use crate::routes::Op;
+use crate::routes::RouteOp;
 
 /// A message of a client. `id` is its own and comes back in what answers it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -29,7 +29,7 @@ pub(crate) enum ClientMessage {
         text: String,
         #[serde(default)]
         #[schema(value_type = HistoryWord)]
-        history: History,
+        history: HistoryMode,
         #[serde(default)]
         limits: BTreeMap<String, u64>,
     },
@@ -105,7 +105,7 @@ pub(crate) enum ServerMessage {
 }
 
 /// The request of a client, without its `id`.
-pub(crate) enum Wish {
+pub(crate) enum SocketRequest {
     Subscribe { session: String, after: Option<i64> },
     Unsubscribe { session: String },
     Chat(ChatBody),
@@ -116,42 +116,44 @@ pub(crate) enum Wish {
 
 impl ClientMessage {
     /// Splits a message into its `id` and its request.
-    pub(crate) fn parts(self) -> (Option<String>, Wish) {
+    pub(crate) fn into_parts(self) -> (Option<String>, SocketRequest) {
         match self {
-            Self::Subscribe { id, session, after } => (id, Wish::Subscribe { session, after }),
-            Self::Unsubscribe { id, session } => (id, Wish::Unsubscribe { session }),
+            Self::Subscribe { id, session, after } => {
+                (id, SocketRequest::Subscribe { session, after })
+            }
+            Self::Unsubscribe { id, session } => (id, SocketRequest::Unsubscribe { session }),
             Self::Chat { id, session, agent, model, text, history, limits } => {
                 let (stream, wait) = (true, true);
                 let body = ChatBody { session, agent, model, text, history, limits, stream, wait };
-                (id, Wish::Chat(body))
+                (id, SocketRequest::Chat(body))
             }
             Self::Cancel { id, session, subagent } => {
-                (id, Wish::Cancel { session, body: CancelBody { subagent } })
+                (id, SocketRequest::Cancel { session, body: CancelBody { subagent } })
             }
             Self::Answer { id, session, question, answer, text } => {
-                (id, Wish::Answer { session, question, body: AnswerBody { answer, text } })
+                (id, SocketRequest::Answer { session, question, body: AnswerBody { answer, text } })
             }
-            Self::Ping { id } => (id, Wish::Ping),
+            Self::Ping { id } => (id, SocketRequest::Ping),
         }
     }
 }
 
-impl Wish {
+impl SocketRequest {
     /// The matching operation of the API; `None` = an operation of the socket only.
-    pub(crate) fn op(&self) -> Option<Op> {
+    pub(crate) fn route_op(&self) -> Option<RouteOp> {
         match self {
-            Self::Chat(_) => Some(Op::Chat),
-            Self::Cancel { .. } => Some(Op::Cancel),
-            Self::Answer { .. } => Some(Op::Answer),
-            Self::Subscribe { .. } => Some(Op::WatchEvents),
+            Self::Chat(_) => Some(RouteOp::Chat),
+            Self::Cancel { .. } => Some(RouteOp::Cancel),
+            Self::Answer { .. } => Some(RouteOp::Answer),
+            Self::Subscribe { .. } => Some(RouteOp::WatchEvents),
             Self::Unsubscribe { .. } | Self::Ping => None,
         }
     }
 }
 
 impl ServerMessage {
-    pub(crate) fn error(id: Option<String>, problem: &Problem) -> Self {
-        Self::Error { id, problem: problem.body() }
+    pub(crate) fn from_problem(id: Option<String>, problem: &Problem) -> Self {
+        Self::Error { id, problem: problem.to_body() }
     }
 }
 
@@ -162,8 +164,8 @@ mod tests {
     #[test]
     fn a_message_is_told_by_its_type_and_has_no_other_fields() {
         let read = |text: &str| serde_json::from_str::<ClientMessage>(text);
-        let (id, wish) = read(r#"{"type":"chat","id":"1","text":"hi"}"#).unwrap().parts();
-        assert_eq!((id.as_deref(), wish.op()), (Some("1"), Some(Op::Chat)));
+        let (id, wish) = read(r#"{"type":"chat","id":"1","text":"hi"}"#).unwrap().into_parts();
+        assert_eq!((id.as_deref(), wish.route_op()), (Some("1"), Some(RouteOp::Chat)));
         assert!(read(r#"{"type":"ping"}"#).is_ok());
         for bad in
             [r#"{"type":"chat"}"#, r#"{"type":"ping","x":1}"#, r#"{"type":"run"}"#, "[]", "{}"]

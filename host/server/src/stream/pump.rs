@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use belljar_session::{SessionEvent, Watch};
+use belljar_session::{EventWatch, SessionEvent};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Events waiting for a reader. A slower reader's watch reads the rest from the store.
@@ -14,18 +14,18 @@ const MAX_WAITING_BYTES: u32 = 64 << 10;
 
 /// Events as they arrive. Unlike with a watch, a caller may drop the wait for the next event and wait again.
 #[derive(Debug)]
-pub(crate) struct Pump(mpsc::Receiver<(SessionEvent, OwnedSemaphorePermit)>);
+pub(crate) struct EventPump(mpsc::Receiver<(SessionEvent, OwnedSemaphorePermit)>);
 
-impl Pump {
+impl EventPump {
     /// Starts to carry. Ends when this is dropped, or with the watch.
-    pub(crate) fn start(mut watch: Watch) -> Self {
+    pub(crate) fn start_pump(mut watch: EventWatch) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
         tokio::spawn(async move {
             loop {
                 let event = tokio::select! {
                     () = sender.closed() => return,
-                    event = watch.next() => event,
+                    event = watch.next_event() => event,
                 };
                 let Some(event) = event else { return };
                 let bytes = u32::try_from(event.json.len()).unwrap_or(u32::MAX);
@@ -51,16 +51,16 @@ impl Pump {
 
 /// A counter with a bound.
 #[derive(Debug, Default)]
-pub(crate) struct Bounded(AtomicU32);
+pub(crate) struct BoundedCounter(AtomicU32);
 
-impl Bounded {
+impl BoundedCounter {
     /// Counts one more; `false` = the count has reached `most`.
     pub(crate) fn try_add(&self, most: u32) -> bool {
         let more = |count: u32| (count < most).then(|| count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    pub(crate) fn remove(&self) {
+    pub(crate) fn subtract_one(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -12,8 +12,8 @@ use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::app::Ctx;
-use crate::http::outward::{Outward, Public};
+use crate::app::HandlerContext;
+use crate::http::outward::{PlaceHider, PublicText};
 
 /// Frames waiting for a reader. A slow reader holds up only these: unsent events stay in the store.
 const MAX_WAITING: usize = 16;
@@ -29,15 +29,15 @@ const ALIVE: &[u8] = b": alive\n\n";
 
 /// The sending end of one stream of frames.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct FrameSender {
     sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
-    outward: Arc<Outward>,
+    outward: Arc<PlaceHider>,
 }
 
-impl Frames {
-    /// Makes a stream, and the answer that sends the frames. Dropping `Frames` ends the stream.
-    pub(crate) fn new(outward: &Arc<Outward>) -> (Self, Response) {
+impl FrameSender {
+    /// Makes a stream, and the answer that sends the frames. Dropping `FrameSender` ends the stream.
+    pub(crate) fn new(outward: &Arc<PlaceHider>) -> (Self, Response) {
         let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
         // Includes the frame being sent: freed when the next frame is requested.
         let mut sending = None;
@@ -59,29 +59,29 @@ impl Frames {
     }
 
     /// Sends an event; `false` = the client has disconnected. Waits for a slow client.
-    pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: String) -> bool {
-        self.put(frame(id, kind, &self.outward.say(json))).await
+    pub(crate) async fn send_event(&self, id: Option<i64>, kind: &str, json: String) -> bool {
+        self.send_frame(encode_event(id, kind, &self.outward.hide_in_json(json))).await
     }
 
     /// Sends data alone, or with the event name from the JSON.
-    pub(crate) async fn data(&self, kind: Option<&str>, json: String) -> bool {
-        let said = self.outward.say(json);
+    pub(crate) async fn send_data(&self, kind: Option<&str>, json: String) -> bool {
+        let said = self.outward.hide_in_json(json);
         let data = said.as_str().replace(['\n', '\r'], " ");
         let kind = kind.map_or_else(String::new, |kind| format!("event: {kind}\n"));
-        self.put(format!("{kind}data: {data}\n\n").into()).await
+        self.send_frame(format!("{kind}data: {data}\n\n").into()).await
     }
 
     /// Sends `[DONE]`, which ends streams of some APIs.
-    pub(crate) async fn done(&self) -> bool {
-        self.put(Bytes::from_static(b"data: [DONE]\n\n")).await
+    pub(crate) async fn send_done(&self) -> bool {
+        self.send_frame(Bytes::from_static(b"data: [DONE]\n\n")).await
     }
 
     /// Sends a sign of life; `false` = the client has disconnected.
     pub(crate) async fn keep_alive(&self) -> bool {
-        self.put(Bytes::from_static(ALIVE)).await
+        self.send_frame(Bytes::from_static(ALIVE)).await
     }
 
-    async fn put(&self, frame: Bytes) -> bool {
+    async fn send_frame(&self, frame: Bytes) -> bool {
         let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MAX_WAITING_BYTES);
         let room = tokio::select! {
             () = self.sender.closed() => return false,
@@ -100,30 +100,30 @@ impl Frames {
     }
 
     /// Resolves when the client has disconnected.
-    pub(crate) async fn closed(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         self.sender.closed().await;
     }
 }
 
 /// The clocks of a stream.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct StreamClock {
     words: Interval,
     looks: Interval,
 }
 
 /// The due action.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Due {
+pub(crate) enum DueAction {
     /// A sign of life, so that no proxy closes the stream.
     Word,
     /// A look at whether the caller may still be there.
     Look,
 }
 
-impl Pulse {
+impl StreamClock {
     /// Clocks that begin now.
-    pub(crate) fn new(ctx: &Ctx) -> Self {
+    pub(crate) fn new(ctx: &HandlerContext) -> Self {
         let every = |period| {
             let mut ticks = interval_at(Instant::now() + period, period);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -133,26 +133,26 @@ impl Pulse {
     }
 
     /// Waits for the next sign of life or check.
-    pub(crate) async fn tick(&mut self) -> Due {
+    pub(crate) async fn wait_for_due(&mut self) -> DueAction {
         tokio::select! {
-            _ = self.words.tick() => Due::Word,
-            _ = self.looks.tick() => Due::Look,
+            _ = self.words.tick() => DueAction::Word,
+            _ = self.looks.tick() => DueAction::Look,
         }
     }
 }
 
-impl Due {
+impl DueAction {
     /// Performs the action. `false` = the stream is over: the client has disconnected, or is no longer
     /// admitted (INV-88).
-    pub(crate) async fn is_met(self, ctx: &Ctx, frames: &Frames) -> bool {
+    pub(crate) async fn is_met(self, ctx: &HandlerContext, frames: &FrameSender) -> bool {
         match self {
             Self::Word => frames.keep_alive().await,
-            Self::Look => ctx.app.gatekeeper().admitted(&ctx.caller).await,
+            Self::Look => ctx.app.gatekeeper().is_admitted(&ctx.caller).await,
         }
     }
 }
 
-fn frame(id: Option<i64>, kind: &str, json: &Public) -> Bytes {
+fn encode_event(id: Option<i64>, kind: &str, json: &PublicText) -> Bytes {
     let json = json.as_str();
     let mut text = String::with_capacity(json.len() + kind.len() + 48);
     if let Some(id) = id {
@@ -177,15 +177,18 @@ mod tests {
 
     #[test]
     fn a_frame_has_its_id_kind_and_data() {
-        let said = |json: &str| Outward::default().say(json.to_owned());
-        assert_eq!(frame(Some(7), "todos", &said("{}")), "id: 7\nevent: todos\ndata: {}\n\n");
-        assert_eq!(frame(None, "done", &said("{}")), "event: done\ndata: {}\n\n");
+        let said = |json: &str| PlaceHider::default().hide_in_json(json.to_owned());
+        assert_eq!(
+            encode_event(Some(7), "todos", &said("{}")),
+            "id: 7\nevent: todos\ndata: {}\n\n"
+        );
+        assert_eq!(encode_event(None, "done", &said("{}")), "event: done\ndata: {}\n\n");
     }
 
     #[test]
     fn a_line_break_begins_no_field_of_its_own() {
-        let said = Outward::default().say("x\r\nid: 2".to_owned());
-        let text = frame(None, "a\nid: 1", &said);
+        let said = PlaceHider::default().hide_in_json("x\r\nid: 2".to_owned());
+        let text = encode_event(None, "a\nid: 1", &said);
         let text = std::str::from_utf8(&text).unwrap();
         assert!(text.lines().all(|line| !line.starts_with("id:")), "{text}");
     }

@@ -13,8 +13,8 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use belljar_policy::Shown;
-use belljar_session::Watch;
+use belljar_policy::ShownText;
+use belljar_session::EventWatch;
 use futures::stream::SplitSink;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::json;
@@ -25,17 +25,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::turn::{Answered, ChatBody};
 use crate::api::{questions, running};
-use crate::app::Ctx;
-use crate::http::auth::{SUBPROTOCOL, offered};
+use crate::app::HandlerContext;
+use crate::http::auth::{SUBPROTOCOL, offered_subprotocols};
 use crate::http::gate;
 use crate::http::in_flight::{InFlight, SOCKET_BYTES, STREAM_BYTES};
-use crate::http::meter::Meter;
-use crate::http::outward::{Outward, Public, PublicEvent};
-use crate::http::peers::{Busy, PeerPlace};
-use crate::http::problem::{Kind, Problem};
-use crate::routes::{Needs, Op};
-use crate::stream::message::{ClientMessage, ServerMessage, Wish};
-use crate::stream::pump::Bounded;
+use crate::http::meter::SocketMeter;
+use crate::http::outward::{PlaceHider, PublicEvent, PublicText};
+use crate::http::peers::{ActiveRequest, PeerPlace};
+use crate::http::problem::{Problem, ProblemKind};
+use crate::routes::{RequiredScope, RouteOp};
+use crate::stream::message::{ClientMessage, ServerMessage, SocketRequest};
+use crate::stream::pump::BoundedCounter;
 
 /// The subprotocol to offer besides `bearer.<key>`, because browsers require the server to choose one of the
 /// offered.
@@ -82,32 +82,32 @@ const SILENCE: Duration = Duration::from_secs(90);
 const MAX_ID: usize = 64;
 
 /// `GET /v1/ws`.
-pub(crate) async fn upgrade(
-    ctx: Ctx,
+pub(crate) async fn upgrade_socket(
+    ctx: HandlerContext,
     place: Option<Extension<Arc<PeerPlace>>>,
-    meter: Option<Extension<Arc<Meter>>>,
+    meter: Option<Extension<Arc<SocketMeter>>>,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let socket = socket.map_err(|_| {
-        Problem::invalid("this path takes WebSockets").hint("open it with a WebSocket client")
+        Problem::invalid("this path takes WebSockets").with_hint("open it with a WebSocket client")
     })?;
     if !ctx.app.sockets().try_add(MAX_SOCKETS) {
         let detail = "there are as many WebSockets as there may be";
         return Err(Problem::unavailable(detail, Duration::from_secs(10)));
     }
-    let flight = ctx.app.flights().of(&ctx.caller.tenant, ctx.caller.bounded_as());
+    let flight = ctx.app.byte_bounds().begin_request(&ctx.caller.tenant, ctx.caller.bounded_as());
     if let Err(problem) = flight.try_hold(SOCKET_BYTES) {
-        ctx.app.sockets().remove();
+        ctx.app.sockets().subtract_one();
         return Err(problem);
     }
     let meter = meter.map_or_else(Arc::default, |Extension(meter)| meter);
-    meter.start(flight);
+    meter.start_counting(flight);
     // The protocol name with the key is returned only if the client offered no other.
-    let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
+    let keys = offered_subprotocols(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
     // Counts among its address's connections while open.
-    let place = SocketSlot(ctx.app.clone(), place.map(|Extension(place)| place.work()));
+    let place = SocketSlot(ctx.app.clone(), place.map(|Extension(place)| place.begin_request()));
     Ok(socket
         .protocols(protocols)
         .read_buffer_size(READ_BUFFER)
@@ -118,25 +118,25 @@ pub(crate) async fn upgrade(
             let tasks = ctx.app.tasks().clone();
             tasks.track_future(async move {
                 let place = place;
-                let _counted = place.0.metrics().sockets.one();
-                Connection::run(Arc::new(ctx), socket, &meter).await;
-                meter.stop();
+                let _counted = place.0.metrics().sockets.count_one();
+                SocketConnection::run_connection(Arc::new(ctx), socket, &meter).await;
+                meter.stop_counting();
             })
         }))
 }
 
 /// A place among the WebSockets, freed on drop.
-struct SocketSlot(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<Busy>);
+struct SocketSlot(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<ActiveRequest>);
 
 impl Drop for SocketSlot {
     fn drop(&mut self) {
-        self.0.sockets().remove();
+        self.0.sockets().subtract_one();
     }
 }
 
 /// A thing that is put into the outbox.
-enum Out {
-    Text(Public),
+enum OutboxItem {
+    Text(PublicText),
     /// An event, with its part of the outbox's bytes.
     Event(PublicEvent, OwnedSemaphorePermit),
     Ping,
@@ -145,36 +145,36 @@ enum Out {
 }
 
 /// One client.
-struct Connection {
-    ctx: Arc<Ctx>,
-    outbox: mpsc::Sender<Out>,
+struct SocketConnection {
+    ctx: Arc<HandlerContext>,
+    outbox: mpsc::Sender<OutboxItem>,
     /// Bytes of events that the outbox has room for.
     room: Arc<Semaphore>,
-    watched: HashMap<String, Watched>,
-    turns: Arc<Bounded>,
+    watched: HashMap<String, WatchedSession>,
+    turns: Arc<BoundedCounter>,
     /// Cancelled at the connection's end, so that all its tasks end.
     over: CancellationToken,
 }
 
 /// A session that is watched.
-struct Watched {
+struct WatchedSession {
     task: AbortHandle,
     /// The id of the last event that was sent.
     sent: watch::Receiver<i64>,
 }
 
-impl Drop for Watched {
+impl Drop for WatchedSession {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Connection {
-    async fn run(ctx: Arc<Ctx>, socket: WebSocket, meter: &Meter) {
+impl SocketConnection {
+    async fn run_connection(ctx: Arc<HandlerContext>, socket: WebSocket, meter: &SocketMeter) {
         let (sink, mut incoming) = socket.split();
         let (outbox, inbox) = mpsc::channel(MAX_OUTBOX);
         let over = CancellationToken::new();
-        let writer = tokio::spawn(write(sink, inbox, over.clone()));
+        let writer = tokio::spawn(write_outbox(sink, inbox, over.clone()));
         let app = ctx.app.clone();
         let turns = Arc::default();
         let room = Arc::new(Semaphore::new(usize::try_from(MAX_OUTBOX_BYTES).unwrap_or(0)));
@@ -187,15 +187,15 @@ impl Connection {
         loop {
             let last_word = tokio::select! {
                 () = over.cancelled() => break,
-                () = app.stopped().cancelled() => Some((close_code::AWAY, "the server stops")),
+                () = app.stopped_token().cancelled() => Some((close_code::AWAY, "the server stops")),
                 message = incoming.next() => {
                     heard = Instant::now();
                     // A ping between the pieces of a message is not its end.
                     if matches!(message, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
-                        meter.whole();
+                        meter.end_message();
                     }
                     match message {
-                        Some(Ok(Message::Text(text))) => connection.hear(&text).await,
+                        Some(Ok(Message::Text(text))) => connection.handle_message(&text).await,
                         Some(Ok(Message::Binary(_))) => {
                             Some((close_code::UNSUPPORTED, "text frames only"))
                         }
@@ -208,14 +208,14 @@ impl Connection {
                         break;
                     }
                     // A full outbox needs no ping: its waiting messages test the client already.
-                    let _ = connection.outbox.try_send(Out::Ping);
+                    let _ = connection.outbox.try_send(OutboxItem::Ping);
                     None
                 }
-                _ = looks.tick() => connection.look().await,
+                _ = looks.tick() => connection.check_admission().await,
             };
             if let Some((code, why)) = last_word {
                 // If the outbox stays full, the writer times out and ends the connection.
-                let _ = connection.outbox.send(Out::Close(code, why)).await;
+                let _ = connection.outbox.send(OutboxItem::Close(code, why)).await;
                 break;
             }
         }
@@ -227,115 +227,127 @@ impl Connection {
     }
 
     /// Looks whether the caller may still be here.
-    async fn look(&self) -> Option<(u16, &'static str)> {
+    async fn check_admission(&self) -> Option<(u16, &'static str)> {
         if self.ctx.app.gatekeeper().was_long(&self.ctx.caller) {
             return Some((close_code::AWAY, "open for as long as one may be; connect again"));
         }
-        if !self.ctx.app.gatekeeper().admitted(&self.ctx.caller).await {
+        if !self.ctx.app.gatekeeper().is_admitted(&self.ctx.caller).await {
             return Some((close_code::POLICY, "the key is no longer valid"));
         }
         None
     }
 
     /// Handles a client's message; returns the closing frame, if this was the last.
-    async fn hear(&mut self, text: &str) -> Option<(u16, &'static str)> {
+    async fn handle_message(&mut self, text: &str) -> Option<(u16, &'static str)> {
         let (id, wish) = match belljar_received::json::from_str_with_wholes::<ClientMessage>(text) {
-            Ok(message) => message.parts(),
+            Ok(message) => message.into_parts(),
             Err(error) => {
                 let why = error.to_string();
-                let why = Shown::clipped(&why, 300);
+                let why = ShownText::clip_line(&why, 300);
                 let problem = Problem::invalid(format!("the message does not fit: {why}"));
-                self.say(&ServerMessage::error(None, &problem)).await;
+                self.send_message(&ServerMessage::from_problem(None, &problem)).await;
                 return None;
             }
         };
         let fits = |id: &String| id.chars().count() <= MAX_ID;
         let id = id.filter(fits);
-        if let Err(problem) = self.grant(id.clone(), wish).await {
-            if problem.kind() == Kind::NoKey {
+        if let Err(problem) = self.handle_request(id.clone(), wish).await {
+            if problem.kind() == ProblemKind::NoKey {
                 return Some((close_code::POLICY, "the key is no longer valid"));
             }
-            self.say(&ServerMessage::error(id, &problem)).await;
+            self.send_message(&ServerMessage::from_problem(id, &problem)).await;
         }
         None
     }
 
-    async fn grant(&mut self, id: Option<String>, wish: Wish) -> Result<(), Problem> {
-        let op = wish.op();
-        self.check(op).await?;
+    async fn handle_request(
+        &mut self,
+        id: Option<String>,
+        wish: SocketRequest,
+    ) -> Result<(), Problem> {
+        let op = wish.route_op();
+        self.check_rights(op).await?;
         let said = match wish {
-            Wish::Subscribe { session, after } => {
-                self.subscribe(&session, after).await?;
+            SocketRequest::Subscribe { session, after } => {
+                self.subscribe_session(&session, after).await?;
                 ServerMessage::Subscribed { id, session }
             }
-            Wish::Unsubscribe { session } => {
+            SocketRequest::Unsubscribe { session } => {
                 self.watched.remove(&session);
                 ServerMessage::Unsubscribed { id, session }
             }
-            Wish::Chat(body) => return self.chat(id, body).await,
-            Wish::Cancel { session, body } => {
-                let session = self.ctx.session(&session).await?.id;
-                let ended = running::end(&self.ctx, &session, body)?;
+            SocketRequest::Chat(body) => return self.begin_chat(id, body).await,
+            SocketRequest::Cancel { session, body } => {
+                let session = self.ctx.find_session(&session).await?.id;
+                let ended = running::end_turn(&self.ctx, &session, body)?;
                 // INV-413: nothing changed, no line.
                 if ended.is_first() {
-                    self.note(Op::Cancel, format!("session {session}")).await;
+                    self.record_audit(RouteOp::Cancel, format!("session {session}")).await;
                 }
                 ServerMessage::Cancelled { id, session, cancelled: ended.was_there() }
             }
-            Wish::Answer { session, question, body } => {
-                let session = self.ctx.session(&session).await?.id;
-                questions::give(&self.ctx, &session, question, body)?;
-                self.note(Op::Answer, format!("session {session} question {question}")).await;
+            SocketRequest::Answer { session, question, body } => {
+                let session = self.ctx.find_session(&session).await?.id;
+                questions::submit_answer(&self.ctx, &session, question, body)?;
+                self.record_audit(
+                    RouteOp::Answer,
+                    format!("session {session} question {question}"),
+                )
+                .await;
                 ServerMessage::Answered { id, session, question }
             }
-            Wish::Ping => ServerMessage::Pong { id },
+            SocketRequest::Ping => ServerMessage::Pong { id },
         };
-        self.say(&said).await;
+        self.send_message(&said).await;
         Ok(())
     }
 
     /// Checks rate, key and scope, as for a separate request.
-    async fn check(&self, op: Option<Op>) -> Result<(), Problem> {
-        let Ctx { app, caller, .. } = &*self.ctx;
-        gate::spend(app, caller)?;
+    async fn check_rights(&self, op: Option<RouteOp>) -> Result<(), Problem> {
+        let HandlerContext { app, caller, .. } = &*self.ctx;
+        gate::spend_request(app, caller)?;
         let Some(op) = op else { return Ok(()) };
-        let needs = op.needs();
-        if needs > Needs::ReadOnly && !app.gatekeeper().still_admits(caller).await {
-            return Err(Problem::new(Kind::NoKey, "the key is no longer valid"));
+        let needs = op.required_scope();
+        if needs > RequiredScope::ReadOnly && !app.gatekeeper().still_admits(caller).await {
+            return Err(Problem::new(ProblemKind::NoKey, "the key is no longer valid"));
         }
-        if !caller.may(needs) {
+        if !caller.has_scope(needs) {
             let object = format!("WebSocket {}", op.name());
-            app.refused(caller.proven(), &object, Kind::Scope).await;
+            app.record_refusal(caller.proven_name(), &object, ProblemKind::Scope).await;
             return Err(gate::out_of_scope(caller, needs));
         }
         Ok(())
     }
 
-    async fn note(&self, op: Op, object: String) {
-        let Ctx { app, caller, .. } = &*self.ctx;
+    async fn record_audit(&self, op: RouteOp, object: String) {
+        let HandlerContext { app, caller, .. } = &*self.ctx;
         let detail = json!({ "by": WEBSOCKET });
-        app.audit(caller, op.name(), object, detail).await;
+        app.audit_caller(caller, op.name(), object, detail).await;
     }
 
-    async fn subscribe(&mut self, session: &str, after: Option<i64>) -> Result<(), Problem> {
+    async fn subscribe_session(
+        &mut self,
+        session: &str,
+        after: Option<i64>,
+    ) -> Result<(), Problem> {
         if after.is_some_and(|after| after < 0) {
             return Err(Problem::invalid("`after` is below 0"));
         }
-        let session = self.ctx.session(session).await?.id;
+        let session = self.ctx.find_session(session).await?.id;
         if self.is_watched(&session) {
             return Err(Problem::invalid("this connection watches that session already"));
         }
         self.make_room()?;
         let flight = self.stream_flight()?;
-        let watch = self.ctx.service.watch(&session, after).await?;
-        self.carry(session, watch, flight);
+        let watch = self.ctx.service.watch_session(&session, after).await?;
+        self.forward_events(session, watch, flight);
         Ok(())
     }
 
-    async fn chat(&mut self, id: Option<String>, body: ChatBody) -> Result<(), Problem> {
-        let request = body.request(&self.ctx.caller, WEBSOCKET)?;
+    async fn begin_chat(&mut self, id: Option<String>, body: ChatBody) -> Result<(), Problem> {
+        let request = body.into_request(&self.ctx.caller, WEBSOCKET)?;
         if let Some(session) = &request.session {
-            self.ctx.session(session).await?;
+            self.ctx.find_session(session).await?;
         }
         self.make_room()?;
         let flight = self.stream_flight()?;
@@ -344,11 +356,11 @@ impl Connection {
             return Err(Problem::too_many(detail, Duration::from_secs(1)));
         }
         let turns = TurnOf(Arc::clone(&self.turns));
-        let turn = self.ctx.service.begin(request).await?;
+        let turn = self.ctx.service.begin_turn(request).await?;
         let (session, message) = (turn.session.clone(), turn.message.clone());
-        self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
+        self.send_message(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
         if !self.is_watched(&turn.session) {
-            self.carry(turn.session.clone(), turn.watch(), flight);
+            self.forward_events(turn.session.clone(), turn.watch_events(), flight);
         }
         let sent = self.watched.get(&turn.session).map(|watched| watched.sent.clone());
         let (ctx, outbox) = (Arc::clone(&self.ctx), self.outbox.downgrade());
@@ -356,54 +368,54 @@ impl Connection {
         tokio::spawn(async move {
             let turns = turns;
             let done = over.run_until_cancelled(async {
-                turn.ended().await;
+                turn.wait_for_end().await;
                 let last = ctx.store().last_event(&turn.session).await.unwrap_or(0);
                 if let Some(mut sent) = sent {
                     // An end of the subscription is the end of the waiting.
                     let _ = sent.wait_for(|sent| *sent >= last).await;
                 }
-                match Answered::of(&turn, ctx.store()).await {
+                match Answered::from_turn(&turn, ctx.store()).await {
                     Ok(answered) => ServerMessage::Done { id, answered },
-                    Err(problem) => ServerMessage::error(id, &problem),
+                    Err(problem) => ServerMessage::from_problem(id, &problem),
                 }
             });
             let Some(done) = done.await else { return };
             drop(turns);
             if let Some(outbox) = outbox.upgrade() {
-                say(&outbox, ctx.app.outward(), &done).await;
+                send_to_outbox(&outbox, ctx.app.place_hider(), &done).await;
             }
         });
         Ok(())
     }
 
     /// Sends the events of a watch from now on.
-    fn carry(&mut self, session: String, mut events: Watch, flight: InFlight) {
+    fn forward_events(&mut self, session: String, mut events: EventWatch, flight: InFlight) {
         let (sender, sent) = watch::channel(0);
         let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
-        let outward = Arc::clone(self.ctx.app.outward());
+        let outward = Arc::clone(self.ctx.app.place_hider());
         let name = session.clone();
         let task = tokio::spawn(async move {
             let _flight = flight;
             let ended = ServerMessage::Unsubscribed { id: None, session: name };
-            while let Some(event) = events.next().await {
-                let text = outward.event(&event.json);
+            while let Some(event) = events.next_event().await {
+                let text = outward.hide_in_event(&event.json);
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
                 // The semaphore is never closed.
                 let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
-                if outbox.send(Out::Event(text, room)).await.is_err() {
+                if outbox.send(OutboxItem::Event(text, room)).await.is_err() {
                     return;
                 }
                 sender.send_replace(event.id);
             }
-            say(&outbox, &outward, &ended).await;
+            send_to_outbox(&outbox, &outward, &ended).await;
         });
-        self.watched.insert(session, Watched { task: task.abort_handle(), sent });
+        self.watched.insert(session, WatchedSession { task: task.abort_handle(), sent });
     }
 
     /// The bytes for the events of one more watched session.
     fn stream_flight(&self) -> Result<InFlight, Problem> {
         let caller = &self.ctx.caller;
-        let flight = self.ctx.app.flights().of(&caller.tenant, caller.bounded_as());
+        let flight = self.ctx.app.byte_bounds().begin_request(&caller.tenant, caller.bounded_as());
         flight.try_hold(STREAM_BYTES)?;
         Ok(flight)
     }
@@ -418,35 +430,39 @@ impl Connection {
             return Ok(());
         }
         let detail = format!("a connection watches at most {MAX_SUBSCRIPTIONS} sessions");
-        Err(Problem::invalid(detail).hint("unsubscribe from one, or open another connection"))
+        Err(Problem::invalid(detail).with_hint("unsubscribe from one, or open another connection"))
     }
 
-    async fn say(&self, message: &ServerMessage) {
-        say(&self.outbox, self.ctx.app.outward(), message).await;
+    async fn send_message(&self, message: &ServerMessage) {
+        send_to_outbox(&self.outbox, self.ctx.app.place_hider(), message).await;
     }
 }
 
 /// A turn of a connection, until dropped.
-struct TurnOf(Arc<Bounded>);
+struct TurnOf(Arc<BoundedCounter>);
 
 impl Drop for TurnOf {
     fn drop(&mut self) {
-        self.0.remove();
+        self.0.subtract_one();
     }
 }
 
-async fn say(outbox: &mpsc::Sender<Out>, outward: &Outward, message: &ServerMessage) {
+async fn send_to_outbox(
+    outbox: &mpsc::Sender<OutboxItem>,
+    outward: &PlaceHider,
+    message: &ServerMessage,
+) {
     match serde_json::to_string(message) {
         // An error: the client has disconnected.
-        Ok(text) => drop(outbox.send(Out::Text(outward.say(text))).await),
+        Ok(text) => drop(outbox.send(OutboxItem::Text(outward.hide_in_json(text))).await),
         Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
     }
 }
 
 /// Sends the messages of the outbox, until the closing frame, or until the client reads nothing more.
-async fn write(
+async fn write_outbox(
     mut sink: SplitSink<WebSocket, Message>,
-    mut inbox: mpsc::Receiver<Out>,
+    mut inbox: mpsc::Receiver<OutboxItem>,
     over: CancellationToken,
 ) {
     let mut batch = Vec::with_capacity(MAX_BATCH);
@@ -462,20 +478,20 @@ async fn write(
 /// Sends a batch of messages from the outbox; `false` = the batch had the closing frame.
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
-    batch: &mut Vec<Out>,
+    batch: &mut Vec<OutboxItem>,
 ) -> Result<bool, axum::Error> {
     // Permits, returned once the whole batch is sent.
     let mut rooms = Vec::new();
     let mut goes_on = true;
     for out in batch.drain(..) {
         let message = match out {
-            Out::Text(text) => Message::Text(text.into_string().into()),
-            Out::Event(text, room) => {
+            OutboxItem::Text(text) => Message::Text(text.into_string().into()),
+            OutboxItem::Event(text, room) => {
                 rooms.push(room);
                 Message::Text(text.into_text())
             }
-            Out::Ping => Message::Ping(bytes::Bytes::new()),
-            Out::Close(code, reason) => {
+            OutboxItem::Ping => Message::Ping(bytes::Bytes::new()),
+            OutboxItem::Close(code, reason) => {
                 goes_on = false;
                 let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
                 Message::Close(Some(frame))

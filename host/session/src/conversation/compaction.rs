@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{
-    CallContext, ChatRequest, Message, ModelError, ModelRole, Reply, Resolved, StopReason, Timeouts,
+    CallContext, ChatMessage, ChatRequest, ModelError, ModelReply, ModelRole, ModelTimeouts,
+    ResolvedModel, StopReason,
 };
 use belljar_policy::Meter;
 use belljar_store::{Compaction, Store, StoreError};
@@ -18,15 +19,15 @@ use tracing::Instrument as _;
 use crate::conversation::history;
 use crate::conversation::material;
 use crate::conversation::talk::Conversation;
-use crate::record::past::{Past, past};
-use crate::record::rows::History;
+use crate::record::past::{SessionPast, load_past};
+use crate::record::rows::HistoryMode;
 use belljar_agent::Host;
 use belljar_agent::Usage;
-use belljar_agent::events::{EventKind, Events};
-use belljar_agent::limits::cut;
+use belljar_agent::events::{EventEmitter, EventKind};
+use belljar_agent::limits::truncate_str;
 use belljar_agent::model_of;
 use belljar_agent::trace;
-use belljar_agent::{Partial, counted, cut_off, hold_tokens, prompt_bytes};
+use belljar_agent::{PartialAnswer, count_usage, cut_off, hold_tokens, prompt_bytes};
 
 /// The share of the context, in percent, above which a history is summarised by default, because the rest is
 /// for instructions, tools, the turn and the answer.
@@ -57,20 +58,20 @@ const CALL_TIME: Duration = Duration::from_secs(120);
 const CALLER: &str = "compaction";
 
 /// A conversation whose history may be summarised.
-pub(crate) struct Work<'a> {
+pub(crate) struct CompactionInput<'a> {
     pub(crate) host: &'a Host,
     pub(crate) store: &'a Store,
     pub(crate) session: &'a str,
     pub(crate) conversation: &'a Conversation,
-    pub(crate) events: &'a Events,
+    pub(crate) events: &'a EventEmitter,
     pub(crate) cancel: &'a CancellationToken,
 }
 
 /// The result of a compaction.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct CompactionResult {
     /// The new history; `None` = unchanged.
-    pub(crate) messages: Option<Vec<Message>>,
+    pub(crate) messages: Option<Vec<ChatMessage>>,
     /// The number of turns that the new summary covers and an earlier summary did not.
     pub(crate) turns: usize,
     /// The usage, also where there is no summary.
@@ -115,7 +116,7 @@ pub enum CompactProblem {
 
 /// The room that a model has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Room {
+struct ContextRoom {
     /// The model's whole context, in tokens.
     context: u64,
     /// The room for the latest turns, which stay unchanged.
@@ -123,73 +124,76 @@ struct Room {
 }
 
 /// Summarises the older turns if the history has grown beyond its share of the model's context.
-pub(crate) async fn if_due(work: &Work<'_>) -> Done {
-    let Some(room) = due(work.host, work.conversation) else { return Done::default() };
-    let done = compact(work, room).await;
+pub(crate) async fn compact_if_due(work: &CompactionInput<'_>) -> CompactionResult {
+    let Some(room) = room_if_due(work.host, work.conversation) else {
+        return CompactionResult::default();
+    };
+    let done = compact_history(work, room).await;
     // A person who stopped the turn needs no reason.
     if let Some(problem) = done.problem.as_ref().filter(|_| !work.cancel.is_cancelled()) {
         let message = format!("the history is sent whole: {problem}");
-        work.emit(|| EventKind::Warning { message });
+        work.emit_event(|| EventKind::Warning { message });
     }
     done
 }
 
 /// Summarises all turns, whatever their size.
-pub(crate) async fn now(work: &Work<'_>) -> Done {
-    let context = context(work.host, work.conversation).unwrap_or(UNKNOWN_CONTEXT);
-    compact(work, Room { context, kept: 0 }).await
+pub(crate) async fn compact_now(work: &CompactionInput<'_>) -> CompactionResult {
+    let context = context_tokens(work.host, work.conversation).unwrap_or(UNKNOWN_CONTEXT);
+    compact_history(work, ContextRoom { context, kept: 0 }).await
 }
 
-/// Returns whether the history is about to be summarised.
+/// Returns whether the history is so long that the next turn begins with its summary.
 pub(crate) fn is_due(host: &Host, conversation: &Conversation) -> bool {
-    due(host, conversation).is_some()
+    room_if_due(host, conversation).is_some()
 }
 
-fn due(host: &Host, conversation: &Conversation) -> Option<Room> {
+fn room_if_due(host: &Host, conversation: &Conversation) -> Option<ContextRoom> {
     let percent = host.settings.compact_at.unwrap_or(DEFAULT_PERCENT);
-    if percent == 0 || conversation.history() == History::Whole {
+    if percent == 0 || conversation.history_mode() == HistoryMode::Whole {
         return None;
     }
-    let context = context(host, conversation)?;
+    let context = context_tokens(host, conversation)?;
     let most = context.saturating_mul(percent) / 100;
-    let too_large = history::tokens(conversation.messages()) > most;
-    too_large.then_some(Room { context, kept: most / KEPT_PART })
+    let too_large = history::estimate_tokens(conversation.messages()) > most;
+    too_large.then_some(ContextRoom { context, kept: most / KEPT_PART })
 }
 
-/// The context of the conversation's model.
-fn context(host: &Host, conversation: &Conversation) -> Option<u64> {
+/// The context size of the conversation's model, in tokens; `None` = the model or the size is unknown.
+fn context_tokens(host: &Host, conversation: &Conversation) -> Option<u64> {
     let model = model_of(host, conversation.model(), conversation.agent(), None);
     model.ok()?.context_tokens
 }
 
-async fn compact(work: &Work<'_>, room: Room) -> Done {
-    let mut done = Done::default();
-    match summarise(work, room, &mut done).await {
+async fn compact_history(work: &CompactionInput<'_>, room: ContextRoom) -> CompactionResult {
+    let mut done = CompactionResult::default();
+    match summarise_turns(work, room, &mut done).await {
         Ok(messages) => done.messages = Some(messages),
         Err(problem) => done.problem = Some(problem),
     }
     done
 }
 
-async fn summarise(
-    work: &Work<'_>,
-    room: Room,
-    done: &mut Done,
-) -> Result<Vec<Message>, CompactProblem> {
-    let Work { host, store, session, conversation, .. } = *work;
-    let Past { turns, compaction: before, .. } = past(store, store.session(session).await?).await?;
-    if history::messages(&turns, before.as_ref()) != conversation.messages() {
+async fn summarise_turns(
+    work: &CompactionInput<'_>,
+    room: ContextRoom,
+    done: &mut CompactionResult,
+) -> Result<Vec<ChatMessage>, CompactProblem> {
+    let CompactionInput { host, store, session, conversation, .. } = *work;
+    let SessionPast { turns, compaction: before, .. } =
+        load_past(store, store.read_session(session).await?).await?;
+    if history::messages_to_send(&turns, before.as_ref()) != conversation.messages() {
         return Err(CompactProblem::NotStored);
     }
     let first = turns.iter().take_while(|turn| history::stands_for(before.as_ref(), turn)).count();
     let open = turns.get(first..).unwrap_or_default();
-    let (older, kept) = history::split(open, room.kept);
+    let (older, kept) = history::split_turns(open, room.kept);
     let last = older.last().ok_or(CompactProblem::Nothing)?;
-    let tokens_before = history::tokens(conversation.messages());
-    let model = host.models.resolve(ModelRole::Compaction.name(), None);
-    let model = model.map_err(|error| CompactProblem::NoModel(error.public()))?;
+    let tokens_before = history::estimate_tokens(conversation.messages());
+    let model = host.models.resolve_model(ModelRole::Compaction.name(), None);
+    let model = model.map_err(|error| CompactProblem::NoModel(error.public_message()))?;
     done.turns = older.len();
-    work.emit(|| EventKind::HistoryCompacting {
+    work.emit_event(|| EventKind::HistoryCompacting {
         turns: older.len(),
         model: model.model.id().to_owned(),
     });
@@ -200,29 +204,29 @@ async fn summarise(
     // rest.
     let limit = history::bytes_of(reads.saturating_mul(MATERIAL_PERCENT) / 100);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let pieces = material::pieces(history::joined(older).iter(), limit);
+    let pieces = material::split_messages(history::join_turns(older).iter(), limit);
     if pieces.len() > MAX_CALLS {
         return Err(CompactProblem::TooLarge);
     }
     for (piece, step) in pieces.iter().zip(1..) {
         let request = ChatRequest {
             system: vec![material::INSTRUCTIONS.to_owned()],
-            messages: vec![Message::user(material::prompt(&text, piece))],
+            messages: vec![ChatMessage::from_user(material::summary_prompt(&text, piece))],
             max_output_tokens: Some(most),
             ..ChatRequest::default()
         };
-        text = work.ask(&model, &request, step, &mut done.used).await?;
+        text = work.ask_model(&model, &request, step, &mut done.used).await?;
     }
-    let mut messages = history::summary(&text);
-    kept.iter().for_each(|turn| history::add(&mut messages, turn));
-    let tokens_after = history::tokens(&messages);
+    let mut messages = history::summary_messages(&text);
+    kept.iter().for_each(|turn| history::append_turn(&mut messages, turn));
+    let tokens_after = history::estimate_tokens(&messages);
     if tokens_after >= tokens_before {
         return Err(CompactProblem::NoSummary(model.model.id().to_owned()));
     }
     let created = host.clock.now().as_millisecond();
     let compaction = Compaction { upto_sort_order: last.state.place, text, created };
     store.save_compaction(session, &compaction).await?;
-    work.emit(|| EventKind::HistoryCompacted {
+    work.emit_event(|| EventKind::HistoryCompacted {
         turns: older.len(),
         tokens_before,
         tokens_after,
@@ -231,27 +235,27 @@ async fn summarise(
     Ok(messages)
 }
 
-impl Work<'_> {
+impl CompactionInput<'_> {
     /// Makes one call, billed in any case, and returns the model's summary.
-    async fn ask(
+    async fn ask_model(
         &self,
-        model: &Resolved,
+        model: &ResolvedModel,
         request: &ChatRequest,
         step: u64,
         used: &mut Usage,
     ) -> Result<String, CompactProblem> {
         let budget = self.conversation.budget();
-        let is_over = budget.exhausted(Meter::Tokens).is_some();
+        let is_over = budget.exhausted_limit(Meter::Tokens).is_some();
         let prompt = prompt_bytes(request);
         let Ok(held) = hold_tokens(budget, prompt, 0) else { return Err(CompactProblem::Budget) };
         if is_over || budget.reserve(Meter::Steps, 1).is_err() {
             return Err(CompactProblem::Budget);
         }
-        let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
+        let timeouts = ModelTimeouts { total: Some(CALL_TIME), ..ModelTimeouts::default() };
         let cancel = self.cancel.clone();
         let cx = CallContext { step, timeouts, cancel, ..CallContext::new(CALLER) };
-        let span = trace::step(model, step);
-        let mut partial = Partial::default();
+        let span = trace::step_span(model, step);
+        let mut partial = PartialAnswer::default();
         let mut listen = |event| partial.on_event(&event);
         let asking = async {
             tokio::select! {
@@ -266,37 +270,37 @@ impl Work<'_> {
         let reply = match answered {
             Ok(reply) => reply,
             Err(source) => {
-                trace::unanswered(&span, &source);
+                trace::record_model_error(&span, &source);
                 match partial.begun {
                     false => budget.refund(Meter::Steps, 1),
                     // The provider has counted the tokens read and written.
-                    true => self.bill(prompt, &cut_off(prompt, partial.bytes), used),
+                    true => self.bill_reply(prompt, &cut_off(prompt, partial.bytes), used),
                 }
                 return Err(CompactProblem::Model { model: model.model.id().to_owned(), source });
             }
         };
-        trace::answered(&span, &reply);
-        self.bill(prompt, &reply, used);
+        trace::record_reply(&span, &reply);
+        self.bill_reply(prompt, &reply, used);
         let text = text_of(reply, request.max_output_tokens);
         text.ok_or_else(|| CompactProblem::NoSummary(model.model.id().to_owned()))
     }
 
-    fn bill(&self, prompt: u64, reply: &Reply, used: &mut Usage) {
-        let usage = counted(prompt, reply);
+    fn bill_reply(&self, prompt: u64, reply: &ModelReply, used: &mut Usage) {
+        let usage = count_usage(prompt, reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         // Passing a limit here ends the turn before it begins.
         let _ = self.conversation.budget().bill(Meter::Tokens, tokens);
         *used += Usage { steps: 1, ..usage };
     }
 
-    pub(crate) fn emit(&self, make: impl FnOnce() -> EventKind) {
+    pub(crate) fn emit_event(&self, make: impl FnOnce() -> EventKind) {
         let agent: Arc<str> = self.conversation.agent().id.slug.as_str().into();
         self.events.emit(&agent, make);
     }
 }
 
 /// The summary in an answer. A cut-off summary ends with a note.
-fn text_of(reply: Reply, most: Option<u64>) -> Option<String> {
+fn text_of(reply: ModelReply, most: Option<u64>) -> Option<String> {
     let text = reply.text.trim();
     if text.is_empty() || reply.stop == StopReason::Refusal {
         return None;
@@ -305,7 +309,7 @@ fn text_of(reply: Reply, most: Option<u64>) -> Option<String> {
     let most = most.map_or(usize::MAX, |tokens| {
         usize::try_from(tokens.saturating_mul(MAX_BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
     });
-    let kept = cut(text, most);
+    let kept = truncate_str(text, most);
     let whole = kept.len() == text.len() && reply.stop != StopReason::MaxTokens;
     Some(if whole { kept.to_owned() } else { format!("{kept}\n[the summary is cut here]") })
 }

@@ -5,19 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_agent::events::{EventKind, EventSink, Events};
+use belljar_agent::events::{EventEmitter, EventKind, EventSink};
 use belljar_agent::{Host, Outcome, RunSpec, ShorterPast, Usage};
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 use belljar_store::Store;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::compaction::{self, CompactProblem, Done, Work};
+use crate::conversation::compaction::{self, CompactProblem, CompactionInput, CompactionResult};
 use crate::conversation::talk::Conversation;
-use crate::record::rows::History;
+use crate::record::rows::HistoryMode;
 
 /// The place of a turn.
-pub(crate) struct Place<'a> {
+pub(crate) struct FittingContext<'a> {
     pub(crate) host: &'a Host,
     pub(crate) store: &'a Store,
     pub(crate) session: &'a str,
@@ -28,7 +28,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// A turn that has ended.
-pub(crate) struct Ran {
+pub(crate) struct EndedTurn {
     pub(crate) outcome: Outcome,
     /// The usage of summarising.
     pub(crate) used: Usage,
@@ -37,18 +37,19 @@ pub(crate) struct Ran {
 }
 
 /// Runs a turn.
-pub(crate) async fn run(
-    place: Place<'_>,
+pub(crate) async fn run_fitted(
+    place: FittingContext<'_>,
     conversation: &mut Conversation,
     spec: RunSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Ran {
-    let Place { host, store, session, before, has_brought } = place;
-    let can = !has_brought && before > 0 && conversation.history() == History::Compacted;
+) -> EndedTurn {
+    let FittingContext { host, store, session, before, has_brought } = place;
+    let can = !has_brought && before > 0 && conversation.history_mode() == HistoryMode::Compacted;
     let fitting = can.then(|| {
-        let state = State { conversation: conversation.clone(), done: Done::default() };
-        Arc::new(Fitting {
+        let state =
+            FittingState { conversation: conversation.clone(), done: CompactionResult::default() };
+        Arc::new(FittingPast {
             host: host.clone(),
             store: store.clone(),
             session: session.to_owned(),
@@ -60,44 +61,48 @@ pub(crate) async fn run(
     let outcome = conversation.run_behind(host, spec, events, cancel).await;
     let done = match fitting {
         Some(fitting) => std::mem::take(&mut fitting.state.lock().await.done),
-        None => Done::default(),
+        None => CompactionResult::default(),
     };
     let used = done.used;
     let before = done.messages.as_ref().map_or(before, Vec::len);
     conversation.take_over(done);
     conversation.take_over_turn(&outcome);
-    Ran { outcome, used, before }
+    EndedTurn { outcome, used, before }
 }
 
 /// The earlier turns of a conversation, while one of its turns runs.
-struct Fitting {
+struct FittingPast {
     host: Host,
     store: Store,
     session: String,
-    state: Mutex<State>,
+    state: Mutex<FittingState>,
 }
 
-struct State {
+struct FittingState {
     /// The conversation as sent to the turn's model.
     conversation: Conversation,
     /// The result that the turn's own conversation adopts at the end.
-    done: Done,
+    done: CompactionResult,
 }
 
 #[async_trait]
-impl ShorterPast for Fitting {
-    async fn shorten(&self, events: &Events, cancel: &CancellationToken) -> Option<Vec<Message>> {
+impl ShorterPast for FittingPast {
+    async fn shorten_past(
+        &self,
+        events: &EventEmitter,
+        cancel: &CancellationToken,
+    ) -> Option<Vec<ChatMessage>> {
         let mut state = self.state.lock().await;
         let (host, store, session) = (&self.host, &self.store, &*self.session);
         let conversation = &state.conversation;
-        let work = Work { host, store, session, conversation, events, cancel };
-        let done = compaction::now(&work).await;
+        let work = CompactionInput { host, store, session, conversation, events, cancel };
+        let done = compaction::compact_now(&work).await;
         match &done.problem {
             None | Some(CompactProblem::Nothing) => {}
             Some(_) if cancel.is_cancelled() => {}
             Some(problem) => {
                 let message = format!("the earlier turns could not be summarised: {problem}");
-                work.emit(|| EventKind::Warning { message });
+                work.emit_event(|| EventKind::Warning { message });
             }
         }
         let messages = done.messages.clone();
@@ -110,8 +115,8 @@ impl ShorterPast for Fitting {
     }
 }
 
-impl fmt::Debug for Fitting {
+impl fmt::Debug for FittingPast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fitting").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("FittingPast").field("session", &self.session).finish_non_exhaustive()
     }
 }

@@ -1,55 +1,58 @@
 //! The part of a session's past in a model's request: all turns, or a summary of the older turns with the
 //! later turns unchanged. The store keeps all turns in either case.
 
-use crate::record::past::Past;
-use crate::record::rows::History;
+use crate::record::past::SessionPast;
+use crate::record::rows::HistoryMode;
 use crate::record::turn::Turn;
 use belljar_agent::frame;
 use belljar_agent::message_bytes;
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 use belljar_store::Compaction;
 
 /// The assumed bytes of text in a token. English has about four and Chinese about three; three, because an
 /// estimate that is too large is safer than one that is too small.
 const BYTES_PER_TOKEN: u64 = 3;
 
-impl Past {
+impl SessionPast {
     /// The messages of the past that the model is sent.
-    pub fn messages(&self, history: History) -> Vec<Message> {
+    pub fn request_messages(&self, history: HistoryMode) -> Vec<ChatMessage> {
         let compaction = match history {
-            History::Compacted => self.compaction.as_ref(),
-            History::Whole => None,
+            HistoryMode::Compacted => self.compaction.as_ref(),
+            HistoryMode::Whole => None,
         };
-        messages(&self.turns, compaction)
+        messages_to_send(&self.turns, compaction)
     }
 }
 
 /// The summary, if any, and the turns after the summarised ones.
-pub(crate) fn messages(turns: &[Turn], compaction: Option<&Compaction>) -> Vec<Message> {
-    let mut messages = compaction.map_or_else(Vec::new, |kept| summary(&kept.text));
+pub(crate) fn messages_to_send(
+    turns: &[Turn],
+    compaction: Option<&Compaction>,
+) -> Vec<ChatMessage> {
+    let mut messages = compaction.map_or_else(Vec::new, |kept| summary_messages(&kept.text));
     for turn in turns.iter().filter(|turn| !stands_for(compaction, turn)) {
-        add(&mut messages, turn);
+        append_turn(&mut messages, turn);
     }
     messages
 }
 
 /// The messages of turns that follow each other.
-pub(crate) fn joined(turns: &[Turn]) -> Vec<Message> {
+pub(crate) fn join_turns(turns: &[Turn]) -> Vec<ChatMessage> {
     let mut messages = Vec::new();
-    turns.iter().for_each(|turn| add(&mut messages, turn));
+    turns.iter().for_each(|turn| append_turn(&mut messages, turn));
     messages
 }
 
 /// Appends a turn's messages, after the caller's results for the calls at the end of the turn before.
-pub(crate) fn add(messages: &mut Vec<Message>, turn: &Turn) {
-    turn.brought().answer(messages);
+pub(crate) fn append_turn(messages: &mut Vec<ChatMessage>, turn: &Turn) {
+    turn.brought_input().answer(messages);
     messages.extend(turn.messages().iter().cloned());
 }
 
 /// A summary as messages in place of the summarised turns.
-pub(crate) fn summary(text: &str) -> Vec<Message> {
-    let noted = Message::said(frame::NOTED);
-    vec![Message::user(frame::summary(text)), noted]
+pub(crate) fn summary_messages(text: &str) -> Vec<ChatMessage> {
+    let noted = ChatMessage::from_assistant(frame::NOTED);
+    vec![ChatMessage::from_user(frame::summary_message(text)), noted]
 }
 
 /// Returns whether the summary covers this turn.
@@ -59,10 +62,10 @@ pub(crate) fn stands_for(compaction: Option<&Compaction>, turn: &Turn) -> bool {
 
 /// Splits turns into the older ones, to be summarised, and the latest ones, with at most `kept` tokens
 /// together.
-pub(crate) fn split(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
+pub(crate) fn split_turns(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
     let mut left = kept;
     let fits = |turn: &&Turn| {
-        let fit = left.checked_sub(tokens(turn.messages()));
+        let fit = left.checked_sub(estimate_tokens(turn.messages()));
         left = fit.unwrap_or_default();
         fit.is_some()
     };
@@ -71,7 +74,7 @@ pub(crate) fn split(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
 }
 
 /// Tokens of messages, estimated from their bytes.
-pub(crate) fn tokens(messages: &[Message]) -> u64 {
+pub(crate) fn estimate_tokens(messages: &[ChatMessage]) -> u64 {
     tokens_of(messages.iter().map(message_bytes).sum())
 }
 

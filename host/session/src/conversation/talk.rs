@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar_model::Message;
-use belljar_policy::{Budget, Caps, Level, LimitsRequest, Meter};
+use belljar_model::ChatMessage;
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, LimitsRequest, Meter};
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::compaction::Done;
-use crate::record::rows::{History, PersonMetadata};
-use belljar_agent::Brought;
+use crate::conversation::compaction::CompactionResult;
+use crate::record::rows::{HistoryMode, PersonMetadata};
+use belljar_agent::CallerInput;
 use belljar_agent::Host;
 use belljar_agent::ResolvedAgent;
 use belljar_agent::events::EventSink;
@@ -31,39 +31,42 @@ pub struct Conversation {
     limits: LimitsRequest,
     partial: bool,
     budget: Budget,
-    history: History,
-    messages: Vec<Message>,
+    history: HistoryMode,
+    messages: Vec<ChatMessage>,
     used: Usage,
 }
 
 impl Conversation {
     /// A new conversation. `caps` bounds all its turns together, subagents included.
-    pub fn new(agent: Arc<ResolvedAgent>, workspace: PathBuf, caps: Caps) -> Self {
+    pub fn new(agent: Arc<ResolvedAgent>, workspace: PathBuf, caps: BudgetCaps) -> Self {
         Self {
             agent,
             model: None,
             workspace,
             limits: LimitsRequest::default(),
             partial: false,
-            budget: Budget::root(Level::Session, caps),
-            history: History::default(),
+            budget: Budget::new_root(BudgetLevel::Session, caps),
+            history: HistoryMode::default(),
             messages: Vec::new(),
             used: Usage::default(),
         }
     }
 
     /// As [`Conversation::new`], below another budget, for example a tenant's.
-    pub(crate) fn below(
+    pub(crate) fn below_budget(
         above: &Budget,
         agent: Arc<ResolvedAgent>,
         workspace: PathBuf,
-        caps: Caps,
+        caps: BudgetCaps,
     ) -> Self {
-        Self { budget: above.child(Level::Session, caps), ..Self::new(agent, workspace, caps) }
+        Self {
+            budget: above.new_child(BudgetLevel::Session, caps),
+            ..Self::new(agent, workspace, caps)
+        }
     }
 
-    /// As [`Conversation::resumed`], but the usage is not charged to the budget, because it is counted elsewhere.
-    pub(crate) fn after(mut self, messages: Vec<Message>, used: Usage) -> Self {
+    /// As [`Conversation::resume_from`], but the usage is not charged to the budget, because it is counted elsewhere.
+    pub(crate) fn with_messages(mut self, messages: Vec<ChatMessage>, used: Usage) -> Self {
         self.messages = messages;
         self.used = used;
         self
@@ -71,8 +74,8 @@ impl Conversation {
 
     /// The conversation around a single run. The budget is the run's parent budget, or a new one with the
     /// run's limits.
-    pub(crate) fn of_run(spec: &RunSpec) -> Self {
-        let rights = spec.agent.rights.clone().limited(&spec.limits);
+    pub(crate) fn for_run(spec: &RunSpec) -> Self {
+        let rights = spec.agent.rights.clone().with_smaller_limits(&spec.limits);
         let caps = caps_of_run(rights.limits());
         let conversation = Self::new(Arc::clone(&spec.agent), spec.workspace.clone(), caps)
             .with_model(spec.model.clone())
@@ -85,7 +88,7 @@ impl Conversation {
     }
 
     /// The parameters of each turn.
-    pub(crate) fn begins(&self) -> PersonMetadata {
+    pub(crate) fn turn_metadata(&self) -> PersonMetadata {
         PersonMetadata {
             actor: None,
             limits: Some(self.limits),
@@ -116,17 +119,17 @@ impl Conversation {
         self
     }
 
-    /// The part of the past that each turn sends. Default: [`History::Compacted`], for which a
+    /// The part of the past that each turn sends. Default: [`HistoryMode::Compacted`], for which a
     /// [`crate::SavedSession`] makes the summaries.
     #[must_use]
-    pub fn with_history(mut self, history: History) -> Self {
+    pub fn with_history(mut self, history: HistoryMode) -> Self {
         self.history = history;
         self
     }
 
     /// Resumes from earlier messages, whose usage counts against the budget.
     #[must_use]
-    pub fn resumed(mut self, messages: Vec<Message>, used: Usage) -> Self {
+    pub fn resume_from(mut self, messages: Vec<ChatMessage>, used: Usage) -> Self {
         for (meter, amount) in [
             (Meter::Steps, used.steps),
             (Meter::Tokens, used.input_tokens.saturating_add(used.output_tokens)),
@@ -156,23 +159,23 @@ impl Conversation {
     }
 
     /// The messages so far. Each tool call has a result, and the last message is the agent's.
-    pub fn messages(&self) -> &[Message] {
+    pub fn messages(&self) -> &[ChatMessage] {
         &self.messages
     }
 
     /// The part of the past that each turn sends.
-    pub fn history(&self) -> History {
+    pub fn history_mode(&self) -> HistoryMode {
         self.history
     }
 
     /// Appends the caller's input for the next turn: earlier messages, and results for the calls at the end
     /// of the last turn.
-    pub(crate) fn take_brought(&mut self, brought: &Brought) {
+    pub(crate) fn append_caller_input(&mut self, brought: &CallerInput) {
         self.messages = brought.after(std::mem::take(&mut self.messages));
     }
 
     /// Adopts the result of summarising older messages.
-    pub(crate) fn take_over(&mut self, done: Done) {
+    pub(crate) fn take_over(&mut self, done: CompactionResult) {
         self.used += done.used;
         if let Some(messages) = done.messages {
             self.messages = messages;
@@ -185,12 +188,12 @@ impl Conversation {
     }
 
     /// The usage of all turns, subagents included.
-    pub fn used(&self) -> Usage {
+    pub fn total_usage(&self) -> Usage {
         self.used
     }
 
     /// A run of another agent within the conversation's budget, outside of the history.
-    pub fn aside(&self, agent: Arc<ResolvedAgent>, task: String) -> RunSpec {
+    pub fn spec_side_run(&self, agent: Arc<ResolvedAgent>, task: String) -> RunSpec {
         RunSpec {
             model: self.model.clone(),
             limits: self.limits,
@@ -201,7 +204,7 @@ impl Conversation {
     }
 
     /// Adds the usage of a run beside the conversation.
-    pub fn count(&mut self, outcome: &Outcome) {
+    pub fn count_usage(&mut self, outcome: &Outcome) {
         self.used += outcome.total;
     }
 
@@ -210,20 +213,20 @@ impl Conversation {
     /// The conversation stays valid for a provider in any case: interrupted calls get a result with a note,
     /// and a cancelled turn keeps its messages so far. A turn that never reached the model does not change
     /// [`Conversation::messages`].
-    pub async fn turn(
+    pub async fn run_message(
         &mut self,
         host: &Host,
         text: &str,
         events: EventSink,
         cancel: CancellationToken,
     ) -> Outcome {
-        let spec = self.spec(text.to_owned());
+        let spec = self.run_spec(text.to_owned());
         self.run_turn(host, spec, events, cancel).await
     }
 
     /// The parameters of a turn's run, without the history.
-    pub(crate) fn spec(&self, text: String) -> RunSpec {
-        self.aside(Arc::clone(&self.agent), text)
+    pub(crate) fn run_spec(&self, text: String) -> RunSpec {
+        self.spec_side_run(Arc::clone(&self.agent), text)
     }
 
     /// Runs a turn of this conversation.
@@ -253,15 +256,15 @@ impl Conversation {
 
     /// Adopts the usage and the messages of a turn that ran.
     pub(crate) fn take_over_turn(&mut self, outcome: &Outcome) {
-        self.count(outcome);
+        self.count_usage(outcome);
         self.take_over_run(outcome);
     }
 
     /// Adds a separate run to the conversation, without a request to the model. Returns the added messages.
-    pub(crate) fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
-        let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
-        let noted = Message::said(frame::NOTED);
-        let added = vec![Message::user(text), noted];
+    pub(crate) fn add_run(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<ChatMessage> {
+        let text = frame::side_run_message(spec.agent.id.slug.as_str(), &spec.task, outcome);
+        let noted = ChatMessage::from_assistant(frame::NOTED);
+        let added = vec![ChatMessage::from_user(text), noted];
         self.messages.extend(added.iter().cloned());
         added
     }
@@ -273,18 +276,18 @@ impl Conversation {
         let Some(last) = new.last() else { return };
         // Some models refuse two messages of a person in a row.
         // What the caller executes is answered by the turn after.
-        let ends = matches!(last, Message::Assistant { .. }) || !outcome.calls.is_empty();
-        let missing = (!ends).then(|| unanswered(outcome.status));
+        let ends = matches!(last, ChatMessage::Assistant { .. }) || !outcome.calls.is_empty();
+        let missing = (!ends).then(|| answer_placeholder(outcome.status));
         self.messages.extend(new.iter().cloned().chain(missing));
     }
 }
 
 /// The message in place of a missing answer.
-fn unanswered(status: RunStatus) -> Message {
+fn answer_placeholder(status: RunStatus) -> ChatMessage {
     let text = match status {
         RunStatus::Cancelled => frame::STOPPED,
         RunStatus::Partial => frame::LIMITED,
         RunStatus::Failed | RunStatus::Completed => frame::BROKEN,
     };
-    Message::said(text)
+    ChatMessage::from_assistant(text)
 }

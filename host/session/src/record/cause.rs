@@ -16,7 +16,7 @@ const LIMIT: &str = "limit";
 const FIELD: &str = "cancelled_by";
 
 /// Notes the canceller of a subagent, unless noted before.
-pub(crate) fn note(record: &mut SubagentRecord, by: Option<&str>) {
+pub(crate) fn note_canceller(record: &mut SubagentRecord, by: Option<&str>) {
     let (Value::Object(result), Some(by)) = (&mut record.result, by) else { return };
     result.entry(FIELD).or_insert_with(|| Value::String(by.to_owned()));
 }
@@ -24,7 +24,7 @@ pub(crate) fn note(record: &mut SubagentRecord, by: Option<&str>) {
 /// Notes a cause for every cancelled subagent of an ended turn: without a caller from outside, a subagent was
 /// cancelled with its parent. `status` and `by` are the top agent's. `records` must have parents before their
 /// children.
-pub(crate) fn of_cancelled(records: &mut [SubagentRecord], status: RunStatus, by: Option<&str>) {
+pub(crate) fn note_causes(records: &mut [SubagentRecord], status: RunStatus, by: Option<&str>) {
     let top = match status {
         RunStatus::Cancelled => by.map(str::to_owned),
         RunStatus::Partial => Some(LIMIT.to_owned()),
@@ -39,7 +39,7 @@ pub(crate) fn of_cancelled(records: &mut [SubagentRecord], status: RunStatus, by
         };
         let own = match record.status {
             SubagentStatus::Cancelled => {
-                note(record, above.as_deref());
+                note_canceller(record, above.as_deref());
                 record.result.get(FIELD).and_then(Value::as_str).map(str::to_owned)
             }
             SubagentStatus::Partial => Some(LIMIT.to_owned()),
@@ -103,8 +103,8 @@ mod tests {
                 record("done", None, Completed),
                 record("below-done", Some("done"), Cancelled),
             ];
-            note(&mut records[2], Some("key:1"));
-            of_cancelled(&mut records, status, by);
+            note_canceller(&mut records[2], Some("key:1"));
+            note_causes(&mut records, status, by);
             let of = |record: &SubagentRecord| {
                 record.result[FIELD].as_str().unwrap_or_default().to_owned()
             };

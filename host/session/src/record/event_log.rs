@@ -10,12 +10,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_store::{Committed, EventBlock, Store, Write};
+use belljar_store::{CommitHandle, EventBlock, Store, StoreWrite};
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::record::hub::{Block, Hub, SessionEvent};
+use crate::record::hub::{Block, SessionEvent, WatchHub};
 use crate::record::place::TurnPlace;
 use belljar_agent::Clock;
 use belljar_agent::events::{Event, EventKind};
@@ -29,31 +29,31 @@ const MAX_BLOCK: usize = 1 << 20;
 
 /// The events of one turn.
 pub(crate) struct EventLog {
-    inner: Arc<Inner>,
+    inner: Arc<EventLogInner>,
     pump: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Inner {
+struct EventLogInner {
     store: Store,
     clock: Arc<dyn Clock>,
     session: Arc<str>,
     message: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<EventLogState>,
     wake: Notify,
 }
 
-struct State {
+struct EventLogState {
     /// The id of the next event.
     next: i64,
     pending: Vec<SessionEvent>,
     bytes: usize,
     /// Blocks waiting for their commit, in order; `None` after the end.
-    publish: Option<mpsc::Sender<(Block, Committed)>>,
+    publish: Option<mpsc::Sender<(Block, CommitHandle)>>,
 }
 
 /// An event in its stored form.
 #[derive(Serialize)]
-struct Wire<'a> {
+struct WireEvent<'a> {
     event_id: i64,
     /// The time of the event, in milliseconds since 1970.
     at: i64,
@@ -65,10 +65,11 @@ struct Wire<'a> {
 
 impl EventLog {
     /// The log of a turn; `last`: the id of the session's last event.
-    pub(crate) fn new(turn: &TurnPlace, hub: Arc<Hub>, last: i64) -> Self {
+    pub(crate) fn new(turn: &TurnPlace, hub: Arc<WatchHub>, last: i64) -> Self {
         let (publish, committed) = mpsc::channel(MAX_UNPUBLISHED);
-        let state = State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
-        let inner = Arc::new(Inner {
+        let state =
+            EventLogState { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
+        let inner = Arc::new(EventLogInner {
             store: turn.store.clone(),
             clock: Arc::clone(&turn.clock),
             session: turn.session.as_str().into(),
@@ -76,14 +77,14 @@ impl EventLog {
             state: Mutex::new(state),
             wake: Notify::new(),
         });
-        let pump = tokio::spawn(pump(Arc::clone(&inner), hub, committed));
+        let pump = tokio::spawn(pump_blocks(Arc::clone(&inner), hub, committed));
         Self { inner, pump: Mutex::new(Some(pump)) }
     }
 
     /// A function that adds events to the log.
-    pub(crate) fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+    pub(crate) fn event_listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let inner = Arc::clone(&self.inner);
-        move |event| inner.push(event)
+        move |event| inner.push_event(event)
     }
 
     /// Enqueues waiting events for the store. Later writes are stored only if these events are.
@@ -94,30 +95,31 @@ impl EventLog {
     /// Stores and shows the remaining events, and returns the last id. No event may be pushed afterwards.
     pub(crate) async fn close(&self) -> i64 {
         self.inner.flush();
-        self.inner.state().publish = None;
+        self.inner.lock_state().publish = None;
         self.inner.wake.notify_one();
         let pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(pump) = pump {
             // An error: the runtime ends, and no watcher is left.
             let _ = pump.await;
         }
-        self.inner.state().next - 1
+        self.inner.lock_state().next - 1
     }
 }
 
 impl Drop for EventLog {
     fn drop(&mut self) {
         // The turn was dropped: the task that publishes its events ends after the last event.
-        self.inner.state().publish = None;
+        self.inner.lock_state().publish = None;
     }
 }
 
-impl Inner {
-    fn push(&self, event: &Event) {
-        let mut state = self.state();
+impl EventLogInner {
+    fn push_event(&self, event: &Event) {
+        let mut state = self.lock_state();
         let id = state.next;
         let at = self.clock.now().as_millisecond();
-        let wire = Wire { event_id: id, at, session: &self.session, message: &self.message, event };
+        let wire =
+            WireEvent { event_id: id, at, session: &self.session, message: &self.message, event };
         let json = match serde_json::to_string(&wire) {
             Ok(json) => json,
             Err(error) => {
@@ -143,14 +145,15 @@ impl Inner {
 
     /// The lock is held while the block is handed over: blocks reach the store in order.
     fn flush(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let Some(first) = state.pending.first() else { return };
         let block = EventBlock {
             first_seq: first.id,
             events: state.pending.iter().map(|event| event.json.as_ref().to_owned()).collect(),
         };
         let (session, message) = (self.session.to_string(), self.message.to_string());
-        let committed = self.store.enqueue(vec![Write::Events { session, message, block }]);
+        let committed =
+            self.store.enqueue_writes(vec![StoreWrite::Events { session, message, block }]);
         let block: Block = std::mem::take(&mut state.pending).into();
         state.bytes = 0;
         if let Some(publish) = &state.publish {
@@ -160,14 +163,18 @@ impl Inner {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, EventLogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Shows stored blocks in order, and hands over the next block when no write is running: events that arrive
 /// meanwhile are stored together.
-async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(Block, Committed)>) {
+async fn pump_blocks(
+    inner: Arc<EventLogInner>,
+    hub: Arc<WatchHub>,
+    mut committed: mpsc::Receiver<(Block, CommitHandle)>,
+) {
     let mut lost = 0_u64;
     loop {
         tokio::select! {
@@ -187,7 +194,7 @@ async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(B
                     lost += 1;
                     continue;
                 }
-                hub.publish(&inner.session, &block);
+                hub.publish_block(&inner.session, &block);
             }
             () = inner.wake.notified() => inner.flush(),
         }
@@ -221,7 +228,8 @@ mod tests {
         for kind in [progress, EventKind::Warning { message: message() }] {
             let run = RunId::new(&clock);
             let event = Event { v: 3, run, seq: 0, agent: "main".into(), kind };
-            let wire = Wire { event_id: 1, at: 2, session: "s", message: "turn", event: &event };
+            let wire =
+                WireEvent { event_id: 1, at: 2, session: "s", message: "turn", event: &event };
             let json = serde_json::to_string(&wire).unwrap();
             assert_eq!(json.matches("\"message\":").count(), 1, "{json}");
             let read: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -32,7 +32,7 @@ pub struct SessionEvent {
 
 impl SessionEvent {
     /// Parses the event; `None` = a newer program stored an event of an unknown type.
-    pub fn read(&self) -> Option<Event> {
+    pub fn parse_event(&self) -> Option<Event> {
         serde_json::from_str(&self.json).ok()
     }
 }
@@ -42,11 +42,11 @@ impl From<StoredEvent> for SessionEvent {
         let StoredEvent { seq: id, message, body } = stored;
         // An event of an unknown type, stored by a newer program, is passed to watchers unchanged.
         #[derive(serde::Deserialize)]
-        struct Kind<'a> {
+        struct EventTag<'a> {
             #[serde(rename = "type", borrow)]
             kind: std::borrow::Cow<'a, str>,
         }
-        let kind = serde_json::from_str::<Kind<'_>>(&body);
+        let kind = serde_json::from_str::<EventTag<'_>>(&body);
         let kind = kind.map_or_else(|_| "event".into(), |kind| kind.kind.into());
         Self { id, message: message.into(), kind, json: body.into() }
     }
@@ -57,13 +57,13 @@ pub(crate) type Block = Arc<[SessionEvent]>;
 
 /// The watchers of one tenant's sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Hub(Mutex<HashMap<Arc<str>, broadcast::Sender<Block>>>);
+pub(crate) struct WatchHub(Mutex<HashMap<Arc<str>, broadcast::Sender<Block>>>);
 
 /// The events of one session: stored events after a position, then new events as they arrive, without gap or
 /// repeat.
 #[derive(Debug)]
-pub struct Watch {
-    hub: Arc<Hub>,
+pub struct EventWatch {
+    hub: Arc<WatchHub>,
     store: Store,
     session: Arc<str>,
     live: Option<broadcast::Receiver<Block>>,
@@ -74,10 +74,10 @@ pub struct Watch {
     behind: bool,
 }
 
-impl Hub {
+impl WatchHub {
     /// Sends a block to the watchers.
-    pub(crate) fn publish(&self, session: &str, block: &Block) {
-        if let Some(sender) = self.sessions().get(session) {
+    pub(crate) fn publish_block(&self, session: &str, block: &Block) {
+        if let Some(sender) = self.lock_sessions().get(session) {
             // An error: the last one has just left.
             let _ = sender.send(Arc::clone(block));
         }
@@ -85,12 +85,12 @@ impl Hub {
 
     /// Watches a session after an event; `None` = from now on. The id of a future event means from now on
     /// too, because no watcher has seen an unstored event.
-    pub(crate) async fn watch(
+    pub(crate) async fn watch_session(
         self: &Arc<Self>,
         store: &Store,
         session: &str,
         after: Option<i64>,
-    ) -> Result<Watch, StoreError> {
+    ) -> Result<EventWatch, StoreError> {
         let mut watch = self.watch_behind(store, session, after.unwrap_or(0));
         // INV-112: the number is the client's.
         let newest = store.last_event(&watch.session).await?;
@@ -102,15 +102,20 @@ impl Hub {
     }
 
     /// Watches the events of a session after event `last`.
-    pub(crate) fn watch_behind(self: &Arc<Self>, store: &Store, session: &str, last: i64) -> Watch {
+    pub(crate) fn watch_behind(
+        self: &Arc<Self>,
+        store: &Store,
+        session: &str,
+        last: i64,
+    ) -> EventWatch {
         let session: Arc<str> = session.into();
         // Subscribed first, so that no event is missed between the read of the store and the subscription.
         let live = {
-            let mut sessions = self.sessions();
+            let mut sessions = self.lock_sessions();
             let sender = sessions.entry(Arc::clone(&session));
             sender.or_insert_with(|| broadcast::channel(MAX_BEHIND).0).subscribe()
         };
-        Watch {
+        EventWatch {
             hub: Arc::clone(self),
             store: store.clone(),
             session,
@@ -122,30 +127,30 @@ impl Hub {
     }
 
     /// Ends the watches of a session that has no more events.
-    pub(crate) fn end(&self, session: &str) {
-        self.sessions().remove(session);
+    pub(crate) fn end_session(&self, session: &str) {
+        self.lock_sessions().remove(session);
     }
 
     /// Lets all watchers go.
-    pub(crate) fn close(&self) {
-        self.sessions().clear();
+    pub(crate) fn end_all(&self) {
+        self.lock_sessions().clear();
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, broadcast::Sender<Block>>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, broadcast::Sender<Block>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watch {
+impl EventWatch {
     /// The next event; `None` = the host shuts down, the session was deleted, or the store failed.
     /// It is safe to drop the future and to ask again.
-    pub async fn next(&mut self) -> Option<SessionEvent> {
+    pub async fn next_event(&mut self) -> Option<SessionEvent> {
         loop {
-            if let Some(event) = self.stored().await? {
+            if let Some(event) = self.next_stored().await? {
                 return Some(event);
             }
             match self.live.as_mut()?.recv().await {
-                Ok(block) => self.take(&block),
+                Ok(block) => self.add_block(&block),
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Err(RecvError::Closed) => {
                     self.live = None;
@@ -158,7 +163,7 @@ impl Watch {
 
     /// The next event that is stored already. Outer `None` = the watch has ended; inner `None` = wait for the
     /// next event.
-    pub async fn stored(&mut self) -> Option<Option<SessionEvent>> {
+    pub async fn next_stored(&mut self) -> Option<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.last = event.id;
@@ -178,11 +183,11 @@ impl Watch {
     }
 
     /// The id of the last returned event.
-    pub fn last(&self) -> i64 {
+    pub fn last_id(&self) -> i64 {
         self.last
     }
 
-    fn take(&mut self, block: &Block) {
+    fn add_block(&mut self, block: &Block) {
         match block.first() {
             // There is a gap between the last read event and this block.
             Some(first) if first.id > self.last.saturating_add(1) => self.behind = true,
@@ -195,10 +200,10 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for EventWatch {
     fn drop(&mut self) {
         self.live = None;
-        let mut sessions = self.hub.sessions();
+        let mut sessions = self.hub.lock_sessions();
         if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() == 0) {
             sessions.remove(&self.session);
         }
@@ -219,7 +224,7 @@ mod tests {
             let stored = StoredEvent { seq: 1, message: "m".to_owned(), body: body.to_owned() };
             let event = SessionEvent::from(stored);
             assert_eq!((&*event.kind, &*event.json), (kind, body));
-            assert!(event.read().is_none(), "it has not the fields of one");
+            assert!(event.parse_event().is_none(), "it has not the fields of one");
         }
     }
 }

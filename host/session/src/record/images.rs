@@ -3,15 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use belljar_agent::{Brought, Image};
+use belljar_agent::{CallerInput, Image};
 use belljar_store::{NewAttachment, Store, StoreError};
 use bytes::Bytes;
 
 /// The files of images that a turn brings and the session has not.
-pub(crate) async fn files(
+pub(crate) async fn new_image_files(
     store: &Store,
     session: &str,
-    brought: &Brought,
+    brought: &CallerInput,
     now: i64,
     new_id: impl Fn() -> String,
 ) -> Result<Vec<NewAttachment>, StoreError> {
@@ -35,7 +35,7 @@ pub(crate) async fn files(
 }
 
 /// Restores the bytes of images. An image whose file was deleted stays empty.
-pub(crate) async fn restore<'a>(
+pub(crate) async fn restore_images<'a>(
     store: &Store,
     session: &str,
     images: impl Iterator<Item = &'a mut Image>,
@@ -51,7 +51,7 @@ pub(crate) async fn restore<'a>(
                 known.entry(name).or_insert(data).clone()
             }
         };
-        image.restore(data);
+        image.restore_bytes(data);
     }
     Ok(())
 }

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use belljar_agent::{Layers, held_in};
+use belljar_agent::{SessionLayers, held_in};
 use belljar_definition::OverlaySetting;
 use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_store::{Store, StoreError, TENANT};
 use belljar_work::{StopSignal, WorkKind};
 
-use crate::record::lock::{SessionLock, locks};
+use crate::record::lock::{SessionLock, locks_directory};
 
 /// The overlays of one tenant.
 #[derive(Debug, Clone)]
@@ -22,20 +22,21 @@ pub(crate) struct TenantLayers {
 
 impl TenantLayers {
     /// Finds the tenant's overlays, and counts their size by reading their directories.
-    pub(crate) fn find(store: &Store, setting: &OverlaySetting) -> Self {
-        let root = root(store);
-        let pool = OverlayPool::new(overlay_quota(setting), held(&root)).hiding(place(store));
+    pub(crate) fn find_layers(store: &Store, setting: &OverlaySetting) -> Self {
+        let root = layers_root(store);
+        let pool =
+            OverlayPool::new(overlay_quota(setting), held_quota(&root)).with_hidden(place(store));
         Self { root, pool }
     }
 
     /// The overlays of a session.
-    pub(crate) fn of(&self, session: &str) -> Layers {
-        Layers::at(self.root.join(session), self.pool.clone())
+    pub(crate) fn for_session(&self, session: &str) -> SessionLayers {
+        SessionLayers::in_directory(self.root.join(session), self.pool.clone())
     }
 
     /// Subtracts the size of removed overlays.
-    pub(crate) fn removed(&self, held: OverlayQuota) {
-        self.pool.removed(held);
+    pub(crate) fn subtract_removed(&self, held: OverlayQuota) {
+        self.pool.subtract_held(held);
     }
 }
 
@@ -43,13 +44,13 @@ impl TenantLayers {
 /// of the store. Reads directories.
 pub fn held_beside(store: &Path) -> (usize, OverlayQuota) {
     let root = store.with_extension("overlays").join(TENANT);
-    (sessions(&root).len(), held(&root))
+    (session_directories(&root).len(), held_quota(&root))
 }
 
 /// The amount that all overlays below a tenant's directory hold.
-fn held(root: &Path) -> OverlayQuota {
+fn held_quota(root: &Path) -> OverlayQuota {
     let mut all = OverlayQuota { bytes: 0, files: 0 };
-    for (_, dir) in sessions(root) {
+    for (_, dir) in session_directories(root) {
         let held = held_in(&dir);
         all.bytes = all.bytes.saturating_add(held.bytes);
         all.files = all.files.saturating_add(held.files);
@@ -74,20 +75,22 @@ const REMOVE_LAYERS: WorkKind =
 pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
     let mut removed = OverlayQuota { bytes: 0, files: 0 };
     let owner = format!("{}/overlays", store.tenant_id().unwrap_or(store.tenant()));
-    for (session, dir) in sessions(&root(store)) {
-        match store.session(&session).await {
+    for (session, dir) in session_directories(&layers_root(store)) {
+        match store.read_session(&session).await {
             Err(StoreError::NotFound { .. }) => {}
             Ok(_) => continue,
             Err(error) => return Err(error),
         }
         // The process with the lock is about to store the session, or was too late: the next cleanup decides.
-        let Ok(Some(_lock)) = SessionLock::take(&locks(store), &session) else { continue };
+        let Ok(Some(_lock)) = SessionLock::try_lock(&locks_directory(store), &session) else {
+            continue;
+        };
         let remove = move |_: &StopSignal| {
             let held = held_in(&dir);
             fs::remove_dir_all(&dir).ok().map(|()| held)
         };
         // The next time removes what was not removed now.
-        let held = belljar_work::run(&REMOVE_LAYERS, &owner, remove).await.ok().flatten();
+        let held = belljar_work::run_job(&REMOVE_LAYERS, &owner, remove).await.ok().flatten();
         if let Some(held) = held {
             removed.bytes = removed.bytes.saturating_add(held.bytes);
             removed.files = removed.files.saturating_add(held.files);
@@ -102,7 +105,7 @@ pub(crate) fn place(store: &Store) -> PathBuf {
 }
 
 /// The directory of a tenant's overlays. Exists if any session has an overlay.
-pub fn root(store: &Store) -> PathBuf {
+pub fn layers_root(store: &Store) -> PathBuf {
     let all = store.path().with_extension("overlays");
     // A name may become another tenant's; an id does not.
     match store.tenant_id() {
@@ -111,7 +114,7 @@ pub fn root(store: &Store) -> PathBuf {
     }
 }
 
-fn sessions(root: &Path) -> Vec<(String, PathBuf)> {
+fn session_directories(root: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))

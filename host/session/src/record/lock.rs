@@ -19,7 +19,7 @@ pub(crate) struct SessionLock {
 
 impl SessionLock {
     /// Locks a session; `None` = locked already. The id is a stored or a new one, never a path.
-    pub(crate) fn take(dir: &Path, session: &str) -> io::Result<Option<Self>> {
+    pub(crate) fn try_lock(dir: &Path, session: &str) -> io::Result<Option<Self>> {
         create_dir(dir)?;
         let path = dir.join(format!("{session}.lock"));
         for _ in 0..MAX_TRIES {
@@ -53,7 +53,7 @@ pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
 
 /// Returns whether a session has a running turn or an open lock, here or in another process.
 pub fn is_at_work(store: &Store, session: &str) -> bool {
-    is_locked(&locks(store), session)
+    is_locked(&locks_directory(store), session)
 }
 
 impl Drop for SessionLock {
@@ -87,7 +87,7 @@ fn create_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// The directory of the locks of sessions.
-pub(crate) fn locks(store: &Store) -> PathBuf {
+pub(crate) fn locks_directory(store: &Store) -> PathBuf {
     store.path().with_extension("locks")
 }
 
@@ -98,15 +98,15 @@ mod tests {
     #[test]
     fn a_session_is_locked_by_one_and_free_afterwards() {
         let dir = tempfile::tempdir().unwrap();
-        let lock = SessionLock::take(dir.path(), "s").unwrap().unwrap();
-        assert!(SessionLock::take(dir.path(), "s").unwrap().is_none());
-        let other = SessionLock::take(dir.path(), "t").unwrap();
+        let lock = SessionLock::try_lock(dir.path(), "s").unwrap().unwrap();
+        assert!(SessionLock::try_lock(dir.path(), "s").unwrap().is_none());
+        let other = SessionLock::try_lock(dir.path(), "t").unwrap();
         assert!(other.is_some(), "another session is free");
         assert!(is_locked(dir.path(), "s") && !is_locked(dir.path(), "u"));
         drop(lock);
         fs::write(dir.path().join("s.lock"), "").unwrap();
         assert!(!is_locked(dir.path(), "s"), "a file that a dead process left");
-        assert!(SessionLock::take(dir.path(), "s").unwrap().is_some());
+        assert!(SessionLock::try_lock(dir.path(), "s").unwrap().is_some());
         drop(other);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     }

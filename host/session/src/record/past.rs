@@ -10,12 +10,12 @@ use belljar_store::{
 };
 
 use crate::record::images;
-use crate::record::rows::read;
-use crate::record::turn::{Open, Turn};
+use crate::record::rows::parse_row;
+use crate::record::turn::{OpenState, Turn};
 
 /// The past of a session that is resumed.
 #[derive(Debug)]
-pub struct Past {
+pub struct SessionPast {
     /// The session.
     pub session: Arc<StoredSession>,
     /// The ended turns, the oldest first.
@@ -25,13 +25,16 @@ pub struct Past {
     /// The usage of the turns.
     pub used: Usage,
     /// The interrupted turn, which is not in the other fields.
-    pub unfinished: Option<Turn<Open>>,
+    pub unfinished: Option<Turn<OpenState>>,
 }
 
 /// The past of a session, but for a turn that has not ended.
-pub(crate) async fn past(store: &Store, session: StoredSession) -> Result<Past, StoreError> {
-    let rows = store.messages(&session.id).await?;
-    let subagents = store.subagents(&session.id).await?;
+pub(crate) async fn load_past(
+    store: &Store,
+    session: StoredSession,
+) -> Result<SessionPast, StoreError> {
+    let rows = store.list_messages(&session.id).await?;
+    let subagents = store.list_subagents(&session.id).await?;
     past_of(store, session, rows, &subagents).await
 }
 
@@ -42,20 +45,20 @@ pub(crate) async fn past_of(
     session: StoredSession,
     rows: Vec<StoredMessage>,
     subagents: &[SubagentRecord],
-) -> Result<Past, StoreError> {
+) -> Result<SessionPast, StoreError> {
     let session = Arc::new(session);
-    let compaction = store.compaction(&session.id).await?;
-    let mut turns = turns(store, &session, rows, subagents)?;
-    images::restore(store, &session.id, turns.iter_mut().flat_map(Turn::images_mut)).await?;
+    let compaction = store.latest_compaction(&session.id).await?;
+    let mut turns = ended_turns(store, &session, rows, subagents)?;
+    images::restore_images(store, &session.id, turns.iter_mut().flat_map(Turn::images_mut)).await?;
     let mut used = Usage::default();
     for turn in &turns {
         used += turn.state.outcome.total;
     }
-    Ok(Past { session, turns, compaction, used, unfinished: None })
+    Ok(SessionPast { session, turns, compaction, used, unfinished: None })
 }
 
 /// The turns that have ended.
-fn turns(
+fn ended_turns(
     store: &Store,
     session: &Arc<StoredSession>,
     rows: Vec<StoredMessage>,
@@ -73,9 +76,9 @@ fn turns(
             Role::Assistant if row.status == MessageStatus::InFlight => {}
             Role::Assistant => {
                 let of_turn = of_turns.remove(row.id.as_str()).unwrap_or_default();
-                let known = read(store, &row.id, &row.metadata)?;
+                let known = parse_row(store, &row.id, &row.metadata)?;
                 let asked = asked.take();
-                turns.push(Turn::recorded(store, session, asked.as_ref(), &row, known, &of_turn)?);
+                turns.push(Turn::from_rows(store, session, asked.as_ref(), &row, known, &of_turn)?);
             }
         }
     }

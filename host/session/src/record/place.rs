@@ -18,7 +18,7 @@ pub(crate) struct TurnPlace {
 }
 
 impl TurnPlace {
-    pub(crate) fn now(&self) -> i64 {
+    pub(crate) fn now_millis(&self) -> i64 {
         self.clock.now().as_millisecond()
     }
 

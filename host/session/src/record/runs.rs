@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use belljar_store::{
-    MessageStatus, Store, StoreError, StoredReceipt, StoredTurn, SubagentRecord, SubagentSource,
-    Write,
+    MessageStatus, Store, StoreError, StoreWrite, StoredReceipt, StoredTurn, SubagentRecord,
+    SubagentSource,
 };
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::record::lock;
-use crate::record::lock::locks;
-use crate::record::rows::{self, AgentMetadata, ChildResult, PutFile, read};
+use crate::record::lock::locks_directory;
+use crate::record::rows::{self, AgentMetadata, ChildResult, PutFile, parse_row};
 use crate::record::turn::Turn;
 use belljar_agent::{
     Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, RunId, StepKind, Usage,
@@ -29,13 +29,13 @@ pub async fn newest_runs(store: &Store, most: usize) -> Result<(Vec<Turn>, bool)
     let mut runs = Vec::new();
     let mut before: Option<String> = None;
     loop {
-        let page = store.turns(before.as_deref(), PAGE).await?;
+        let page = store.list_turns(before.as_deref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok((runs, false)) };
         before = Some(last.answer.id.clone());
         for turn in page {
             // A run beside a conversation that the person wanted remembered has a message there
             // too.
-            let known = metadata(store, &turn)?;
+            let known = read_metadata(store, &turn)?;
             if known.run.is_none_or(|run| run.as_str() != turn.answer.id) {
                 continue;
             }
@@ -54,7 +54,7 @@ pub async fn find_run(store: &Store, which: &str) -> Result<Turn, StoreError> {
             let (newest, _) = newest_runs(store, 1).await?;
             let none = || StoreError::NotFound { what: "run", id: which.to_owned() };
             let newest = newest.into_iter().next().ok_or_else(none)?;
-            store.turn(&newest.state.session.id, &newest.message).await
+            store.read_turn(&newest.state.session.id, &newest.message).await
         }
         Err(StoreError::NotFound { what, id }) => match store.find_session(which).await {
             Ok(session) => {
@@ -75,21 +75,23 @@ pub async fn find_run(store: &Store, which: &str) -> Result<Turn, StoreError> {
 
 /// A turn as a run; `whole` = with receipts and subagents.
 async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, StoreError> {
-    let mut known = metadata(store, &row)?;
+    let mut known = read_metadata(store, &row)?;
     let files = std::mem::take(&mut known.files);
     let is_counted = known.total.is_some();
     let StoredTurn { session, asked, answer } = row;
     let session = Arc::new(session);
-    let mut turn = Turn::recorded(store, &session, asked.as_ref(), &answer, known, &[])?;
+    let mut turn = Turn::from_rows(store, &session, asked.as_ref(), &answer, known, &[])?;
     turn.state.status = shown_status(store, &session.id, answer.status);
     let outcome = &mut turn.state.outcome;
     // The usage of an unfinished run is in its subagents and steps.
     if whole || !is_counted {
-        let receipts = calls(store, store.receipts_of_turn(&session.id, &answer.id).await?)?;
-        let mut records = store.subagents(&session.id).await?;
+        let receipts =
+            receipts_by_path(store, store.receipts_of_turn(&session.id, &answer.id).await?)?;
+        let mut records = store.list_subagents(&session.id).await?;
         records.retain(|record| record.parent_message_id == answer.id);
-        let mut tree = Tree { store, run: &turn.run, by_parent: by_parent(records), receipts };
-        outcome.children = tree.below(None)?;
+        let mut tree =
+            SubagentTree { store, run: &turn.run, by_parent: by_parent(records), receipts };
+        outcome.children = tree.children_of_record(None)?;
         // Receipts without a subagent are the agent's own.
         outcome.receipts = tree.receipts.into_values().flatten().collect();
     }
@@ -97,20 +99,20 @@ async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, Sto
         (outcome.usage, outcome.total) = so_far(store, &session.id, &answer.id, outcome).await?;
     }
     for file in files {
-        put(outcome, file);
+        set_saved_path(outcome, file);
     }
     Ok(turn)
 }
 
-fn metadata(store: &Store, turn: &StoredTurn) -> Result<AgentMetadata, StoreError> {
-    read(store, &turn.answer.id, &turn.answer.metadata)
+fn read_metadata(store: &Store, turn: &StoredTurn) -> Result<AgentMetadata, StoreError> {
+    parse_row(store, &turn.answer.id, &turn.answer.metadata)
 }
 
 /// The status of a message, for a person: a placeholder without a working process belongs to an interrupted
 /// turn.
 pub fn shown_status(store: &Store, session: &str, status: MessageStatus) -> MessageStatus {
     match status {
-        MessageStatus::InFlight if !lock::is_locked(&locks(store), session) => {
+        MessageStatus::InFlight if !lock::is_locked(&locks_directory(store), session) => {
             MessageStatus::Interrupted
         }
         status => status,
@@ -124,12 +126,12 @@ pub async fn note_files(store: &Store, session: &str, outcome: &Outcome) -> Resu
     if files.is_empty() {
         return Ok(());
     }
-    let answer = store.message(session, outcome.run.as_str()).await?;
+    let answer = store.read_message(session, outcome.run.as_str()).await?;
     let mut metadata = answer.metadata;
     metadata["files"] = json!(files);
     let (session, message) = (session.to_owned(), answer.id);
     let updated = answer.updated;
-    store.enqueue(vec![Write::Metadata { session, message, metadata, updated }]).await
+    store.enqueue_writes(vec![StoreWrite::Metadata { session, message, metadata, updated }]).await
 }
 
 fn files_of(outcome: &Outcome, agent: &str, files: &mut Vec<PutFile>) {
@@ -143,7 +145,7 @@ fn files_of(outcome: &Outcome, agent: &str, files: &mut Vec<PutFile>) {
     }
 }
 
-fn put(outcome: &mut Outcome, file: PutFile) {
+fn set_saved_path(outcome: &mut Outcome, file: PutFile) {
     let is = |found: &&mut Attachment| {
         found.saved_to.is_none() && found.call_id == file.call_id && found.name == file.name
     };
@@ -165,24 +167,27 @@ fn child_at<'a>(outcome: &'a mut Outcome, path: &str) -> Option<&'a mut Outcome>
 }
 
 /// The subagents of a run, and the receipts that are not assigned to an agent yet.
-struct Tree<'a> {
+struct SubagentTree<'a> {
     store: &'a Store,
     run: &'a RunId,
     by_parent: HashMap<Option<String>, Vec<SubagentRecord>>,
     receipts: HashMap<String, Vec<CallReceipt>>,
 }
 
-impl Tree<'_> {
+impl SubagentTree<'_> {
     /// The subagents started by the record `parent`; `None` = the agent at the top.
-    fn below(&mut self, parent: Option<String>) -> Result<Vec<ChildSummary>, StoreError> {
+    fn children_of_record(
+        &mut self,
+        parent: Option<String>,
+    ) -> Result<Vec<ChildSummary>, StoreError> {
         let records = self.by_parent.remove(&parent).unwrap_or_default();
-        records.into_iter().map(|record| self.child(record)).collect()
+        records.into_iter().map(|record| self.child_summary(record)).collect()
     }
 
-    fn child(&mut self, record: SubagentRecord) -> Result<ChildSummary, StoreError> {
-        let result: ChildResult = read(self.store, &record.id, &record.result)?;
+    fn child_summary(&mut self, record: SubagentRecord) -> Result<ChildSummary, StoreError> {
+        let result: ChildResult = parse_row(self.store, &record.id, &record.result)?;
         let receipts = self.receipts.remove(&result.path).unwrap_or_default();
-        let children = self.below(Some(record.id))?;
+        let children = self.children_of_record(Some(record.id))?;
         let time = |at: i64| Timestamp::from_millisecond(at).unwrap_or_default();
         let started = record.started.unwrap_or(record.created);
         let rest = result.rest.unwrap_or_default();
@@ -238,14 +243,14 @@ fn by_parent(mut records: Vec<SubagentRecord>) -> HashMap<Option<String>, Vec<Su
 }
 
 /// The receipts by the path of the agent that called, each agent's in the order asked.
-fn calls(
+fn receipts_by_path(
     store: &Store,
     rows: Vec<StoredReceipt>,
 ) -> Result<HashMap<String, Vec<CallReceipt>>, StoreError> {
     let mut calls = Vec::with_capacity(rows.len());
     for row in rows {
         let position = row.receipt.body["position"].as_u64().unwrap_or(u64::MAX);
-        let call: CallReceipt = read(store, &row.receipt.id, &row.receipt.body)?;
+        let call: CallReceipt = parse_row(store, &row.receipt.id, &row.receipt.body)?;
         calls.push((position, call));
     }
     calls.sort_by_key(|(position, call)| (call.step, *position));

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 use belljar_store::{SessionKind, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::talk::Conversation;
 use crate::record::layers::remove_stale_layers;
 use crate::record::lock::SessionLock;
-use crate::record::lock::locks;
-use crate::record::rows::{History, PersonContent, PersonMetadata};
-use crate::record::saved_session::{Saved, SavedSession, SessionError, SessionOf};
-use crate::record::turn::{Open, Turn};
+use crate::record::lock::locks_directory;
+use crate::record::rows::{HistoryMode, PersonContent, PersonMetadata};
+use crate::record::saved_session::{SavedOutcome, SavedSession, SessionError, SessionOrigin};
+use crate::record::turn::{OpenState, Turn};
 use belljar_agent::Host;
 use belljar_agent::RunSpec;
 use belljar_agent::events::EventSink;
@@ -34,14 +34,14 @@ pub async fn run_saved(
     spec: RunSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Result<Saved, SessionError> {
-    let mut conversation = Conversation::of_run(&spec);
+) -> Result<SavedOutcome, SessionError> {
+    let mut conversation = Conversation::for_run(&spec);
     let mut session = new_session(store, host, SessionKind::Run);
     let said = PersonContent { text: spec.task, context: spec.context };
-    let of = SessionOf::of(&conversation);
-    let mut turn = session.begin_turn(&of, said, conversation.begins()).await?;
+    let of = SessionOrigin::from_conversation(&conversation);
+    let mut turn = session.begin_turn(&of, said, conversation.turn_metadata()).await?;
     turn.state.control = spec.control;
-    Ok(session.perform(turn, &mut conversation, host, events, cancel).await)
+    Ok(session.perform_turn(turn, &mut conversation, host, events, cancel).await)
 }
 
 /// Runs a team as the only turn of a new session with the run's id. Each agent is stored from the beginning
@@ -54,16 +54,19 @@ pub async fn run_team_saved(
     spec: TeamSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Result<Saved<TeamOutcome>, SessionError> {
+) -> Result<SavedOutcome<TeamOutcome>, SessionError> {
     let mut session = new_session(store, host, SessionKind::Team);
     let turn = session.say_team(&spec).await?;
     Ok(session.perform_team(turn, spec, host, events, cancel).await)
 }
 
 impl SavedSession {
-    /// Saves the task of a team, and the placeholder of the answer, as [`SavedSession::say`] does.
-    pub(crate) async fn say_team(&mut self, spec: &TeamSpec) -> Result<Turn<Open>, SessionError> {
-        let of = SessionOf {
+    /// Saves the task of a team, and the placeholder of the answer, as [`SavedSession::store_message`] does.
+    pub(crate) async fn say_team(
+        &mut self,
+        spec: &TeamSpec,
+    ) -> Result<Turn<OpenState>, SessionError> {
+        let of = SessionOrigin {
             agent: spec.team.id.to_string(),
             workspace: &spec.workspace,
             model: spec.model.as_deref(),
@@ -73,7 +76,7 @@ impl SavedSession {
             actor: None,
             limits: Some(spec.limits),
             partial: Some(false),
-            history: Some(History::default()),
+            history: Some(HistoryMode::default()),
             ..PersonMetadata::default()
         };
         self.begin_turn(&of, said, begun).await
@@ -82,26 +85,27 @@ impl SavedSession {
     /// Runs the stored turn of a team. The result replaces the placeholder.
     pub(crate) async fn perform_team(
         &mut self,
-        mut turn: Turn<Open>,
+        mut turn: Turn<OpenState>,
         spec: TeamSpec,
         host: &Host,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Saved<TeamOutcome> {
-        let journal = self.record(&mut turn, host);
-        let (name, layers) = (spec.team.id.slug.to_string(), self.layers(host));
+    ) -> SavedOutcome<TeamOutcome> {
+        let journal = self.record_turn(&mut turn, host);
+        let (name, layers) = (spec.team.id.slug.to_string(), self.session_layers(host));
         let spec = TeamSpec { layers: layers.clone(), ..spec };
-        let (run, events) = (turn.run.clone(), journal.events(events));
-        let outcome = run_team_as(&journal.host(host), spec, run, events, cancel).await;
+        let (run, events) = (turn.run.clone(), journal.joined_sink(events));
+        let outcome = run_team_as(&journal.journaled_host(host), spec, run, events, cancel).await;
         if let Some(layers) = layers {
             layers.close_for(host).await;
         }
         let whole = outcome.to_outcome();
         // For an agent that resumes this session.
-        let noted = Message::said(frame::NOTED);
-        let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
-        let unsaved = self.conclude(&journal, &whole, &added).await;
-        Saved { outcome, unsaved }
+        let noted = ChatMessage::from_assistant(frame::NOTED);
+        let added =
+            [ChatMessage::from_user(frame::side_run_message(&name, turn.text(), &whole)), noted];
+        let unsaved = self.conclude_turn(&journal, &whole, &added).await;
+        SavedOutcome { outcome, unsaved }
     }
 }
 
@@ -109,11 +113,11 @@ impl SavedSession {
 /// Conversations are kept, and so are resumed, open and running runs. Files handed over by agents stay,
 /// because a person owns the copies.
 pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
-    let locks = locks(store);
+    let locks = locks_directory(store);
     let mut deleted = 0;
     for id in store.runs_past(keep).await? {
         // The lock keeps others from resuming the run meanwhile; a run that cannot be locked stays.
-        let Ok(Some(_lock)) = SessionLock::take(&locks, &id) else { continue };
+        let Ok(Some(_lock)) = SessionLock::try_lock(&locks, &id) else { continue };
         deleted += u64::from(store.delete_run(&id).await?);
     }
     if deleted > 0 {
@@ -123,5 +127,5 @@ pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
 }
 
 fn new_session(store: &Store, host: &Host, kind: SessionKind) -> SavedSession {
-    SavedSession::new(store.clone(), Arc::clone(&host.clock)).of_kind(kind)
+    SavedSession::new(store.clone(), Arc::clone(&host.clock)).with_kind(kind)
 }

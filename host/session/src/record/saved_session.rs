@@ -4,44 +4,45 @@
 //! `rows` defines the content of each row. The id of the agent's row is made before the run; subagents refer
 //! to that id, and `turn_journal` writes their rows during the turn.
 
-use std::io;
-use std::path::{Path, PathBuf};
+mod error;
+
+use std::path::Path;
 use std::sync::Arc;
 
-use belljar_model::{Message, ModelRole};
-use belljar_policy::ShownPath as _;
+use belljar_model::{ChatMessage, ModelRole};
 use belljar_store::{
-    AuditEntry, MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession,
-    UsagePart, Write,
+    AuditEntry, MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoreWrite,
+    StoredSession, UsagePart,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::compaction::{self, CompactProblem, Work};
-use crate::conversation::fitting::{self, Place, Ran};
+use crate::conversation::compaction::{self, CompactProblem, CompactionInput};
+use crate::conversation::fitting::{self, EndedTurn, FittingContext};
 use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
-use crate::record::hub::Hub;
+use crate::record::hub::WatchHub;
 use crate::record::images;
 use crate::record::layers::TenantLayers;
 use crate::record::lock::SessionLock;
-use crate::record::lock::locks;
-use crate::record::past::Past;
+use crate::record::lock::locks_directory;
+use crate::record::past::SessionPast;
 use crate::record::past::past_of;
 use crate::record::place::TurnPlace;
 use crate::record::rows::{
-    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
+    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, to_row_value,
 };
-use crate::record::turn::{Open, Turn};
+use crate::record::turn::{OpenState, Turn};
 use crate::record::turn_journal::TurnJournal;
-use belljar_agent::Brought;
+use belljar_agent::CallerInput;
 use belljar_agent::Host;
-use belljar_agent::Layers;
-use belljar_agent::Replay;
+use belljar_agent::ReplayLog;
 use belljar_agent::RunSpec;
-use belljar_agent::events::{EventSink, Events};
+use belljar_agent::SessionLayers;
+use belljar_agent::events::{EventEmitter, EventSink};
 use belljar_agent::{Clock, RunId};
 use belljar_agent::{Outcome, Usage};
+pub use error::SessionError;
 
 /// The sender of messages on the command line.
 const LOCAL: &str = "local";
@@ -54,8 +55,8 @@ pub struct SavedSession {
     store: Store,
     clock: Arc<dyn Clock>,
     /// The watchers of the session's events.
-    hub: Arc<Hub>,
-    /// The id that a new session gets.
+    hub: Arc<WatchHub>,
+    /// The id for a new session, if chosen before its first turn.
     name: Option<String>,
     /// The kind of a new session, and of a run that is resumed.
     kind: SessionKind,
@@ -63,7 +64,7 @@ pub struct SavedSession {
     actor: String,
     /// The entrance that turns are audited with; `None` = no line in the audit log.
     door: Option<&'static str>,
-    /// The directory of this tenant's overlays, once opened.
+    /// The overlays of the tenant; `None` until a turn needs them.
     layers: Option<TenantLayers>,
     open: Option<OpenSession>,
 }
@@ -79,9 +80,9 @@ struct OpenSession {
     _lock: SessionLock,
 }
 
-/// The tenant and agent of a session that begins now.
-pub(crate) struct SessionOf<'a> {
-    /// An agent's or a team's identity.
+/// The agent, workspace and model with which a session begins.
+pub(crate) struct SessionOrigin<'a> {
+    /// The id of the agent or the team.
     pub(crate) agent: String,
     pub(crate) workspace: &'a Path,
     /// The model that was chosen instead of the agent's own.
@@ -90,13 +91,13 @@ pub(crate) struct SessionOf<'a> {
 
 /// The input of a turn.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Words {
+pub(crate) struct TurnInput {
     pub(crate) text: String,
-    /// Facts beside the text.
+    /// The context beside the text, for example facts from the caller.
     pub(crate) context: Option<String>,
     /// The caller's input besides text.
-    pub(crate) brought: Brought,
-    /// A note of the entrance, to be found again.
+    pub(crate) brought: CallerInput,
+    /// A note that a door stores with the turn, for the door's own later look-up.
     pub(crate) entrance: Option<Value>,
     /// True if the session is deleted when the turn has ended.
     pub(crate) forget: bool,
@@ -104,35 +105,11 @@ pub(crate) struct Words {
 
 /// A turn that was run.
 #[derive(Debug)]
-pub struct Saved<T = Outcome> {
+pub struct SavedOutcome<T = Outcome> {
     /// The outcome; for a team, a [`belljar_agent::TeamOutcome`].
     pub outcome: T,
     /// The reason why the result is not on disk, if storing failed.
     pub unsaved: Option<StoreError>,
-}
-
-/// The reason why a session cannot be resumed.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// The store refused or failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Another process has the session open.
-    #[error("session `{0}` is open in another process")]
-    Locked(String),
-    /// The session's lock cannot be used.
-    #[error("failed to lock session `{session}` in `{}`: {source}", dir.shown())]
-    Lock {
-        /// The session.
-        session: String,
-        /// The directory of the locks.
-        dir: PathBuf,
-        /// The cause of the failure.
-        source: io::Error,
-    },
-    /// The workspace has no session.
-    #[error("there is no session of this workspace yet")]
-    Nothing,
 }
 
 impl SavedSession {
@@ -152,20 +129,20 @@ impl SavedSession {
     }
 
     /// The kind of a new session. Default: a conversation. The first turn of a run has the id of its session.
-    pub(crate) fn of_kind(mut self, kind: SessionKind) -> Self {
+    pub(crate) fn with_kind(mut self, kind: SessionKind) -> Self {
         self.kind = kind;
         self
     }
 
     /// Sets the id of the session that begins with the first turn. Default: a new one.
-    pub(crate) fn called(mut self, id: String) -> Self {
+    pub(crate) fn with_id(mut self, id: String) -> Self {
         self.name = Some(id);
         self
     }
 
     /// Sets the sender of later messages, for example `key:<id>`, and the entrance that their turns have in
     /// the audit log. Default: `local`, and no line there.
-    pub(crate) fn by(&mut self, actor: &str, door: Option<&'static str>) -> &mut Self {
+    pub(crate) fn set_actor(&mut self, actor: &str, door: Option<&'static str>) -> &mut Self {
         actor.clone_into(&mut self.actor);
         self.door = door;
         self
@@ -177,20 +154,20 @@ impl SavedSession {
     }
 
     /// Shows the events of turns to the watchers of `hub`.
-    pub(crate) fn watched_by(mut self, hub: Arc<Hub>) -> Self {
+    pub(crate) fn watched_by(mut self, hub: Arc<WatchHub>) -> Self {
         self.hub = hub;
         self
     }
 
     /// Resumes a session: `which` = an id or its beginning; without `which`, the latest conversation of this
-    /// workspace. An interrupted turn is returned as the past's `unfinished`, for [`SavedSession::perform`]
+    /// workspace. An interrupted turn is returned as the past's `unfinished`, for [`SavedSession::perform_turn`]
     /// to resume.
-    pub async fn resume(
+    pub async fn find_and_resume(
         store: Store,
         clock: Arc<dyn Clock>,
         which: Option<&str>,
         workspace: &Path,
-    ) -> Result<(Self, Past), SessionError> {
+    ) -> Result<(Self, SessionPast), SessionError> {
         let session = match which {
             Some(prefix) => store.find_session(prefix).await?,
             None => {
@@ -201,25 +178,25 @@ impl SavedSession {
         Self::new(store, clock).resume_session(session).await
     }
 
-    /// Resumes this session, as [`SavedSession::resume`] does.
+    /// Resumes this session, as [`SavedSession::find_and_resume`] does.
     pub(crate) async fn resume_session(
         mut self,
         session: StoredSession,
-    ) -> Result<(Self, Past), SessionError> {
-        self.lock(session.id.clone())?;
-        let past = self.past(session).await?;
+    ) -> Result<(Self, SessionPast), SessionError> {
+        self.lock_session(session.id.clone())?;
+        let past = self.load_past(session).await?;
         Ok((self, past))
     }
 
     /// Marks a turn that cannot be resumed as interrupted, with a note to the model.
-    pub async fn give_up(&mut self, past: Past) -> Result<Past, SessionError> {
-        self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
-        self.past(Arc::unwrap_or_clone(past.session)).await
+    pub async fn give_up(&mut self, past: SessionPast) -> Result<SessionPast, SessionError> {
+        self.store.interrupt_in_flight(&past.session.id, self.now_millis()).await?;
+        self.load_past(Arc::unwrap_or_clone(past.session)).await
     }
 
-    async fn past(&mut self, session: StoredSession) -> Result<Past, SessionError> {
-        let mut messages = self.store.messages(&session.id).await?;
-        let subagents = self.store.subagents(&session.id).await?;
+    async fn load_past(&mut self, session: StoredSession) -> Result<SessionPast, SessionError> {
+        let mut messages = self.store.list_messages(&session.id).await?;
+        let subagents = self.store.list_subagents(&session.id).await?;
         let last_event = self.store.last_event(&session.id).await?;
         if let Some(open) = &mut self.open {
             open.last_event = last_event;
@@ -227,12 +204,13 @@ impl SavedSession {
             open.saved = true;
         }
         let unfinished =
-            Turn::interrupted(&self.store, &session.id, &messages, &subagents, last_event).await?;
+            Turn::find_interrupted(&self.store, &session.id, &messages, &subagents, last_event)
+                .await?;
         if unfinished.is_none() && messages.iter().any(|one| one.status == MessageStatus::InFlight)
         {
             // An older program stored no journal for its turns.
-            self.store.interrupt_in_flight(&session.id, self.now()).await?;
-            messages = self.store.messages(&session.id).await?;
+            self.store.interrupt_in_flight(&session.id, self.now_millis()).await?;
+            messages = self.store.list_messages(&session.id).await?;
         }
         let mut past = past_of(&self.store, session, messages, &subagents).await?;
         past.unfinished = unfinished;
@@ -240,7 +218,7 @@ impl SavedSession {
     }
 
     /// The id of the session; `None` before its first turn.
-    pub fn id(&self) -> Option<&str> {
+    pub fn session_id(&self) -> Option<&str> {
         self.open.as_ref().map(|open| open.session.as_str())
     }
 
@@ -251,54 +229,55 @@ impl SavedSession {
 
     /// Runs one turn of the conversation with `text`. An error means that nothing ran, because the message
     /// could not be stored; a started turn always has an outcome.
-    pub async fn turn(
+    pub async fn run_turn(
         &mut self,
         conversation: &mut Conversation,
         host: &Host,
         text: &str,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Result<Saved, SessionError> {
-        let turn = self.say(conversation, text).await?;
-        Ok(self.perform(turn, conversation, host, events, cancel).await)
+    ) -> Result<SavedOutcome, SessionError> {
+        let turn = self.store_message(conversation, text).await?;
+        Ok(self.perform_turn(turn, conversation, host, events, cancel).await)
     }
 
     /// Saves a person's message, and the placeholder of the answer. When this returns, both
     /// outlive the process.
-    pub async fn say(
+    pub async fn store_message(
         &mut self,
         conversation: &Conversation,
         text: &str,
-    ) -> Result<Turn<Open>, SessionError> {
-        self.say_with(conversation, Words { text: text.to_owned(), ..Words::default() }).await
+    ) -> Result<Turn<OpenState>, SessionError> {
+        self.say_with(conversation, TurnInput { text: text.to_owned(), ..TurnInput::default() })
+            .await
     }
 
-    /// Like [`SavedSession::say`], with the caller's input besides text.
+    /// Like [`SavedSession::store_message`], with the caller's input besides text.
     pub(crate) async fn say_with(
         &mut self,
         conversation: &Conversation,
-        words: Words,
-    ) -> Result<Turn<Open>, SessionError> {
-        let Words { text, context, brought, entrance, forget } = words;
+        words: TurnInput,
+    ) -> Result<Turn<OpenState>, SessionError> {
+        let TurnInput { text, context, brought, entrance, forget } = words;
         let said = PersonContent { text, context };
         let brought = Some(brought).filter(|brought| !brought.is_nothing());
-        let begun = PersonMetadata { brought, entrance, forget, ..conversation.begins() };
-        self.begin_turn(&SessionOf::of(conversation), said, begun).await
+        let begun = PersonMetadata { brought, entrance, forget, ..conversation.turn_metadata() };
+        self.begin_turn(&SessionOrigin::from_conversation(conversation), said, begun).await
     }
 
-    /// As [`SavedSession::say`]; the run's id is the placeholder's.
+    /// As [`SavedSession::store_message`]; the run's id is the placeholder's.
     pub(crate) async fn begin_turn(
         &mut self,
-        of: &SessionOf<'_>,
+        of: &SessionOrigin<'_>,
         said: PersonContent,
         begun: PersonMetadata,
-    ) -> Result<Turn<Open>, SessionError> {
+    ) -> Result<Turn<OpenState>, SessionError> {
         let mut writes = Vec::with_capacity(3);
         let (asked, mut message) = (self.new_id(), self.new_id());
         if self.kind.is_run() && self.open.is_none() {
             message.clone_from(self.name.get_or_insert(message.clone()));
         }
-        let session = self.begin(of, &said.text, &mut writes)?;
+        let session = self.begin_session(of, &said.text, &mut writes)?;
         let begun = PersonMetadata { actor: Some(self.actor.clone()), ..begun };
         let turn = Turn::new(asked, message, said, begun);
         let row = |id: &str, role, status, content, metadata| NewMessage {
@@ -307,20 +286,20 @@ impl SavedSession {
             status,
             content,
             metadata,
-            created: self.now(),
+            created: self.now_millis(),
         };
-        let (said, begun) = (value(&turn.said), value(&turn.begun));
-        let awaited = value(&AgentContent::default());
-        let known = value(&AgentMetadata::of_running(&turn.run, &[]));
+        let (said, begun) = (to_row_value(&turn.said), to_row_value(&turn.begun));
+        let awaited = to_row_value(&AgentContent::default());
+        let known = to_row_value(&AgentMetadata::for_running(&turn.run, &[]));
         let messages = vec![
             row(&turn.asked, Role::User, MessageStatus::Completed, said, begun),
             row(&turn.message, Role::Assistant, MessageStatus::InFlight, awaited, known),
         ];
-        writes.push(Write::AppendMessages { session: session.clone(), messages });
+        writes.push(StoreWrite::AppendMessages { session: session.clone(), messages });
         if let Some(door) = self.door {
-            writes.push(Write::Audit(AuditEntry {
+            writes.push(StoreWrite::Audit(AuditEntry {
                 id: self.new_id(),
-                at: self.now(),
+                at: self.now_millis(),
                 actor: self.actor.clone(),
                 action: "chat".to_owned(),
                 object: format!("session {session} message {}", turn.message),
@@ -328,55 +307,64 @@ impl SavedSession {
             }));
         }
         if let Some(brought) = &turn.begun.brought {
-            let (now, new_id) = (self.now(), || self.new_id());
-            let attachments = images::files(&self.store, &session, brought, now, new_id).await?;
+            let (now, new_id) = (self.now_millis(), || self.new_id());
+            let attachments =
+                images::new_image_files(&self.store, &session, brought, now, new_id).await?;
             if !attachments.is_empty() {
                 let message = turn.asked.clone();
-                writes.push(Write::Attachments { session, message, attachments });
+                writes.push(StoreWrite::Attachments { session, message, attachments });
             }
         }
-        self.commit(writes).await?;
+        self.commit_beginning(writes).await?;
         Ok(turn)
     }
 
     /// Runs a stored turn, from the beginning or from the step at which its process died. The outcome
     /// replaces the placeholder.
-    pub async fn perform(
+    pub async fn perform_turn(
         &mut self,
-        mut turn: Turn<Open>,
+        mut turn: Turn<OpenState>,
         conversation: &mut Conversation,
         host: &Host,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Saved {
-        let journal = self.record(&mut turn, host);
-        let events = journal.events(events);
-        let (limits, partial, mut brought) = (turn.limits(), turn.partial(), turn.brought());
-        let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
+    ) -> SavedOutcome {
+        let journal = self.record_turn(&mut turn, host);
+        let events = journal.joined_sink(events);
+        let (limits, partial, mut brought) =
+            (turn.limits(), turn.is_partial(), turn.brought_input());
+        let Turn { run, said, state: OpenState { control, replay, mut first_event, .. }, .. } =
+            turn;
         let mut used = Usage::default();
-        let layers = self.layers(host);
+        let layers = self.session_layers(host);
         // A resumed turn has done this already.
-        if replay.as_ref().is_none_or(Replay::is_empty) {
+        if replay.as_ref().is_none_or(ReplayLog::is_empty) {
             if let Some(layers) = &layers {
                 layers.forget_copies_for(host).await;
             }
-            let events = Events::new(events.clone(), run.clone(), first_event);
+            let events = EventEmitter::new(events.clone(), run.clone(), first_event);
             let TurnPlace { store, session, .. } = &journal.place;
-            let work =
-                Work { host, store, session, conversation, events: &events, cancel: &cancel };
+            let work = CompactionInput {
+                host,
+                store,
+                session,
+                conversation,
+                events: &events,
+                cancel: &cancel,
+            };
             // A summary must not replace calls that wait for these results.
             if brought.results.is_empty() {
-                let done = compaction::if_due(&work).await;
+                let done = compaction::compact_if_due(&work).await;
                 used = done.used;
                 conversation.take_over(done);
             }
-            first_event = events.next();
+            first_event = events.next_number();
         }
         let before = conversation.messages().len();
         let has_brought = !brought.results.is_empty() || !brought.history.is_empty();
-        conversation.take_brought(&brought);
+        conversation.append_caller_input(&brought);
         brought.history = Vec::new();
-        let spec = conversation.spec(said.text);
+        let spec = conversation.run_spec(said.text);
         let spec = RunSpec {
             brought,
             layers: layers.clone(),
@@ -390,36 +378,36 @@ impl SavedSession {
             ..spec
         };
         let TurnPlace { store, session, .. } = &journal.place;
-        let host_of_turn = journal.host(host);
-        let place = Place { host: &host_of_turn, store, session, before, has_brought };
-        let Ran { mut outcome, used: more, before } =
-            fitting::run(place, conversation, spec, events, cancel).await;
+        let host_of_turn = journal.journaled_host(host);
+        let place = FittingContext { host: &host_of_turn, store, session, before, has_brought };
+        let EndedTurn { mut outcome, used: more, before } =
+            fitting::run_fitted(place, conversation, spec, events, cancel).await;
         used += more;
         outcome.total += used;
         if let Some(layers) = layers {
             layers.close_for(host).await;
         }
         let added = conversation.messages().get(before..).unwrap_or_default();
-        let unsaved = self.conclude(&journal, &outcome, added).await;
-        Saved { outcome, unsaved }
+        let unsaved = self.conclude_turn(&journal, &outcome, added).await;
+        SavedOutcome { outcome, unsaved }
     }
 
     /// The overlays of the open session. The caller must close an opened overlay before the next turn.
-    pub fn layers(&mut self, host: &Host) -> Option<Layers> {
+    pub fn session_layers(&mut self, host: &Host) -> Option<SessionLayers> {
         let session = self.open.as_ref()?.session.clone();
         let (store, setting) = (&self.store, &host.settings.overlays);
-        let layers = self.layers.get_or_insert_with(|| TenantLayers::find(store, setting));
-        Some(layers.of(&session))
+        let layers = self.layers.get_or_insert_with(|| TenantLayers::find_layers(store, setting));
+        Some(layers.for_session(&session))
     }
 
     /// Sets the overlays of a tenant with other running sessions, which share the tenant's quota.
-    pub(crate) fn beside(mut self, layers: TenantLayers) -> Self {
+    pub(crate) fn with_layers(mut self, layers: TenantLayers) -> Self {
         self.layers = Some(layers);
         self
     }
 
     /// Records a turn of the open session from now on.
-    pub(crate) fn record(&self, turn: &mut Turn<Open>, host: &Host) -> Arc<TurnJournal> {
+    pub(crate) fn record_turn(&self, turn: &mut Turn<OpenState>, host: &Host) -> Arc<TurnJournal> {
         let (session, last_event) = match &self.open {
             Some(open) => (open.session.clone(), open.last_event),
             None => (String::new(), 0),
@@ -438,15 +426,15 @@ impl SavedSession {
 
     /// Replaces the placeholder of a turn by the outcome; `added` are the turn's messages. Returns the error
     /// if storing failed.
-    pub(crate) async fn conclude(
+    pub(crate) async fn conclude_turn(
         &mut self,
         journal: &TurnJournal,
         outcome: &Outcome,
-        added: &[Message],
+        added: &[ChatMessage],
     ) -> Option<StoreError> {
         // Stored before the last events are shown, so that a watcher who then reads the message finds the
         // outcome.
-        let finished = journal.finish(outcome, added);
+        let finished = journal.finish_turn(outcome, added);
         let last_event = journal.log.close().await;
         if let Some(open) = &mut self.open {
             open.last_event = last_event;
@@ -456,33 +444,40 @@ impl SavedSession {
 
     /// Summarises all turns so far, whatever their size, and returns their number. Later requests contain the
     /// summary instead of the turns; the store keeps the turns.
-    pub async fn compact(
+    pub async fn compact_history(
         &mut self,
         conversation: &mut Conversation,
         host: &Host,
         events: EventSink,
         cancel: CancellationToken,
     ) -> Result<usize, CompactProblem> {
-        let session = self.id().ok_or(CompactProblem::Nothing)?.to_owned();
-        let events = Events::new(events, RunId::new(&*self.clock), 0);
+        let session = self.session_id().ok_or(CompactProblem::Nothing)?.to_owned();
+        let events = EventEmitter::new(events, RunId::new(&*self.clock), 0);
         let (store, session) = (&self.store, &*session);
-        let work = Work { host, store, session, conversation, events: &events, cancel: &cancel };
-        let mut done = compaction::now(&work).await;
+        let work = CompactionInput {
+            host,
+            store,
+            session,
+            conversation,
+            events: &events,
+            cancel: &cancel,
+        };
+        let mut done = compaction::compact_now(&work).await;
         let (turns, problem) = (done.turns, done.problem.take());
-        let model = host.models.resolve(ModelRole::Compaction.name(), None);
+        let model = host.models.resolve_model(ModelRole::Compaction.name(), None);
         let used = UsagePart {
             agent: conversation.agent().id.to_string(),
             model: model.map_or_else(|_| String::new(), |model| model.model.id().to_owned()),
             row: rows::usage_beside(done.used, &*self.clock),
         };
         conversation.take_over(done);
-        self.store.enqueue(vec![Write::Usage(used)]).await?;
+        self.store.enqueue_writes(vec![StoreWrite::Usage(used)]).await?;
         problem.map_or(Ok(turns), Err)
     }
 
     /// Adds a separate run to the conversation, without a request to the model, and stores both. The usage
     /// counts in the run itself.
-    pub async fn remember(
+    pub async fn store_run(
         &mut self,
         conversation: &mut Conversation,
         spec: &RunSpec,
@@ -490,11 +485,15 @@ impl SavedSession {
     ) -> Result<(), SessionError> {
         let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
         let mut writes = Vec::with_capacity(3);
-        let session = self.begin(&SessionOf::of(conversation), &asked, &mut writes)?;
+        let session = self.begin_session(
+            &SessionOrigin::from_conversation(conversation),
+            &asked,
+            &mut writes,
+        )?;
         let message = self.new_id();
-        let now = self.now();
-        let records = rows::subagents(&message, outcome, now, || self.new_id());
-        let added = conversation.remember(spec, outcome);
+        let now = self.now_millis();
+        let records = rows::new_records(&message, outcome, now, || self.new_id());
+        let added = conversation.add_run(spec, outcome);
         let row = |id, role, content, metadata| NewMessage {
             id,
             role,
@@ -503,32 +502,32 @@ impl SavedSession {
             metadata,
             created: now,
         };
-        let answer = value(&AgentContent::of(outcome, &added));
-        let known = value(&AgentMetadata::of(outcome, &records));
-        let begun = value(&PersonMetadata::default());
-        let asked = value(&PersonContent { text: asked, context: None });
+        let answer = to_row_value(&AgentContent::from_outcome(outcome, &added));
+        let known = to_row_value(&AgentMetadata::from_outcome(outcome, &records));
+        let begun = to_row_value(&PersonMetadata::default());
+        let asked = to_row_value(&PersonContent { text: asked, context: None });
         let messages = vec![
             row(self.new_id(), Role::User, asked, begun),
             row(message, Role::Assistant, answer, known),
         ];
-        writes.push(Write::AppendMessages { session: session.clone(), messages });
-        writes.push(Write::Subagents { session, records });
-        self.commit(writes).await
+        writes.push(StoreWrite::AppendMessages { session: session.clone(), messages });
+        writes.push(StoreWrite::Subagents { session, records });
+        self.commit_beginning(writes).await
     }
 
     /// Returns the session's id. The first turn also makes the session, and a second turn makes a run into a
     /// conversation.
-    fn begin(
+    fn begin_session(
         &mut self,
-        of: &SessionOf<'_>,
+        of: &SessionOrigin<'_>,
         text: &str,
-        writes: &mut Vec<Write>,
+        writes: &mut Vec<StoreWrite>,
     ) -> Result<String, SessionError> {
         if let Some(open) = &mut self.open {
             let session = open.session.clone();
             if open.kind.is_run() && !self.kind.is_run() {
                 open.kind = self.kind;
-                writes.push(Write::SessionKind { session: session.clone(), kind: self.kind });
+                writes.push(StoreWrite::SessionKind { session: session.clone(), kind: self.kind });
             }
             return Ok(session);
         }
@@ -541,17 +540,17 @@ impl SavedSession {
             workspace: of.workspace.to_string_lossy().into_owned(),
             model: of.model.unwrap_or_default().to_owned(),
             kind: self.kind,
-            created: self.now(),
-            updated: self.now(),
+            created: self.now_millis(),
+            updated: self.now_millis(),
         };
-        self.lock(id.clone())?;
-        writes.push(Write::CreateSession(session));
+        self.lock_session(id.clone())?;
+        writes.push(StoreWrite::CreateSession(session));
         Ok(id)
     }
 
     /// Stores the beginning of a turn. If storing a new session fails, the session is closed.
-    async fn commit(&mut self, writes: Vec<Write>) -> Result<(), SessionError> {
-        let done = self.store.enqueue(writes).await;
+    async fn commit_beginning(&mut self, writes: Vec<StoreWrite>) -> Result<(), SessionError> {
+        let done = self.store.enqueue_writes(writes).await;
         match &mut self.open {
             Some(open) if done.is_ok() => open.saved = true,
             Some(open) if !open.saved => self.open = None,
@@ -560,9 +559,9 @@ impl SavedSession {
         Ok(done?)
     }
 
-    fn lock(&mut self, session: String) -> Result<(), SessionError> {
-        let dir = locks(&self.store);
-        match SessionLock::take(&dir, &session) {
+    fn lock_session(&mut self, session: String) -> Result<(), SessionError> {
+        let dir = locks_directory(&self.store);
+        match SessionLock::try_lock(&dir, &session) {
             Ok(Some(lock)) => {
                 let kind = self.kind;
                 self.open =
@@ -578,13 +577,13 @@ impl SavedSession {
         RunId::new(&*self.clock).into()
     }
 
-    fn now(&self) -> i64 {
+    fn now_millis(&self) -> i64 {
         self.clock.now().as_millisecond()
     }
 }
 
-impl<'a> SessionOf<'a> {
-    pub(crate) fn of(conversation: &'a Conversation) -> Self {
+impl<'a> SessionOrigin<'a> {
+    pub(crate) fn from_conversation(conversation: &'a Conversation) -> Self {
         Self {
             agent: conversation.agent().id.to_string(),
             workspace: conversation.workspace(),
@@ -595,6 +594,6 @@ impl<'a> SessionOf<'a> {
 
 impl std::fmt::Debug for SavedSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SavedSession").field("session", &self.id()).finish_non_exhaustive()
+        f.debug_struct("SavedSession").field("session", &self.session_id()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! The steps of a stored turn, for a replay.
 
 use belljar_agent::{LoggedResult, StepEntry, StepKind};
-use belljar_model::{Message, Reply, StopReason, TokenUsage};
+use belljar_model::{ChatMessage, ModelReply, StopReason, TokenUsage};
 use belljar_store::{MessageStatus, Store, StoreError};
 
 use crate::record::rows;
@@ -25,35 +25,36 @@ pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, 
         MessageStatus::Completed
         | MessageStatus::Partial
         | MessageStatus::Failed
-        | MessageStatus::Cancelled => of_messages(turn),
+        | MessageStatus::Cancelled => steps_from_messages(turn),
     })
 }
 
 /// The top agent's steps, from the messages of the conversation. The bills of answers are missing there.
-fn of_messages(turn: &Turn) -> Vec<StepEntry> {
+fn steps_from_messages(turn: &Turn) -> Vec<StepEntry> {
     let outcome = &turn.state.outcome;
     let slug = outcome.agent.rsplit('/').next().unwrap_or_default();
     let entry = |step, position, kind| StepEntry { agent: slug.into(), step, position, kind };
     let (mut steps, mut step) = (Vec::new(), 0);
     for message in turn.messages() {
         match message {
-            Message::User { .. } => {}
-            Message::Assistant { text, calls, reasoning } => {
+            ChatMessage::User { .. } => {}
+            ChatMessage::Assistant { text, calls, reasoning } => {
                 step += 1;
                 let stop = match calls.is_empty() {
                     true => StopReason::EndTurn,
                     false => StopReason::ToolUse,
                 };
                 let (text, calls, usage) = (text.clone(), calls.clone(), TokenUsage::default());
-                let reply = Reply { text, calls, reasoning: reasoning.clone(), usage, stop };
+                let reply = ModelReply { text, calls, reasoning: reasoning.clone(), usage, stop };
                 steps.push(entry(step, 0, StepKind::Said { notes: Vec::new(), reply }));
             }
-            Message::Tool { results } => {
+            ChatMessage::Tool { results } => {
                 for (position, result) in results.iter().enumerate() {
                     let of = outcome.receipts.iter();
                     let mut of = of.filter(|call| call.step == step && call.call_id == result.id);
                     let content = result.content.clone();
-                    let logged = LoggedResult::read(content, result.is_error, of.next().cloned());
+                    let logged =
+                        LoggedResult::from_content(content, result.is_error, of.next().cloned());
                     steps.push(entry(step, position, StepKind::Result(Box::new(logged))));
                 }
             }

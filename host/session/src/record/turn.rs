@@ -1,7 +1,7 @@
 //! One turn of a session: a person's message and everything in answer, in any state.
 //!
 //! ```text
-//! what a person says ──> Turn<Open> ──perform──> the two rows ──read──> Turn<Recorded>
+//! what a person says ──> Turn<OpenState> ──perform──> the two rows ──read──> Turn<RecordedState>
 //!                            └── also of a process that died, with what is persisted of it
 //! ```
 
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use belljar_agent::frame::{self, LOST};
 use belljar_agent::{
-    Attachment, Brought, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage,
+    Attachment, CallerInput, Outcome, ReplayLog, RunId, StepEntry, StepKind, SubagentControl, Usage,
 };
-use belljar_model::{Image, Message};
+use belljar_model::{ChatMessage, Image};
 use belljar_policy::LimitsRequest;
 use belljar_store::{
     MessageStatus, SessionKind, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
@@ -25,15 +25,16 @@ use serde_json::Value;
 
 use crate::record::images;
 use crate::record::rows::{
-    self, AgentContent, AgentMetadata, ChildResult, PersonContent, PersonMetadata, ReceiptKey, read,
+    self, AgentContent, AgentMetadata, ChildResult, PersonContent, PersonMetadata, ReceiptKey,
+    parse_row,
 };
 
 /// The version of the form in which a recorded turn is serialized.
 pub const RECORD_VERSION: u32 = 1;
 
-/// One turn of a session. `S` is the state: [`Open`] or [`Recorded`].
+/// One turn of a session. `S` is the state: [`OpenState`] or [`RecordedState`].
 #[derive(Debug, Clone)]
-pub struct Turn<S = Recorded> {
+pub struct Turn<S = RecordedState> {
     /// The person's message.
     pub asked: String,
     /// The agent's message, to which the turn's rows belong: a placeholder until the turn ends.
@@ -49,11 +50,11 @@ pub struct Turn<S = Recorded> {
 /// The state of a stored, unfinished turn. Its holder may run the turn: from the beginning, or from the step
 /// at which the process died.
 #[derive(Debug, Default)]
-pub struct Open {
+pub struct OpenState {
     /// The means to cancel single subagents of the turn.
-    pub control: Arc<Control>,
+    pub control: Arc<SubagentControl>,
     /// The steps before the process died; `None` = a new turn.
-    pub(crate) replay: Option<Replay>,
+    pub(crate) replay: Option<ReplayLog>,
     /// The number of the turn's next event.
     pub(crate) first_event: u64,
     /// The subagents at the time the process died.
@@ -64,7 +65,7 @@ pub struct Open {
 
 /// The state of a stored turn.
 #[derive(Debug, Clone)]
-pub struct Recorded {
+pub struct RecordedState {
     /// The session.
     pub session: Arc<StoredSession>,
     /// The status: `in_flight` while a process runs the turn, `interrupted` when the process has died;
@@ -89,12 +90,12 @@ impl<S> Turn<S> {
     }
 
     /// Returns whether a blocked agent runs with its remaining tools.
-    pub fn partial(&self) -> bool {
+    pub fn is_partial(&self) -> bool {
         self.begun.partial.unwrap_or_default()
     }
 
     /// The caller's input besides text.
-    pub fn brought(&self) -> Brought {
+    pub fn brought_input(&self) -> CallerInput {
         self.begun.brought.clone().unwrap_or_default()
     }
 
@@ -104,7 +105,7 @@ impl<S> Turn<S> {
     }
 
     /// The note left by the turn's entrance.
-    pub fn entrance(&self) -> Option<&Value> {
+    pub fn entrance_note(&self) -> Option<&Value> {
         self.begun.entrance.as_ref()
     }
 
@@ -119,7 +120,7 @@ impl<S> Turn<S> {
     }
 }
 
-impl Turn<Open> {
+impl Turn<OpenState> {
     /// A new turn. The run has the id of the agent's message.
     pub(crate) fn new(
         asked: String,
@@ -127,12 +128,12 @@ impl Turn<Open> {
         said: PersonContent,
         begun: PersonMetadata,
     ) -> Self {
-        let (run, state) = (message.clone().into(), Open::default());
+        let (run, state) = (message.clone().into(), OpenState::default());
         Self { asked, message, run, state, said, begun }
     }
 
     /// The interrupted turn among these messages. A session has at most one.
-    pub(crate) async fn interrupted(
+    pub(crate) async fn find_interrupted(
         store: &Store,
         session: &str,
         messages: &[StoredMessage],
@@ -159,8 +160,8 @@ impl Turn<Open> {
         }
         with_files(store, session, &row.id, &mut entries).await?;
         let mut begun = PersonMetadata::deserialize(&asked.metadata).unwrap_or_default();
-        let brought = begun.brought.iter_mut().flat_map(Brought::all_images_mut);
-        images::restore(store, session, brought).await?;
+        let brought = begun.brought.iter_mut().flat_map(CallerInput::all_images_mut);
+        images::restore_images(store, session, brought).await?;
         let of_turn = subagents.iter().filter(|one| one.parent_message_id == row.id);
         Ok(Some(Self {
             asked: asked.id.clone(),
@@ -168,14 +169,14 @@ impl Turn<Open> {
             run,
             said,
             begun,
-            state: Open {
+            state: OpenState {
                 before: of_turn.cloned().collect(),
                 receipts: entries
                     .iter()
                     .filter_map(rows::receipt_of)
                     .map(rows::receipt_key)
                     .collect(),
-                replay: Some(Replay::of(entries)),
+                replay: Some(ReplayLog::from_entries(entries)),
                 first_event: next_event(store, session, &row.id, last_event).await?,
                 control: Arc::default(),
             },
@@ -186,7 +187,7 @@ impl Turn<Open> {
 impl Turn {
     /// A turn from its two rows; `known` is the second row's metadata. Receipts and children are not read. If
     /// `known` has no total, the total of `subagents` is used.
-    pub(crate) fn recorded(
+    pub(crate) fn from_rows(
         store: &Store,
         session: &Arc<StoredSession>,
         asked: Option<&StoredMessage>,
@@ -195,23 +196,23 @@ impl Turn {
         subagents: &[&SubagentRecord],
     ) -> Result<Self, StoreError> {
         let said: PersonContent = match asked {
-            Some(asked) => read(store, &asked.id, &asked.content)?,
+            Some(asked) => parse_row(store, &asked.id, &asked.content)?,
             None => PersonContent::default(),
         };
         let begun = asked.map(|asked| PersonMetadata::deserialize(&asked.metadata));
-        let content: AgentContent = read(store, &answer.id, &answer.content)?;
+        let content: AgentContent = parse_row(store, &answer.id, &answer.content)?;
         let run = known.run.unwrap_or_else(|| answer.id.clone().into());
         let rest = known.rest.unwrap_or_default();
         let time = |at| Timestamp::from_millisecond(at).unwrap_or_default();
         let outcome = Outcome {
             status: rows::outcome_status(answer.status),
             output: content.text,
-            messages: content.messages.unwrap_or_else(|| lost(&said.text, subagents)),
+            messages: content.messages.unwrap_or_else(|| lost_turn_messages(&said.text, subagents)),
             calls: content.calls,
             error: rest.error,
             attachments: rest.attachments,
             usage: known.usage.unwrap_or_default(),
-            total: known.total.unwrap_or_else(|| used(subagents)),
+            total: known.total.unwrap_or_else(|| subagents_usage(subagents)),
             merged: Vec::new(),
             findings: None,
             receipts: Vec::new(),
@@ -233,7 +234,7 @@ impl Turn {
             run,
             said,
             begun: begun.and_then(Result::ok).unwrap_or_default(),
-            state: Recorded {
+            state: RecordedState {
                 session: Arc::clone(session),
                 status: answer.status,
                 outcome,
@@ -244,12 +245,12 @@ impl Turn {
 
     /// The images of the turn, mutable so that their bytes can be restored.
     pub(crate) fn images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
-        let brought = self.begun.brought.iter_mut().flat_map(Brought::all_images_mut);
-        brought.chain(self.state.outcome.messages.iter_mut().flat_map(Message::images_mut))
+        let brought = self.begun.brought.iter_mut().flat_map(CallerInput::all_images_mut);
+        brought.chain(self.state.outcome.messages.iter_mut().flat_map(ChatMessage::images_mut))
     }
 
     /// The messages that the turn added to the conversation.
-    pub(crate) fn messages(&self) -> &[Message] {
+    pub(crate) fn messages(&self) -> &[ChatMessage] {
         &self.state.outcome.messages
     }
 }
@@ -257,7 +258,7 @@ impl Turn {
 /// The form of `belljar receipts --json`. Holds no secrets: the sandbox redacts outputs and receipts.
 impl Serialize for Turn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Recorded { session, status, outcome, .. } = &self.state;
+        let RecordedState { session, status, outcome, .. } = &self.state;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("version", &RECORD_VERSION)?;
         map.serialize_entry("id", &self.run)?;
@@ -275,23 +276,23 @@ impl Serialize for Turn {
 }
 
 /// The messages of a turn whose result was never saved: a note of the loss, and the conclusions of subagents.
-fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
+fn lost_turn_messages(asked: &str, subagents: &[&SubagentRecord]) -> Vec<ChatMessage> {
     let mut text = LOST.to_owned();
-    for subagent in rows::top(subagents) {
-        let output = ChildResult::of_record(subagent).output.unwrap_or_default();
+    for subagent in rows::top_subagents(subagents) {
+        let output = ChildResult::from_record(subagent).output.unwrap_or_default();
         let status = subagent.status.as_str();
         text.push('\n');
         text.push_str(&frame::kept_conclusion(&subagent.display_name, status, &output));
     }
-    vec![Message::user(asked), Message::said(text)]
+    vec![ChatMessage::from_user(asked), ChatMessage::from_assistant(text)]
 }
 
 /// The usage of the subagents of such a turn.
-fn used(subagents: &[&SubagentRecord]) -> Usage {
+fn subagents_usage(subagents: &[&SubagentRecord]) -> Usage {
     let mut used = Usage::default();
-    for subagent in rows::top(subagents) {
+    for subagent in rows::top_subagents(subagents) {
         // A subagent that did not end has no total.
-        used += ChildResult::of_record(subagent).total.unwrap_or_default();
+        used += ChildResult::from_record(subagent).total.unwrap_or_default();
     }
     used
 }
@@ -315,7 +316,7 @@ async fn with_files(
     if files.is_empty() {
         return Ok(());
     }
-    let stored = store.attachments(session).await?;
+    let stored = store.latest_attachments(session).await?;
     for stored in stored.into_iter().filter(|stored| stored.message == message) {
         let is = |file: &&mut &mut Attachment| {
             file.data.is_empty()
@@ -323,7 +324,7 @@ async fn with_files(
                 && file.name == stored.name
         };
         if let Some(file) = files.iter_mut().find(is) {
-            let (_, data) = store.attachment(session, &stored.id).await?;
+            let (_, data) = store.read_attachment(session, &stored.id).await?;
             file.data = Bytes::from(data);
         }
     }
@@ -338,11 +339,11 @@ async fn next_event(
     last: i64,
 ) -> Result<u64, StoreError> {
     #[derive(Deserialize)]
-    struct Numbered {
+    struct NumberedEvent {
         seq: u64,
     }
     let stored = store.events_after(session, last.saturating_sub(1), 1).await?;
     let of_turn = stored.iter().find(|event| event.message == message);
-    let number = of_turn.and_then(|event| serde_json::from_str::<Numbered>(&event.body).ok());
+    let number = of_turn.and_then(|event| serde_json::from_str::<NumberedEvent>(&event.body).ok());
     Ok(number.map_or(0, |event| event.seq.saturating_add(1)))
 }

@@ -6,19 +6,21 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_model::Message;
-use belljar_store::{AuditEntry, Committed, Finished, SubagentRecord, SubagentStatus, Write};
+use belljar_model::ChatMessage;
+use belljar_store::{
+    AuditEntry, CommitHandle, MessageEnding, StoreWrite, SubagentRecord, SubagentStatus,
+};
 use serde_json::json;
 
 use crate::record::cause;
 use crate::record::event_log::EventLog;
 use crate::record::place::TurnPlace;
 use crate::record::rows::{self, AgentContent, AgentMetadata, ReceiptKey};
-use crate::record::turn::Open;
+use crate::record::turn::OpenState;
 use belljar_agent::events::EventSink;
 use belljar_agent::{
-    CallReceipt, ChildSummary, Control, Host, Journal, Outcome, QueuedChild, RunId, RunStatus,
-    StepEntry, StepKind,
+    CallReceipt, ChildSummary, Host, Journal, Outcome, QueuedChild, RunId, RunStatus, StepEntry,
+    StepKind, SubagentControl,
 };
 
 /// The error of a subagent that was still running when its turn ended.
@@ -33,15 +35,15 @@ pub(crate) struct TurnJournal {
     pub(crate) log: EventLog,
     /// The host's own journal, which also stores subagents, and optionally steps.
     next: Arc<dyn Journal>,
-    records: Mutex<Records>,
+    records: Mutex<SubagentRecords>,
     /// The receipts that were handed to the store.
     receipts: Mutex<HashSet<ReceiptKey>>,
     /// Knows the canceller of the turn and of each subagent.
-    control: Arc<Control>,
+    control: Arc<SubagentControl>,
 }
 
 #[derive(Default)]
-struct Records {
+struct SubagentRecords {
     all: Vec<SubagentRecord>,
     by_path: HashMap<Arc<str>, usize>,
 }
@@ -52,85 +54,88 @@ impl TurnJournal {
         place: TurnPlace,
         log: EventLog,
         next: Arc<dyn Journal>,
-        turn: &mut Open,
+        turn: &mut OpenState,
     ) -> Arc<Self> {
         let (before, receipts) =
             (std::mem::take(&mut turn.before), std::mem::take(&mut turn.receipts));
         let by_path = before.iter().enumerate();
         let by_path = by_path.filter_map(|(at, record)| Some((rows::path_of(record)?.into(), at)));
-        let records = Records { by_path: by_path.collect(), all: before };
+        let records = SubagentRecords { by_path: by_path.collect(), all: before };
         let (records, receipts) = (Mutex::new(records), Mutex::new(receipts));
         let control = Arc::clone(&turn.control);
         Arc::new(Self { place, log, next, records, receipts, control })
     }
 
     /// Returns a copy of the host with this journal.
-    pub(crate) fn host(self: &Arc<Self>, host: &Host) -> Host {
+    pub(crate) fn journaled_host(self: &Arc<Self>, host: &Host) -> Host {
         let mut host = host.clone();
         host.journal = Arc::clone(self) as Arc<dyn Journal>;
         host
     }
 
     /// Events go to `events` and to watchers.
-    pub(crate) fn events(&self, events: EventSink) -> EventSink {
-        events.and(self.log.listener())
+    pub(crate) fn joined_sink(&self, events: EventSink) -> EventSink {
+        events.add_listener(self.log.event_listener())
     }
 
     /// Ends the turn: the outcome replaces the placeholder. `added` are the turn's messages.
-    pub(crate) fn finish(&self, outcome: &Outcome, added: &[Message]) -> Committed {
+    pub(crate) fn finish_turn(&self, outcome: &Outcome, added: &[ChatMessage]) -> CommitHandle {
         let TurnPlace { store, clock, session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
         let cancelled = (outcome.status == RunStatus::Cancelled).then_some(());
         let cancelled_by = cancelled.and_then(|()| self.control.run_cancelled_by());
         let mut records = self.ended_records();
-        cause::of_cancelled(&mut records, outcome.status, cancelled_by.as_deref());
-        let metadata = AgentMetadata { cancelled_by, ..AgentMetadata::of(outcome, &records) };
-        let finished = Finished {
+        cause::note_causes(&mut records, outcome.status, cancelled_by.as_deref());
+        let metadata =
+            AgentMetadata { cancelled_by, ..AgentMetadata::from_outcome(outcome, &records) };
+        let finished = MessageEnding {
             status: rows::message_status(outcome.status),
-            content: rows::value(&AgentContent::of(outcome, added)),
-            metadata: rows::value(&metadata),
-            updated: self.place.now(),
+            content: rows::to_row_value(&AgentContent::from_outcome(outcome, added)),
+            metadata: rows::to_row_value(&metadata),
+            updated: self.place.now_millis(),
         };
         let mut writes = Vec::with_capacity(4);
         if !records.is_empty() {
             // Written again, for records whose own write failed.
-            writes.push(Write::Subagents { session: session.clone(), records });
+            writes.push(StoreWrite::Subagents { session: session.clone(), records });
         }
         writes.extend(self.receipts_left(outcome));
-        writes.push(Write::FinishMessage { session, message, finished });
-        writes.extend(rows::usage(outcome, &**clock).into_iter().map(Write::Usage));
-        store.enqueue(writes)
+        writes.push(StoreWrite::FinishMessage { session, message, finished });
+        writes.extend(rows::usage_parts(outcome, &**clock).into_iter().map(StoreWrite::Usage));
+        store.enqueue_writes(writes)
     }
 
     /// The receipts of an outcome that no step contains, for example of dropped calls.
-    fn receipts_left(&self, outcome: &Outcome) -> Option<Write> {
+    fn receipts_left(&self, outcome: &Outcome) -> Option<StoreWrite> {
         let stored = self.stored_receipts();
         let all = outcome.all_receipts().into_iter();
         let left = all.filter(|receipt| !stored.contains(&rows::receipt_key(receipt)));
-        let row = |receipt| rows::receipt_row(receipt, None, self.place.new_id(), self.place.now());
+        let row = |receipt| {
+            rows::receipt_row(receipt, None, self.place.new_id(), self.place.now_millis())
+        };
         let receipts: Vec<_> = left.map(row).collect();
         let TurnPlace { session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
-        (!receipts.is_empty()).then_some(Write::Receipts { session, message, receipts })
+        (!receipts.is_empty()).then_some(StoreWrite::Receipts { session, message, receipts })
     }
 
     /// All subagents of the turn with their endings; unfinished subagents are marked as cancelled.
     fn ended_records(&self) -> Vec<SubagentRecord> {
-        let mut records = std::mem::take(&mut *self.records()).all;
+        let mut records = std::mem::take(&mut *self.lock_records()).all;
         for record in records.iter_mut().filter(|record| record.ended.is_none()) {
             record.status = SubagentStatus::Cancelled;
             record.error = Some(GIVEN_UP.to_owned());
-            record.ended = Some(self.place.now());
+            record.ended = Some(self.place.now_millis());
         }
         records
     }
 
-    fn queue(&self, run: &RunId, child: &QueuedChild) -> SubagentRecord {
-        let mut records = self.records();
+    fn queue_child(&self, run: &RunId, child: &QueuedChild) -> SubagentRecord {
+        let mut records = self.lock_records();
         if let Some(known) = records.by_path.get(&child.path).and_then(|at| records.all.get(*at)) {
             return known.clone();
         }
-        let (id, now) = (self.place.new_id(), self.place.now());
+        let (id, now) = (self.place.new_id(), self.place.now_millis());
         let place = records.all.len();
         let run = run.to_string();
         let mut record = rows::queued_record(child, id, &self.place.message, run, place, now);
@@ -142,14 +147,14 @@ impl TurnJournal {
     }
 
     /// Changes the record of a path, and enqueues the record together with `with`.
-    fn change(
+    fn change_record(
         &self,
         path: &str,
         change: impl FnOnce(&mut SubagentRecord),
         with: Option<StepEntry>,
-    ) -> io::Result<Committed> {
+    ) -> io::Result<CommitHandle> {
         let record = {
-            let mut records = self.records();
+            let mut records = self.lock_records();
             let at = records.by_path.get(path).copied();
             let record = at.and_then(|at| records.all.get_mut(at));
             let record = record.ok_or_else(|| io::Error::other("it was never queued"))?;
@@ -164,29 +169,30 @@ impl TurnJournal {
         &self,
         records: Vec<SubagentRecord>,
         with: Option<StepEntry>,
-    ) -> io::Result<Committed> {
+    ) -> io::Result<CommitHandle> {
         let TurnPlace { session, message, run, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
-        let metadata = rows::value(&AgentMetadata::of_running(run, &self.records().all));
+        let metadata =
+            rows::to_row_value(&AgentMetadata::for_running(run, &self.lock_records().all));
         let mut writes = vec![
-            Write::Subagents { session: session.clone(), records },
-            Write::Metadata { session, message, metadata, updated: self.place.now() },
+            StoreWrite::Subagents { session: session.clone(), records },
+            StoreWrite::Metadata { session, message, metadata, updated: self.place.now_millis() },
         ];
         if let Some(entry) = with {
             writes.push(self.step_row(entry)?);
         }
         self.log.flush();
-        Ok(self.place.store.enqueue(writes))
+        Ok(self.place.store.enqueue_writes(writes))
     }
 
-    fn step_row(&self, entry: StepEntry) -> io::Result<Write> {
+    fn step_row(&self, entry: StepEntry) -> io::Result<StoreWrite> {
         let TurnPlace { session, message, .. } = &self.place;
         let entries = vec![rows::journal_entry(entry)?];
-        Ok(Write::Journal { session: session.clone(), message: message.clone(), entries })
+        Ok(StoreWrite::Journal { session: session.clone(), message: message.clone(), entries })
     }
 
     /// The audit entry of a call with a refusal; `None` = nothing was refused.
-    fn denied(&self, entry: &StepEntry) -> Option<Write> {
+    fn denial_entry(&self, entry: &StepEntry) -> Option<StoreWrite> {
         let StepKind::Result(result) = &entry.kind else { return None };
         result.receipt.as_ref().and_then(|receipt| denied_call(&self.place, receipt))
     }
@@ -195,13 +201,13 @@ impl TurnJournal {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn records(&self) -> MutexGuard<'_, Records> {
+    fn lock_records(&self) -> MutexGuard<'_, SubagentRecords> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The audit entry of a call with a refusal; `None` = nothing was refused.
-pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<Write> {
+pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<StoreWrite> {
     let denials = &receipt.receipt.denials;
     if denials.is_empty() {
         return None;
@@ -210,9 +216,9 @@ pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<Wr
         json!({"code": denial.code.to_string(), "what": denial.what, "facts": denial.facts})
     });
     let denials: Vec<_> = denials.take(MAX_DENIALS).collect();
-    Some(Write::Audit(AuditEntry {
+    Some(StoreWrite::Audit(AuditEntry {
         id: place.new_id(),
-        at: place.now(),
+        at: place.now_millis(),
         actor: place.actor.clone(),
         action: "call_denied".to_owned(),
         object: format!("{}/{}", place.session, place.message),
@@ -228,7 +234,7 @@ impl Journal for TurnJournal {
         children: &[QueuedChild],
         with: Option<StepEntry>,
     ) -> io::Result<()> {
-        let new: Vec<_> = children.iter().map(|child| self.queue(run, child)).collect();
+        let new: Vec<_> = children.iter().map(|child| self.queue_child(run, child)).collect();
         let done = match self.hand_over(new, with) {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
@@ -238,13 +244,13 @@ impl Journal for TurnJournal {
     }
 
     async fn subagent_running(&self, run: &RunId, path: &str) -> io::Result<()> {
-        let now = self.place.now();
+        let now = self.place.now_millis();
         let begin = |record: &mut SubagentRecord| {
             record.status = SubagentStatus::Running;
             record.started = Some(now);
         };
         // Returns before the commit: if this write is lost, all later ones are lost too.
-        let done = self.change(path, begin, None).map(drop);
+        let done = self.change_record(path, begin, None).map(drop);
         self.next.subagent_running(run, path).await.and(done)
     }
 
@@ -255,30 +261,30 @@ impl Journal for TurnJournal {
         with: Option<StepEntry>,
     ) -> io::Result<()> {
         let end = |record: &mut SubagentRecord| {
-            rows::end(record, child);
+            rows::end_record(record, child);
             if record.status == SubagentStatus::Cancelled {
-                cause::note(record, self.control.cancelled_by(&child.path).as_deref());
+                cause::note_canceller(record, self.control.cancelled_by(&child.path).as_deref());
             }
         };
-        let done = match self.change(&child.path, end, with) {
+        let done = match self.change_record(&child.path, end, with) {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
         self.next.subagent_ended(run, child, None).await.and(done)
     }
 
-    async fn step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
+    async fn store_step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
         let next = self.next.persists_steps().then(|| entry.clone());
         let TurnPlace { session, message, .. } = &self.place;
-        let (now, new_id) = (self.place.now(), || self.place.new_id());
-        let mut writes = rows::of_result(session, message, &entry, now, new_id);
-        writes.extend(self.denied(&entry));
+        let (now, new_id) = (self.place.now_millis(), || self.place.new_id());
+        let mut writes = rows::result_writes(session, message, &entry, now, new_id);
+        writes.extend(self.denial_entry(&entry));
         self.stored_receipts().extend(rows::receipt_of(&entry).map(rows::receipt_key));
         writes.push(self.step_row(entry)?);
         self.log.flush();
-        let done = self.place.store.enqueue(writes).await.map_err(io::Error::other);
+        let done = self.place.store.enqueue_writes(writes).await.map_err(io::Error::other);
         match next {
-            Some(entry) => self.next.step(run, entry).await.and(done),
+            Some(entry) => self.next.store_step(run, entry).await.and(done),
             None => done,
         }
     }

@@ -14,45 +14,45 @@ use tokio::sync::oneshot;
 pub struct Admission {
     capacity: usize,
     most_waiting: usize,
-    state: Mutex<State>,
+    state: Mutex<AdmissionState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct AdmissionState {
     free: usize,
     waiting: usize,
     /// The tenants with waiting turns; the first one is next.
-    tenants: VecDeque<(Arc<str>, VecDeque<Waiter>)>,
+    tenants: VecDeque<(Arc<str>, VecDeque<QueuedTurn>)>,
 }
 
 #[derive(Debug)]
-struct Waiter {
+struct QueuedTurn {
     jars: usize,
-    go: oneshot::Sender<Permit>,
+    go: oneshot::Sender<JarPermit>,
 }
 
 /// The right to a number of simultaneous jars. Dropping the permit frees the room.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct JarPermit {
     admission: Arc<Admission>,
     jars: usize,
 }
 
 /// The queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct QueueFull;
 
 impl Admission {
     /// Room for `jars` simultaneous jars and `waiting` queued turns. A turn that may need more jars than
     /// exist waits for all of them.
     pub fn new(jars: usize, waiting: usize) -> Arc<Self> {
-        let state = State { free: jars.max(1), waiting: 0, tenants: VecDeque::new() };
+        let state = AdmissionState { free: jars.max(1), waiting: 0, tenants: VecDeque::new() };
         Arc::new(Self { capacity: jars.max(1), most_waiting: waiting, state: Mutex::new(state) })
     }
 
     /// The jars that turns have reserved.
     pub fn in_use(&self) -> usize {
-        self.capacity - self.state().free
+        self.capacity - self.lock_state().free
     }
 
     /// The number of jars.
@@ -61,46 +61,46 @@ impl Admission {
     }
 
     /// Turns that wait.
-    pub fn waiting(&self) -> usize {
-        self.state().waiting
+    pub fn waiting_turns(&self) -> usize {
+        self.lock_state().waiting
     }
 
     /// Waits for room for `jars`; an error if too many wait already, unless the turn is `sure` to be
     /// admitted. Dropping the future leaves the queue.
-    pub(crate) async fn enter(
+    pub(crate) async fn wait_for_permit(
         self: &Arc<Self>,
         tenant: &str,
         jars: usize,
         sure: bool,
-    ) -> Result<Permit, Full> {
+    ) -> Result<JarPermit, QueueFull> {
         let jars = jars.clamp(1, self.capacity);
         let waiting = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             if state.tenants.is_empty() && state.free >= jars {
                 state.free -= jars;
-                return Ok(Permit { admission: Arc::clone(self), jars });
+                return Ok(JarPermit { admission: Arc::clone(self), jars });
             }
             if state.waiting >= self.most_waiting && !sure {
-                return Err(Full);
+                return Err(QueueFull);
             }
             let (go, waiting) = oneshot::channel();
             state.waiting += 1;
-            let waiter = Waiter { jars, go };
+            let waiter = QueuedTurn { jars, go };
             match state.tenants.iter_mut().find(|(name, _)| &**name == tenant) {
                 Some((_, queue)) => queue.push_back(waiter),
                 None => state.tenants.push_back((tenant.into(), VecDeque::from([waiter]))),
             }
             waiting
         };
-        let _left = Left(self);
-        waiting.await.map_err(|_| Full)
+        let _left = QueueExitGuard(self);
+        waiting.await.map_err(|_| QueueFull)
     }
 
     /// Admits the next waiting turns, as long as there is room.
-    fn next(self: &Arc<Self>) {
+    fn admit_next(self: &Arc<Self>) {
         loop {
             let (waiter, permit) = {
-                let mut state = self.state();
+                let mut state = self.lock_state();
                 // Waiters who have left are skipped.
                 while let Some((_, queue)) = state.tenants.front_mut() {
                     let gone = queue.iter().take_while(|waiter| waiter.go.is_closed()).count();
@@ -126,7 +126,7 @@ impl Admission {
                 {
                     state.tenants.push_back((name, queue));
                 }
-                let permit = Permit { admission: Arc::clone(self), jars: waiter.jars };
+                let permit = JarPermit { admission: Arc::clone(self), jars: waiter.jars };
                 (waiter, permit)
             };
             // If the waiter leaves at this moment, dropping the permit here frees the room.
@@ -134,25 +134,25 @@ impl Admission {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, AdmissionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A guard of a waiting turn. Dropping the guard offers the free room to the next turn, because the turn in
 /// front may have left.
-struct Left<'a>(&'a Arc<Admission>);
+struct QueueExitGuard<'a>(&'a Arc<Admission>);
 
-impl Drop for Left<'_> {
+impl Drop for QueueExitGuard<'_> {
     fn drop(&mut self) {
-        self.0.next();
+        self.0.admit_next();
     }
 }
 
-impl Drop for Permit {
+impl Drop for JarPermit {
     fn drop(&mut self) {
-        self.admission.state().free += self.jars;
-        self.admission.next();
+        self.admission.lock_state().free += self.jars;
+        self.admission.admit_next();
     }
 }
 
@@ -163,44 +163,44 @@ mod tests {
     #[tokio::test]
     async fn tenants_take_turns_and_the_bound_holds() {
         let admission = Admission::new(2, 10);
-        let first = admission.enter("a", 2, false).await.unwrap();
+        let first = admission.wait_for_permit("a", 2, false).await.unwrap();
         assert_eq!(admission.in_use(), 2);
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for tenant in ["a", "a", "a", "b"] {
             let (admission, order) = (Arc::clone(&admission), Arc::clone(&order));
             tasks.push(tokio::spawn(async move {
-                let permit = admission.enter(tenant, 2, false).await.unwrap();
+                let permit = admission.wait_for_permit(tenant, 2, false).await.unwrap();
                 assert!(admission.in_use() <= 2);
                 order.lock().unwrap().push(tenant);
                 drop(permit);
             }));
             tokio::task::yield_now().await;
         }
-        assert_eq!(admission.waiting(), 4);
+        assert_eq!(admission.waiting_turns(), 4);
         drop(first);
         for task in tasks {
             task.await.unwrap();
         }
         assert_eq!(*order.lock().unwrap(), ["a", "b", "a", "a"], "b waits for one of a's");
-        assert_eq!((admission.in_use(), admission.waiting()), (0, 0));
+        assert_eq!((admission.in_use(), admission.waiting_turns()), (0, 0));
     }
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_whoever_leaves_makes_room() {
         let admission = Admission::new(1, 1);
-        let first = admission.enter("a", 9, false).await.unwrap();
+        let first = admission.wait_for_permit("a", 9, false).await.unwrap();
         let waiting = tokio::spawn({
             let admission = Arc::clone(&admission);
-            async move { admission.enter("a", 1, false).await.map(drop) }
+            async move { admission.wait_for_permit("a", 1, false).await.map(drop) }
         });
         tokio::task::yield_now().await;
-        assert_eq!(admission.enter("b", 1, false).await.map(drop), Err(Full));
+        assert_eq!(admission.wait_for_permit("b", 1, false).await.map(drop), Err(QueueFull));
         waiting.abort();
         assert!(waiting.await.unwrap_err().is_cancelled());
         assert_eq!(admission.in_use(), 1);
         drop(first);
         assert_eq!(admission.in_use(), 0);
-        drop(admission.enter("b", 1, false).await.unwrap());
+        drop(admission.wait_for_permit("b", 1, false).await.unwrap());
     }
 }

@@ -4,33 +4,33 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar_policy::{Caps, LimitsRequest, Shown};
+use belljar_policy::{BudgetCaps, LimitsRequest, ShownText};
 use belljar_store::{SessionKind, StoredSession};
 use belljar_work::{WorkError, WorkKind};
 use tracing::Instrument as _;
 
-use super::admission::Permit;
+use super::admission::JarPermit;
 use super::limits::TurnSlot;
 use super::questions::TurnQuestions;
-use super::running::{Claim, Purpose, RunningTurn};
+use super::running::{ClaimPurpose, RunningTurn, SessionClaim};
 use super::types::{ServiceError, TurnKind, TurnRequest};
-use super::versions::Look;
-use super::{Inner, RETRY_AFTER, Service};
+use super::versions::LookDepth;
+use super::{RETRY_AFTER, Service, ServiceInner};
 use crate::conversation::talk::Conversation;
-use crate::record::past::Past;
-use crate::record::rows::History;
-use crate::record::saved_session::{Saved, SavedSession, Words};
-use crate::record::turn::{Open, Turn};
+use crate::record::past::SessionPast;
+use crate::record::rows::HistoryMode;
+use crate::record::saved_session::{SavedOutcome, SavedSession, TurnInput};
+use crate::record::turn::{OpenState, Turn};
 use crate::trace;
 use belljar_agent::Asker;
-use belljar_agent::Brought;
+use belljar_agent::CallerInput;
 use belljar_agent::Host;
 use belljar_agent::ResolveError;
-use belljar_agent::Staying;
 use belljar_agent::TeamSpec;
-use belljar_agent::{ResolvedAgent, preview, resolve_known};
+use belljar_agent::TextRetention;
+use belljar_agent::{ResolvedAgent, preview_request, resolve_known};
 use belljar_agent::{RunError, RunSpec};
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 
 /// The agent of a session without a named agent.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
@@ -43,7 +43,7 @@ const LIBRARY_AGE: Duration = Duration::from_secs(1);
 
 /// The way in which a turn waits for its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum WaitMode {
     /// Waits in the queue, unless the queue is full.
     InLine,
     /// However many wait.
@@ -51,27 +51,27 @@ pub(super) enum Waits {
 }
 
 /// A turn that may run: its permit, and the version of settings and tools for the whole turn.
-pub(super) struct Admitted<T = ResolvedAgent> {
+pub(super) struct AdmittedTurn<T = ResolvedAgent> {
     pub(super) host: Arc<Host>,
     pub(super) found: Arc<T>,
-    _places: (TurnSlot, Permit),
+    _places: (TurnSlot, JarPermit),
 }
 
 /// An agent or a team, by whose name a turn is begun.
-pub(super) trait Performer: Send + Sync + Sized + 'static {
+pub(super) trait TurnPerformer: Send + Sync + Sized + 'static {
     /// Finds one that can be run.
-    fn find(
-        inner: &Inner,
+    fn find_runnable(
+        inner: &ServiceInner,
         host: &Arc<Host>,
         name: &str,
     ) -> impl Future<Output = Result<Arc<Self>, ServiceError>> + Send;
 
     /// The most jars of a turn at a time.
-    fn jars(&self, host: &Host) -> usize;
+    fn max_jars(&self, host: &Host) -> usize;
 }
 
 /// The work of a turn that is stored.
-pub(super) enum Work {
+pub(super) enum StoredWork {
     Conversation(Box<Conversation>),
     Team(Box<TeamSpec>),
 }
@@ -80,81 +80,81 @@ impl Service {
     /// Stores the message, the placeholder of its answer and the line of the audit log, and runs the turn in a
     /// new task. When `begin` returns, all of them outlive the process; a caller who goes away meanwhile
     /// changes nothing.
-    pub async fn begin(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
+    pub async fn begin_turn(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let service = self.clone();
         let beginning = async move { service.begin_here(request).await };
-        let begun = self.spawn(beginning.in_current_span()).await;
+        let begun = self.spawn_task(beginning.in_current_span()).await;
         begun.map_err(|_| WorkError::Panicked { kind: "beginning a turn" })?
     }
 
     async fn begin_here(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;
-        check(&request, inner.store.tenant()).await?;
-        self.look(Look::IfChanged).await;
+        check_request(&request, inner.store.tenant()).await?;
+        self.look_for_changes(LookDepth::IfChanged).await;
         // Checked before any wait: an unknown or busy session is refused at once.
         let known = match &request.session {
-            Some(id) => Some(inner.store.session(id).await?),
+            Some(id) => Some(inner.store.read_session(id).await?),
             None => None,
         };
         let id = known.as_ref().map_or_else(|| inner.new_id(), |session| session.id.clone());
-        let claim = inner.claim(&id, Purpose::Turn).await?;
+        let claim = inner.claim_session(&id, ClaimPurpose::Turn).await?;
         let name = known.as_ref().map(|session| session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
         let bytes =
             request.text.len().saturating_add(request.context.as_ref().map_or(0, String::len));
-        let bytes = bytes.saturating_add(request.brought.bytes());
-        inner.allowance.room(&inner.store, bytes).await?;
+        let bytes = bytes.saturating_add(request.brought.stored_bytes());
+        inner.allowance.check_room(&inner.store, bytes).await?;
         let kind = match request.kind {
             TurnKind::Conversation => SessionKind::Api,
             TurnKind::Run => SessionKind::Run,
             TurnKind::Team => return inner.begin_team(claim, request).await,
         };
-        let admitted = inner.admitted(name, Waits::InLine).await?;
-        let (saved, past) = inner.open(id, known).await?;
-        let mut saved = saved.of_kind(kind);
+        let admitted = inner.admit_turn(name, WaitMode::InLine).await?;
+        let (saved, past) = inner.open_session(id, known).await?;
+        let mut saved = saved.with_kind(kind);
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             // The session waits for its interrupted turn to be resumed.
-            return Err(ServiceError::Busy(claim.session().to_owned()));
+            return Err(ServiceError::Busy(claim.session_id().to_owned()));
         }
         goes_on(&request, past.as_ref())?;
         let TurnRequest { model, limits, history, kept, .. } = request;
         let past = past.as_ref();
         let agent = Arc::clone(&admitted.found);
-        let conversation = inner.conversation(agent, model, limits, history, past).await?;
+        let conversation = inner.new_conversation(agent, model, limits, history, past).await?;
         // INV-152: after all waiting, and before anything is stored.
         let TurnRequest { text, context, brought, entrance, forget, .. } = request;
-        let words = Words { text, context, brought, entrance, forget };
+        let words = TurnInput { text, context, brought, entrance, forget };
         let brought = &words.brought;
         let checked = !brought.tools.is_empty() || brought.choice.is_some();
         if checked || brought.all_images().next().is_some() {
-            fits(&admitted.host, &conversation, &words).await?;
+            check_input_fits(&admitted.host, &conversation, &words).await?;
         }
         let needed = || least_tokens(&admitted.host, &conversation, &words);
-        inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
-        let saved_by = saved.by(&request.actor, Some(request.door));
+        inner.allowance.check_step(&inner.store, &*inner.clock, needed).await?;
+        let saved_by = saved.set_actor(&request.actor, Some(request.door));
         let turn = saved_by.say_with(&conversation, words).await?;
-        let work = Work::Conversation(Box::new(conversation));
-        Ok(inner.run(claim, admitted, saved, work, turn, kept))
+        let work = StoredWork::Conversation(Box::new(conversation));
+        Ok(inner.spawn_turn(claim, admitted, saved, work, turn, kept))
     }
 }
 
-impl Inner {
+impl ServiceInner {
     /// Runs a turn in a separate task.
-    pub(super) fn run(
+    pub(super) fn spawn_turn(
         self: &Arc<Self>,
-        mut claim: Claim,
-        admitted: Admitted<impl Performer>,
+        mut claim: SessionClaim,
+        admitted: AdmittedTurn<impl TurnPerformer>,
         mut saved: SavedSession,
-        work: Work,
-        turn: Turn<Open>,
-        kept: Staying,
+        work: StoredWork,
+        turn: Turn<OpenState>,
+        kept: TextRetention,
     ) -> RunningTurn {
         let agent = match &work {
-            Work::Conversation(conversation) => conversation.agent().id.clone(),
-            Work::Team(spec) => spec.team.id.clone(),
+            StoredWork::Conversation(conversation) => conversation.agent().id.clone(),
+            StoredWork::Team(spec) => spec.team.id.clone(),
         };
-        let running = claim.is(&turn, agent.to_string(), saved.last_event());
+        let running = claim.attach_turn(&turn, agent.to_string(), saved.last_event());
         let session = running.session.clone();
         let mut host = Host::clone(&admitted.host);
         host.asker = Arc::new(TurnQuestions {
@@ -163,25 +163,25 @@ impl Inner {
             session: session.clone(),
             message: turn.message.clone(),
         }) as Arc<dyn Asker>;
-        let span = trace::turn(self.store.tenant(), &session, agent.slug.as_str(), &turn);
+        let span = trace::turn_span(self.store.tenant(), &session, agent.slug.as_str(), &turn);
         let (traced, tally) = (span.clone(), Arc::clone(&self.tally));
         let performing = async move {
             let cancel = claim.cancel.clone();
-            let counted = tally.listening().keeping(kept);
+            let counted = tally.event_sink().with_retention(kept);
             let done = match work {
-                Work::Conversation(mut conversation) => {
-                    saved.perform(turn, &mut conversation, &host, counted, cancel).await
+                StoredWork::Conversation(mut conversation) => {
+                    saved.perform_turn(turn, &mut conversation, &host, counted, cancel).await
                 }
-                Work::Team(spec) => {
+                StoredWork::Team(spec) => {
                     let done = saved.perform_team(turn, *spec, &host, counted, cancel).await;
-                    Saved { outcome: done.outcome.to_outcome(), unsaved: done.unsaved }
+                    SavedOutcome { outcome: done.outcome.to_outcome(), unsaved: done.unsaved }
                 }
             };
-            tally.ended(&done.outcome);
+            tally.count_outcome(&done.outcome);
             if let Some(error) = &done.unsaved {
                 tracing::error!(
                     target: "belljar::session",
-                    session = %claim.session(),
+                    session = %claim.session_id(),
                     "the outcome of a turn could not be stored: {error}"
                 );
             }
@@ -194,23 +194,23 @@ impl Inner {
             let _ = end.send(Some(Arc::new(done.outcome)));
         };
         let task = self.runtime.spawn(performing.instrument(span));
-        Claim::runs(self, &session, task.abort_handle());
+        SessionClaim::attach_task(self, &session, task.abort_handle());
         running
     }
 
     /// Locks a session for this process; a new session has no past.
-    pub(super) async fn open(
+    pub(super) async fn open_session(
         &self,
         id: String,
         known: Option<StoredSession>,
-    ) -> Result<(SavedSession, Option<Past>), ServiceError> {
+    ) -> Result<(SavedSession, Option<SessionPast>), ServiceError> {
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
         let saved = SavedSession::new(store, clock)
-            .of_kind(SessionKind::Api)
+            .with_kind(SessionKind::Api)
             .watched_by(Arc::clone(&self.hub))
-            .beside(self.layers_counted().await.clone());
+            .with_layers(self.layers_counted().await.clone());
         match known {
-            None => Ok((saved.called(id), None)),
+            None => Ok((saved.with_id(id), None)),
             Some(session) => {
                 let (saved, past) = saved.resume_session(session).await?;
                 Ok((saved, Some(past)))
@@ -218,47 +218,51 @@ impl Inner {
         }
     }
 
-    pub(super) async fn conversation(
+    pub(super) async fn new_conversation(
         &self,
         agent: Arc<ResolvedAgent>,
         model: Option<String>,
         limits: LimitsRequest,
-        history: History,
-        past: Option<&Past>,
+        history: HistoryMode,
+        past: Option<&SessionPast>,
     ) -> Result<Conversation, ServiceError> {
-        let budget = self.allowance.budget(&self.store, &*self.clock).await?;
+        let budget = self.allowance.day_budget(&self.store, &*self.clock).await?;
         let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
-        let conversation =
-            Conversation::below(&budget, agent, self.workspace.clone(), Caps::unlimited())
-                .with_model(saved.or(model))
-                .with_limits(limits)
-                .with_history(history);
+        let conversation = Conversation::below_budget(
+            &budget,
+            agent,
+            self.workspace.clone(),
+            BudgetCaps::unlimited(),
+        )
+        .with_model(saved.or(model))
+        .with_limits(limits)
+        .with_history(history);
         Ok(match past {
-            Some(past) => conversation.after(past.messages(history), past.used),
+            Some(past) => conversation.with_messages(past.request_messages(history), past.used),
             None => conversation,
         })
     }
 
     /// Waits for a turn's permit, unless new turns are refused. INV-156: the turn gets the version in force
     /// after all waiting; a changed version may need other jars, so the wait begins again.
-    pub(super) async fn admitted<T: Performer>(
+    pub(super) async fn admit_turn<T: TurnPerformer>(
         self: &Arc<Self>,
         name: &str,
-        waits: Waits,
-    ) -> Result<Admitted<T>, ServiceError> {
-        let admitted = self.draining.run_until_cancelled(self.wait(name, waits));
+        waits: WaitMode,
+    ) -> Result<AdmittedTurn<T>, ServiceError> {
+        let admitted = self.draining.run_until_cancelled(self.wait_for_version(name, waits));
         admitted.await.unwrap_or(Err(ServiceError::Draining))
     }
 
-    async fn wait<T: Performer>(
+    async fn wait_for_version<T: TurnPerformer>(
         self: &Arc<Self>,
         name: &str,
-        waits: Waits,
-    ) -> Result<Admitted<T>, ServiceError> {
-        let mut host = self.host();
-        let mut found = T::find(self, &host, name).await?;
+        waits: WaitMode,
+    ) -> Result<AdmittedTurn<T>, ServiceError> {
+        let mut host = self.current_host();
+        let mut found = T::find_runnable(self, &host, name).await?;
         loop {
-            let waiting = self.places(found.jars(&host), waits);
+            let waiting = self.wait_for_places(found.max_jars(&host), waits);
             tokio::pin!(waiting);
             let _places = tokio::select! {
                 biased;
@@ -266,52 +270,52 @@ impl Inner {
                 // The turn has to wait, so the settings read before are old afterwards.
                 () = std::future::ready(()) => {
                     let places = waiting.await?;
-                    Service(Arc::clone(self)).look(Look::IfChanged).await;
+                    Service(Arc::clone(self)).look_for_changes(LookDepth::IfChanged).await;
                     places
                 }
             };
-            let now = self.host();
+            let now = self.current_host();
             if Arc::ptr_eq(&now, &host) {
-                return Ok(Admitted { host, found, _places });
+                return Ok(AdmittedTurn { host, found, _places });
             }
-            found = T::find(self, &now, name).await?;
+            found = T::find_runnable(self, &now, name).await?;
             host = now;
         }
     }
 
-    pub(super) async fn places(
+    pub(super) async fn wait_for_places(
         &self,
         jars: usize,
-        waits: Waits,
-    ) -> Result<(TurnSlot, Permit), ServiceError> {
+        waits: WaitMode,
+    ) -> Result<(TurnSlot, JarPermit), ServiceError> {
         let place = match waits {
-            Waits::InLine => self.allowance.place().await?,
-            Waits::Surely => self.allowance.waits().await?,
+            WaitMode::InLine => self.allowance.place().await?,
+            WaitMode::Surely => self.allowance.wait_place().await?,
         };
-        let sure = waits == Waits::Surely;
-        let permit = self.admission.enter(self.store.tenant(), jars, sure).await;
+        let sure = waits == WaitMode::Surely;
+        let permit = self.admission.wait_for_permit(self.store.tenant(), jars, sure).await;
         let full = |_| ServiceError::HostFull { retry_after: RETRY_AFTER };
         Ok((place, permit.map_err(full)?))
     }
 
     /// An agent that can be run.
-    pub(super) async fn agent(
+    pub(super) async fn runnable_agent(
         &self,
         host: &Arc<Host>,
         name: &str,
     ) -> Result<Arc<ResolvedAgent>, ServiceError> {
-        self.refresh(host).await;
+        self.refresh_library(host).await;
         let agent = resolve_known(host, name, &self.workspace);
         let agent = agent.map_err(|error| match error {
             ResolveError::NotFound(found) => ServiceError::NoAgent(found),
             other => ServiceError::Agent(other.to_string()),
         })?;
-        runnable(host, &agent)?;
+        check_runnable(host, &agent)?;
         Ok(Arc::new(agent))
     }
 
     /// Looks for changed agent files, now and then.
-    async fn refresh(&self, host: &Host) {
+    async fn refresh_library(&self, host: &Host) {
         {
             let mut seen =
                 self.library_seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -322,8 +326,9 @@ impl Inner {
         }
         let library = Arc::clone(&host.library);
         // Run on a thread, because directories are read. On an error the library does not change.
-        let owner = self.owner("turns");
-        let _ = belljar_work::run(&REFRESH, &owner, move |stop| library.refresh_until(stop)).await;
+        let owner = self.work_owner("turns");
+        let _ =
+            belljar_work::run_job(&REFRESH, &owner, move |stop| library.refresh_until(stop)).await;
     }
 }
 
@@ -332,21 +337,25 @@ pub(super) const REFRESH: WorkKind =
     WorkKind { name: "looking for changed agents", time: Duration::from_secs(60) };
 
 /// Refuses an agent that this host cannot run at present.
-pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
-    agent.runnable(false)?;
+pub(super) fn check_runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
+    agent.check_runnable(false)?;
     match host.models.is_empty() {
         true => Err(ServiceError::NoModel),
         false => Ok(()),
     }
 }
 
-impl Performer for ResolvedAgent {
-    async fn find(inner: &Inner, host: &Arc<Host>, name: &str) -> Result<Arc<Self>, ServiceError> {
-        inner.agent(host, name).await
+impl TurnPerformer for ResolvedAgent {
+    async fn find_runnable(
+        inner: &ServiceInner,
+        host: &Arc<Host>,
+        name: &str,
+    ) -> Result<Arc<Self>, ServiceError> {
+        inner.runnable_agent(host, name).await
     }
 
     /// Its own jar, and those of the parallel subagents, down to the greatest depth.
-    fn jars(&self, host: &Host) -> usize {
+    fn max_jars(&self, host: &Host) -> usize {
         let depth = host.settings.subagents.max_depth;
         let granted = host.settings.delegation(&self.id, self.definition.visibility);
         let side_by_side = belljar_agent::side_by_side(&granted, &self.definition);
@@ -362,16 +371,20 @@ impl Performer for ResolvedAgent {
 async fn least_tokens(
     host: &Host,
     conversation: &Conversation,
-    words: &Words,
+    words: &TurnInput,
 ) -> Result<u64, ServiceError> {
     // Other faults become the outcome of the turn.
-    let made = preview(host, spec_of(conversation, words)).await;
+    let made = preview_request(host, spec_of(conversation, words)).await;
     Ok(made.map_or(0, |made| made.least_tokens()))
 }
 
 /// Checks that the caller's input fits the agent, before the turn is stored.
-async fn fits(host: &Host, conversation: &Conversation, words: &Words) -> Result<(), ServiceError> {
-    match preview(host, spec_of(conversation, words)).await {
+async fn check_input_fits(
+    host: &Host,
+    conversation: &Conversation,
+    words: &TurnInput,
+) -> Result<(), ServiceError> {
+    match preview_request(host, spec_of(conversation, words)).await {
         Err(RunError::Caller { message, images: true }) => Err(ServiceError::Images(message)),
         Err(RunError::Caller { message, images: false }) => Err(ServiceError::Caller(message)),
         // Other faults become the outcome of the turn.
@@ -379,17 +392,17 @@ async fn fits(host: &Host, conversation: &Conversation, words: &Words) -> Result
     }
 }
 
-fn spec_of(conversation: &Conversation, words: &Words) -> RunSpec {
-    let mut spec = conversation.spec(words.text.clone());
+fn spec_of(conversation: &Conversation, words: &TurnInput) -> RunSpec {
+    let mut spec = conversation.run_spec(words.text.clone());
     spec.history = words.brought.after(conversation.messages().to_vec());
     spec.context.clone_from(&words.context);
-    spec.brought = Brought { history: Vec::new(), ..words.brought.clone() };
+    spec.brought = CallerInput { history: Vec::new(), ..words.brought.clone() };
     spec
 }
 
 /// INV-282: a turn follows the turn `after`, the last of the session, and brings results for exactly that
 /// turn's calls.
-fn goes_on(request: &TurnRequest, past: Option<&Past>) -> Result<(), ServiceError> {
+fn goes_on(request: &TurnRequest, past: Option<&SessionPast>) -> Result<(), ServiceError> {
     let Some(after) = &request.after else {
         return match request.brought.results.is_empty() {
             true => Ok(()),
@@ -409,19 +422,19 @@ fn goes_on(request: &TurnRequest, past: Option<&Past>) -> Result<(), ServiceErro
     }
     let known: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
     if let Some(result) = results.iter().find(|one| !known.contains(one.id.as_str())) {
-        let why = format!("no call `{}` waits for a result", Shown::clipped(&result.id, 64));
+        let why = format!("no call `{}` waits for a result", ShownText::clip_line(&result.id, 64));
         return Err(ServiceError::Invalid(why));
     }
     Ok(())
 }
 
-fn ends_with_results(brought: &Brought) -> bool {
-    matches!(brought.history.last(), Some(Message::Tool { .. }))
+fn ends_with_results(brought: &CallerInput) -> bool {
+    matches!(brought.history.last(), Some(ChatMessage::Tool { .. }))
 }
 
-async fn check(request: &TurnRequest, tenant: &str) -> Result<(), ServiceError> {
+async fn check_request(request: &TurnRequest, tenant: &str) -> Result<(), ServiceError> {
     let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
-    request.brought.check(tenant).await?;
+    request.brought.check_inputs(tenant).await?;
     let results = !request.brought.results.is_empty();
     let images = !request.brought.images.is_empty();
     let says = !request.text.trim().is_empty() || images;

@@ -6,21 +6,21 @@ mod scribe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_agent::limits::cut;
+use belljar_agent::limits::truncate_str;
 use belljar_agent::{
-    Attachment, DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, Part, RunId,
-    Served, caps_of_run, resolve_direct,
+    Attachment, DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, OutputPart,
+    RunId, ServerAccounts, caps_of_run, resolve_direct,
 };
 use belljar_definition::builtin_tools;
-use belljar_policy::{Level, Shown};
+use belljar_policy::{BudgetLevel, ShownText};
 use belljar_work::StopSignal;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
 
-use self::scribe::Scribe;
-use super::begin::Waits;
+use self::scribe::ResultWriter;
+use super::begin::WaitMode;
 use super::types::{LOOK, ServiceError};
-use super::{Inner, RETRY_AFTER, Service};
-use crate::record::lock::{SessionLock, locks};
+use super::{RETRY_AFTER, Service, ServiceInner};
+use crate::record::lock::{SessionLock, locks_directory};
 use crate::record::place::TurnPlace;
 use crate::record::saved_session::SessionError;
 use crate::review::{ReviewError, SessionLook};
@@ -39,13 +39,13 @@ const MAX_CLIENT: usize = 60;
 
 /// A client's session, with a jar of the same lifetime.
 pub struct DirectSession {
-    inner: Arc<Inner>,
+    inner: Arc<ServiceInner>,
     agent: String,
     id: String,
     jar: RwLock<Option<OpenJar>>,
     /// INV-364: kept here, so that a replacement jar gets no new budget of tokens for a server.
-    served: Served,
-    scribe: Scribe,
+    served: ServerAccounts,
+    scribe: ResultWriter,
     _lock: SessionLock,
     _place: OwnedSemaphorePermit,
 }
@@ -74,7 +74,7 @@ impl Service {
     /// # Errors
     ///
     /// When the tenant has too many such sessions, or the session cannot be locked.
-    pub async fn direct(
+    pub async fn begin_direct(
         &self,
         agent: &str,
         client: &str,
@@ -84,10 +84,10 @@ impl Service {
         inner.check_not_draining()?;
         let place = Arc::clone(&inner.direct).try_acquire_owned();
         let place = place.map_err(|_| ServiceError::TenantFull { retry_after: RETRY_AFTER })?;
-        inner.allowance.room(&inner.store, 0).await?;
+        inner.allowance.check_room(&inner.store, 0).await?;
         let id = inner.new_id();
-        let dir = locks(&inner.store);
-        let lock = match SessionLock::take(&dir, &id) {
+        let dir = locks_directory(&inner.store);
+        let lock = match SessionLock::try_lock(&dir, &id) {
             Ok(Some(lock)) => lock,
             Ok(None) => return Err(ServiceError::Busy(id)),
             Err(source) => return Err(SessionError::Lock { session: id, dir, source }.into()),
@@ -101,15 +101,16 @@ impl Service {
             message,
             actor: actor.to_owned(),
         };
-        let client = Shown::clipped(client, MAX_CLIENT).to_string();
+        let client = ShownText::clip_line(client, MAX_CLIENT).to_string();
         let workspace = inner.workspace.to_string_lossy().into_owned();
-        let scribe = Scribe::start(self, place_of_turn, agent.to_owned(), client, workspace);
+        let scribe =
+            ResultWriter::start_task(self, place_of_turn, agent.to_owned(), client, workspace);
         Ok(DirectSession {
             inner: Arc::clone(inner),
             agent: agent.to_owned(),
             id,
             jar: RwLock::new(None),
-            served: Served::default(),
+            served: ServerAccounts::default(),
             scribe,
             _lock: lock,
             _place: place,
@@ -119,7 +120,7 @@ impl Service {
 
 impl DirectSession {
     /// The id of the session with the receipts, files and changes.
-    pub fn id(&self) -> &str {
+    pub fn session_id(&self) -> &str {
         &self.id
     }
 
@@ -128,8 +129,8 @@ impl DirectSession {
     /// # Errors
     ///
     /// When the agent cannot be set up.
-    pub async fn tools(&self) -> Result<Vec<DirectTool>, ServiceError> {
-        Ok(self.jar().await?.tools.tools().to_vec())
+    pub async fn callable_tools(&self) -> Result<Vec<DirectTool>, ServiceError> {
+        Ok(self.current_jar().await?.tools.tools().to_vec())
     }
 
     /// Returns whether its agent may start other agents.
@@ -138,7 +139,7 @@ impl DirectSession {
     ///
     /// When the agent cannot be set up.
     pub async fn may_spawn(&self) -> Result<bool, ServiceError> {
-        Ok(self.jar().await?.tools.permits(builtin_tools::SPAWN_AGENT))
+        Ok(self.current_jar().await?.tools.permits_tool(builtin_tools::SPAWN_AGENT))
     }
 
     /// Makes one call, below the tenant's limits. INV-290: with the rights in force at the call's beginning,
@@ -148,27 +149,27 @@ impl DirectSession {
     ///
     /// When nothing was called: the host ends, the tenant's day, places or storage are used up, or the
     /// agent cannot be set up.
-    pub async fn call(&self, call: DirectCall) -> Result<DirectDone, ServiceError> {
+    pub async fn call_tool(&self, call: DirectCall) -> Result<DirectDone, ServiceError> {
         let inner = &self.inner;
         inner.check_not_draining()?;
-        let _places = inner.places(1, Waits::InLine).await?;
-        inner.allowance.step(&inner.store, &*inner.clock, async || Ok(0)).await?;
+        let _places = inner.wait_for_places(1, WaitMode::InLine).await?;
+        inner.allowance.check_step(&inner.store, &*inner.clock, async || Ok(0)).await?;
         if self.scribe.is_full() {
-            inner.allowance.room(&inner.store, 0).await?;
+            inner.allowance.check_room(&inner.store, 0).await?;
         }
         // Held until the result is enqueued, so that a caller that closes the jar finds the result stored.
-        let jar = self.jar().await?;
+        let jar = self.current_jar().await?;
         let id = call.id.clone();
-        let mut result = jar.tools.call(call).await;
+        let mut result = jar.tools.call_tool(call).await;
         set_aside(&mut result, &id);
         let files: Vec<String> = result.attachments.iter().map(|_| inner.new_id()).collect();
-        self.scribe.note(&result, &files).await;
+        self.scribe.write_result(&result, &files).await;
         Ok(DirectDone { result, files })
     }
 
     /// Waits until all that was done so far is stored.
-    pub async fn stored(&self) {
-        self.scribe.stored().await;
+    pub async fn wait_until_stored(&self) {
+        self.scribe.wait_until_stored().await;
     }
 
     /// Looks at the changes of this session, as [`Service::look_at`] does. Waits for running calls, and
@@ -185,40 +186,40 @@ impl DirectSession {
         if let Some(jar) = jar.take() {
             jar.close(&self.id).await;
         }
-        let layers = self.inner.layers_counted().await.of(&self.id);
-        let work = move |stop: &StopSignal| work(&SessionLook::of(layers, stop)?);
-        let done = belljar_work::run(&LOOK, &self.inner.owner("looks"), work).await;
+        let layers = self.inner.layers_counted().await.for_session(&self.id);
+        let work = move |stop: &StopSignal| work(&SessionLook::for_layers(layers, stop)?);
+        let done = belljar_work::run_job(&LOOK, &self.inner.work_owner("looks"), work).await;
         drop(jar);
         Ok(done??)
     }
 
     /// Ends running calls and closes the jar. All effects are stored when `close` returns.
-    pub async fn close(&self) {
+    pub async fn close_jar(&self) {
         let jar = self.jar.write().await.take();
         if let Some(jar) = jar {
             jar.close(&self.id).await;
         }
-        self.scribe.stored().await;
+        self.scribe.wait_until_stored().await;
     }
 
     /// The jar in force: made anew if the operator has changed its settings, or if half of a budget is used
     /// up.
-    async fn jar(&self) -> Result<InForce<'_>, ServiceError> {
+    async fn current_jar(&self) -> Result<InForce<'_>, ServiceError> {
         Service(Arc::clone(&self.inner)).look_within(SETTINGS_AGE).await;
-        let host = self.inner.host();
+        let host = self.inner.current_host();
         let jar = self.jar.read().await;
         let jar = match jar.as_ref().is_some_and(|jar| jar.is_fit(&host)) {
             true => jar,
             false => {
                 drop(jar);
-                self.renew(&host).await?
+                self.renew_jar(&host).await?
             }
         };
         RwLockReadGuard::try_map(jar, |jar| jar.as_ref()).map_err(|_| ServiceError::Draining)
     }
 
     /// Waits for the calls that run, and opens another jar.
-    async fn renew(
+    async fn renew_jar(
         &self,
         host: &Arc<Host>,
     ) -> Result<RwLockReadGuard<'_, Option<OpenJar>>, ServiceError> {
@@ -228,28 +229,28 @@ impl DirectSession {
             if let Some(before) = jar.take() {
                 before.close(&self.id).await;
             }
-            *jar = Some(self.open(host).await?);
+            *jar = Some(self.open_jar(host).await?);
         }
         Ok(jar.downgrade())
     }
 
-    async fn open(&self, host: &Arc<Host>) -> Result<OpenJar, ServiceError> {
+    async fn open_jar(&self, host: &Arc<Host>) -> Result<OpenJar, ServiceError> {
         let inner = &self.inner;
         let agent = resolve_direct(host, &self.agent, &inner.workspace);
         let agent = agent.map_err(|error| ServiceError::Agent(error.to_string()))?;
-        agent.runnable(false)?;
-        let day = inner.allowance.budget(&inner.store, &*inner.clock).await?;
-        let budget = day.child(Level::Session, caps_of_run(agent.rights.limits()));
+        agent.check_runnable(false)?;
+        let day = inner.allowance.day_budget(&inner.store, &*inner.clock).await?;
+        let budget = day.new_child(BudgetLevel::Session, caps_of_run(agent.rights.limits()));
         let spec = DirectSpec {
             agent: Arc::new(agent),
             workspace: inner.workspace.clone(),
             budget: Some(budget),
-            layers: Some(inner.layers_counted().await.of(&self.id)),
+            layers: Some(inner.layers_counted().await.for_session(&self.id)),
             served: self.served.clone(),
         };
         let tools = DirectTools::open(host, spec).await;
         let tools = tools.map_err(|error| ServiceError::Agent(error.to_string()))?;
-        for warning in tools.warnings() {
+        for warning in tools.take_warnings() {
             tracing::warn!(target: "belljar::session", session = %self.id, "{warning}");
         }
         Ok(OpenJar { host: Arc::clone(host), tools })
@@ -261,16 +262,16 @@ fn set_aside(result: &mut DirectResult, call: &str) {
     let Ok(parts) = &mut result.outcome else { return };
     for part in parts {
         let (text, media_type, ending) = match part {
-            Part::Text(text) => (text, "text/plain", "txt"),
-            Part::Json(text) => (text, "application/json", "json"),
-            Part::Attachment { .. } => continue,
+            OutputPart::Text(text) => (text, "text/plain", "txt"),
+            OutputPart::Json(text) => (text, "application/json", "json"),
+            OutputPart::Attachment { .. } => continue,
         };
         if text.len() <= MAX_TEXT {
             continue;
         }
         let (whole, number) = (std::mem::take(text), result.attachments.len() + 1);
         let name = format!("output-{number}.{ending}");
-        let begins = cut(&whole, MAX_BEGINNING);
+        let begins = truncate_str(&whole, MAX_BEGINNING);
         let told = format!(
             "{begins}\n[this is the beginning of {} bytes; all of it is the resource `{name}`]",
             whole.len()
@@ -283,7 +284,7 @@ fn set_aside(result: &mut DirectResult, call: &str) {
             saved_to: None,
             name,
         });
-        *part = Part::Text(told);
+        *part = OutputPart::Text(told);
     }
 }
 
@@ -308,7 +309,7 @@ impl OpenJar {
 
     async fn close(self, session: &str) {
         for operation in self.tools.close().await {
-            let operation = Shown::clipped(&operation, 200);
+            let operation = ShownText::clip_line(&operation, 200);
             tracing::warn!(target: "belljar::session", session, "still running: {operation}");
         }
     }

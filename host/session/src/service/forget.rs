@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// INV-289: deletes a session when the last clone is dropped, if the turn has ended by then. If the turn is
 /// resumed at the next start, the session is deleted afterwards.
-pub(crate) struct Forget {
+pub(crate) struct DeletionGuard {
     ended: AtomicBool,
     delete: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Forget {
+impl DeletionGuard {
     /// `delete` is called at most once.
     pub(crate) fn new(delete: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { ended: AtomicBool::new(false), delete: Box::new(delete) })
@@ -22,7 +22,7 @@ impl Forget {
     }
 }
 
-impl Drop for Forget {
+impl Drop for DeletionGuard {
     fn drop(&mut self) {
         if self.ended.load(Ordering::Acquire) {
             (self.delete)();
@@ -30,8 +30,8 @@ impl Drop for Forget {
     }
 }
 
-impl std::fmt::Debug for Forget {
+impl std::fmt::Debug for DeletionGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Forget").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("DeletionGuard").field("ended", &self.ended).finish_non_exhaustive()
     }
 }

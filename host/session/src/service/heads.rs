@@ -1,15 +1,15 @@
 //! Sessions made before the first message, and changes of a session's agent or model: for entrances whose
 //! clients choose both apart from messages.
 
-use belljar_store::{SessionHead, SessionKind, StoredSession, Write};
+use belljar_store::{SessionHead, SessionKind, StoreWrite, StoredSession};
 use serde::Deserialize as _;
 
 use super::Service;
 use super::begin::DEFAULT_AGENT;
-use super::running::Purpose;
-use super::types::{Head, ServiceError};
-use super::versions::Look;
-use crate::record::past::{Past, past};
+use super::running::ClaimPurpose;
+use super::types::{HeadEdit, ServiceError};
+use super::versions::LookDepth;
+use crate::record::past::{SessionPast, load_past};
 use crate::record::rows::PersonMetadata;
 
 impl Service {
@@ -17,17 +17,19 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// As [`Service::begin`], for the agent and model in `head`.
-    pub async fn create(&self, head: Head) -> Result<StoredSession, ServiceError> {
+    /// As [`Service::begin_turn`], for the agent and model in `head`.
+    pub async fn create_session(&self, head: HeadEdit) -> Result<StoredSession, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;
-        self.look(Look::IfChanged).await;
-        let Head { title, agent, model } = head;
+        self.look_for_changes(LookDepth::IfChanged).await;
+        let HeadEdit { title, agent, model } = head;
         let (title, model) = (title.unwrap_or_default(), model.unwrap_or_default());
         self.check_model(&model)?;
-        inner.allowance.room(&inner.store, title.len()).await?;
-        let agent = inner.agent(&inner.host(), agent.as_deref().unwrap_or(DEFAULT_AGENT)).await?;
-        let now = inner.now();
+        inner.allowance.check_room(&inner.store, title.len()).await?;
+        let agent = inner
+            .runnable_agent(&inner.current_host(), agent.as_deref().unwrap_or(DEFAULT_AGENT))
+            .await?;
+        let now = inner.now_millis();
         let session = StoredSession {
             id: inner.new_id(),
             title,
@@ -38,7 +40,7 @@ impl Service {
             created: now,
             updated: now,
         };
-        inner.store.enqueue(vec![Write::CreateSession(session.clone())]).await?;
+        inner.store.enqueue_writes(vec![StoreWrite::CreateSession(session.clone())]).await?;
         Ok(session)
     }
 
@@ -46,14 +48,19 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// [`ServiceError::Busy`] while a turn of the session runs; else as [`Service::create`].
-    pub async fn set_head(&self, session: &str, head: Head) -> Result<StoredSession, ServiceError> {
+    /// [`ServiceError::Busy`] while a turn of the session runs; else as [`Service::create_session`].
+    pub async fn set_head(
+        &self,
+        session: &str,
+        head: HeadEdit,
+    ) -> Result<StoredSession, ServiceError> {
         let inner = &self.0;
-        let claim = inner.claim(session, Purpose::Review).await?;
-        let mut stored = inner.store.session(claim.session()).await?;
+        let claim = inner.claim_session(session, ClaimPurpose::Review).await?;
+        let mut stored = inner.store.read_session(claim.session_id()).await?;
         if let Some(agent) = head.agent {
-            self.look(Look::IfChanged).await;
-            stored.agent = inner.agent(&inner.host(), &agent).await?.id.to_string();
+            self.look_for_changes(LookDepth::IfChanged).await;
+            stored.agent =
+                inner.runnable_agent(&inner.current_host(), &agent).await?.id.to_string();
         }
         if let Some(model) = head.model {
             self.check_model(&model)?;
@@ -62,8 +69,8 @@ impl Service {
         stored.title = head.title.unwrap_or(stored.title);
         let StoredSession { title, agent, model, .. } = stored.clone();
         let head = SessionHead { title, agent, model };
-        let write = Write::SessionHead { session: session.to_owned(), head };
-        inner.store.enqueue(vec![write]).await?;
+        let write = StoreWrite::SessionHead { session: session.to_owned(), head };
+        inner.store.enqueue_writes(vec![write]).await?;
         Ok(stored)
     }
 
@@ -72,9 +79,9 @@ impl Service {
     /// # Errors
     ///
     /// When there is no such session, or the store cannot be read.
-    pub async fn past(&self, session: &str) -> Result<Past, ServiceError> {
+    pub async fn load_past(&self, session: &str) -> Result<SessionPast, ServiceError> {
         let store = &self.0.store;
-        Ok(past(store, store.session(session).await?).await?)
+        Ok(load_past(store, store.read_session(session).await?).await?)
     }
 
     /// The caller who began a session, as in the audit log; `None` = unknown.
@@ -82,9 +89,9 @@ impl Service {
     /// # Errors
     ///
     /// When the session is missing, or the store cannot be read.
-    pub async fn began(&self, session: &str) -> Result<Option<String>, ServiceError> {
+    pub async fn first_actor(&self, session: &str) -> Result<Option<String>, ServiceError> {
         let store = &self.0.store;
-        let rows = store.messages(&store.session(session).await?.id).await?;
+        let rows = store.list_messages(&store.read_session(session).await?.id).await?;
         let begun = rows.first().map(|row| PersonMetadata::deserialize(&row.metadata));
         Ok(begun.and_then(Result::ok).and_then(|begun| begun.actor))
     }
@@ -93,7 +100,7 @@ impl Service {
         if model.is_empty() {
             return Ok(());
         }
-        let found = self.0.host().models.resolve(model, None);
+        let found = self.0.current_host().models.resolve_model(model, None);
         found.map(drop).map_err(|error| ServiceError::Invalid(error.to_string()))
     }
 }

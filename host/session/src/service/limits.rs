@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belljar_policy::{Budget, Caps, Level, Meter};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Meter};
 use belljar_store::{Store, StoreError, UsageRow};
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,18 +18,18 @@ const MOST_NEEDED: u64 = 4 << 20;
 const DAY: i64 = 24 * 3600;
 
 /// The limits of one tenant, with the usage.
-pub(crate) struct Allowance {
+pub(crate) struct TenantQuota {
     limits: Mutex<ServiceLimits>,
     /// Turns that run.
     turns: Arc<Semaphore>,
     /// Turns that run or wait.
     places: Arc<Semaphore>,
     /// Above all turns of a day.
-    day: Mutex<Option<Day>>,
+    day: Mutex<Option<DayBudget>>,
 }
 
 /// The day of a tenant.
-struct Day {
+struct DayBudget {
     name: String,
     /// Tokens and fuel; `None` = no limit.
     most: (Option<u64>, Option<u64>),
@@ -37,11 +37,11 @@ struct Day {
     budget: Budget,
     /// Budgets of turns that began under earlier limits. Such turns keep their old limits, and their usage
     /// counts against the new limits too.
-    before: Vec<Before>,
+    before: Vec<EarlierBudget>,
 }
 
 /// An earlier budget of a day.
-struct Before {
+struct EarlierBudget {
     budget: Budget,
     /// The usage at the last count.
     counted: [u64; METERED.len()],
@@ -57,9 +57,9 @@ pub(crate) struct TurnSlot {
     _runs: OwnedSemaphorePermit,
 }
 
-impl Allowance {
+impl TenantQuota {
     pub(crate) fn new(limits: ServiceLimits) -> Self {
-        let (turns, places) = sizes(&limits);
+        let (turns, places) = semaphore_sizes(&limits);
         Self {
             turns: Arc::new(Semaphore::new(turns)),
             places: Arc::new(Semaphore::new(places)),
@@ -74,12 +74,12 @@ impl Allowance {
             let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *known, limits)
         };
-        let (was, is) = (sizes(&before), sizes(&limits));
-        resize(&self.turns, was.0, is.0);
-        resize(&self.places, was.1, is.1);
+        let (was, is) = (semaphore_sizes(&before), semaphore_sizes(&limits));
+        resize_semaphore(&self.turns, was.0, is.0);
+        resize_semaphore(&self.places, was.1, is.1);
     }
 
-    fn limits(&self) -> ServiceLimits {
+    fn current_limits(&self) -> ServiceLimits {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,16 +87,16 @@ impl Allowance {
     pub(crate) async fn place(&self) -> Result<TurnSlot, ServiceError> {
         let full = |_| ServiceError::TenantFull { retry_after: RETRY_AFTER };
         let waits = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
-        self.runs(waits).await
+        self.wait_to_run(waits).await
     }
 
-    /// As [`Allowance::place`], without a bound on the number of waiting turns.
-    pub(crate) async fn waits(&self) -> Result<TurnSlot, ServiceError> {
+    /// As [`TenantQuota::place`], without a bound on the number of waiting turns.
+    pub(crate) async fn wait_place(&self) -> Result<TurnSlot, ServiceError> {
         let waits = Arc::clone(&self.places).acquire_owned().await;
-        self.runs(waits.map_err(|_| ServiceError::Draining)?).await
+        self.wait_to_run(waits.map_err(|_| ServiceError::Draining)?).await
     }
 
-    async fn runs(&self, waits: OwnedSemaphorePermit) -> Result<TurnSlot, ServiceError> {
+    async fn wait_to_run(&self, waits: OwnedSemaphorePermit) -> Result<TurnSlot, ServiceError> {
         let runs = Arc::clone(&self.turns).acquire_owned().await;
         // The semaphore is never closed.
         let runs = runs.map_err(|_| ServiceError::Draining)?;
@@ -104,8 +104,8 @@ impl Allowance {
     }
 
     /// INV-116: an error if `more` bytes would exceed the tenant's storage.
-    pub(crate) async fn room(&self, store: &Store, more: usize) -> Result<(), ServiceError> {
-        let Some(limit) = self.limits().storage_bytes else { return Ok(()) };
+    pub(crate) async fn check_room(&self, store: &Store, more: usize) -> Result<(), ServiceError> {
+        let Some(limit) = self.current_limits().storage_bytes else { return Ok(()) };
         let used = store.stored_bytes().await?;
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         match used.saturating_add(more) > limit {
@@ -115,41 +115,41 @@ impl Allowance {
     }
 
     /// The budget of the day; the tenant's usage so far counts.
-    pub(crate) async fn budget(
+    pub(crate) async fn day_budget(
         &self,
         store: &Store,
         clock: &dyn Clock,
     ) -> Result<Budget, StoreError> {
-        let ServiceLimits { tokens_per_day, fuel_per_day, .. } = self.limits();
+        let ServiceLimits { tokens_per_day, fuel_per_day, .. } = self.current_limits();
         let most = (tokens_per_day, fuel_per_day);
         let today = clock.now().strftime("%Y-%m-%d").to_string();
-        if let Some(budget) = known(&mut self.day(), &today, most) {
+        if let Some(budget) = todays_budget(&mut self.lock_day(), &today, most) {
             return Ok(budget);
         }
-        let budget = Budget::root(Level::Tenant, caps(most));
-        let rows = store.usage(&today).await?;
+        let budget = Budget::new_root(BudgetLevel::Tenant, day_caps(most));
+        let rows = store.usage_by_day(&today).await?;
         for row in rows.iter().filter(|row| row.day == today) {
-            bill(&budget, row);
+            bill_usage(&budget, row);
         }
-        let mut day = self.day();
+        let mut day = self.lock_day();
         // Another turn may have set the budget meanwhile.
-        if let Some(budget) = known(&mut day, &today, most) {
+        if let Some(budget) = todays_budget(&mut day, &today, most) {
             return Ok(budget);
         }
-        *day = Some(Day { name: today, most, budget: budget.clone(), before: Vec::new() });
+        *day = Some(DayBudget { name: today, most, budget: budget.clone(), before: Vec::new() });
         Ok(budget)
     }
 
     /// INV-152: an error if the day's limit leaves too little for a step of `needed` tokens. `needed` is
     /// called only near a limit.
-    pub(crate) async fn step(
+    pub(crate) async fn check_step(
         &self,
         store: &Store,
         clock: &dyn Clock,
         needed: impl AsyncFnOnce() -> Result<u64, ServiceError>,
     ) -> Result<(), ServiceError> {
-        let budget = self.budget(store, clock).await?;
-        let left = |meter| budget.limit(meter).saturating_sub(budget.spent(meter));
+        let budget = self.day_budget(store, clock).await?;
+        let left = |meter| budget.limit(meter).saturating_sub(budget.spent_amount(meter));
         let (tokens, fuel) = (left(Meter::Tokens), left(Meter::Fuel));
         let used = |limit, meter, left, needed| {
             let (resets, retry_after) = next_day(clock.now());
@@ -170,34 +170,38 @@ impl Allowance {
                 used("tenant_tokens_per_day", Meter::Tokens, tokens, needed)
             }
             // Other running turns may use less than their reserve.
-            needed if needed > budget.free(Meter::Tokens) => {
+            needed if needed > budget.free_amount(Meter::Tokens) => {
                 Err(ServiceError::TenantFull { retry_after: RETRY_AFTER })
             }
             _ => Ok(()),
         }
     }
 
-    fn day(&self) -> MutexGuard<'_, Option<Day>> {
+    fn lock_day(&self) -> MutexGuard<'_, Option<DayBudget>> {
         self.day.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The budget of `today` with these limits, if the day has begun.
-fn known(day: &mut Option<Day>, today: &str, most: (Option<u64>, Option<u64>)) -> Option<Budget> {
+fn todays_budget(
+    day: &mut Option<DayBudget>,
+    today: &str,
+    most: (Option<u64>, Option<u64>),
+) -> Option<Budget> {
     let day = day.as_mut().filter(|day| day.name == today)?;
-    day.count();
+    day.count_earlier();
     if day.most != most {
         day.limit_to(most);
     }
     Some(day.budget.clone())
 }
 
-impl Day {
+impl DayBudget {
     /// Counts the usage since the last count of turns below earlier limits.
-    fn count(&mut self) {
+    fn count_earlier(&mut self) {
         for before in &mut self.before {
             for (meter, counted) in METERED.into_iter().zip(&mut before.counted) {
-                let spent = before.budget.spent(meter);
+                let spent = before.budget.spent_amount(meter);
                 // Passing a limit here ends the next turn before it begins.
                 let _ = self.budget.bill(meter, spent.saturating_sub(*counted));
                 *counted = spent.max(*counted);
@@ -207,33 +211,33 @@ impl Day {
 
     /// Sets limits for later turns; the day's usage stays.
     fn limit_to(&mut self, most: (Option<u64>, Option<u64>)) {
-        let budget = Budget::root(Level::Tenant, caps(most));
-        let counted = METERED.map(|meter| self.budget.spent(meter));
+        let budget = Budget::new_root(BudgetLevel::Tenant, day_caps(most));
+        let counted = METERED.map(|meter| self.budget.spent_amount(meter));
         for (meter, spent) in METERED.into_iter().zip(counted) {
             let _ = budget.bill(meter, spent);
         }
         let budget = std::mem::replace(&mut self.budget, budget);
-        self.before.push(Before { budget, counted });
+        self.before.push(EarlierBudget { budget, counted });
         self.most = most;
     }
 }
 
-fn caps((tokens, fuel): (Option<u64>, Option<u64>)) -> Caps {
-    let mut caps = Caps::unlimited();
+fn day_caps((tokens, fuel): (Option<u64>, Option<u64>)) -> BudgetCaps {
+    let mut caps = BudgetCaps::unlimited();
     for (meter, limit) in METERED.into_iter().zip([tokens, fuel]) {
-        caps = limit.map_or(caps, |limit| caps.with(meter, limit));
+        caps = limit.map_or(caps, |limit| caps.with_cap(meter, limit));
     }
     caps
 }
 
 /// The numbers of turns that may run, and that may run or wait.
-fn sizes(limits: &ServiceLimits) -> (usize, usize) {
+fn semaphore_sizes(limits: &ServiceLimits) -> (usize, usize) {
     let turns = limits.concurrent_turns.max(1);
     (turns, turns.saturating_add(limits.queued_turns).min(Semaphore::MAX_PERMITS))
 }
 
 /// Changes the size of a semaphore. A smaller size is reached as permits return.
-fn resize(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
+fn resize_semaphore(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
     if is >= was {
         return semaphore.add_permits(is - was);
     }
@@ -256,7 +260,7 @@ fn next_day(now: Timestamp) -> (Timestamp, Duration) {
     (Timestamp::from_second(begins).unwrap_or(now), Duration::from_secs(wait))
 }
 
-fn bill(budget: &Budget, row: &UsageRow) {
+fn bill_usage(budget: &Budget, row: &UsageRow) {
     let amount = |n: i64| u64::try_from(n).unwrap_or(0);
     let tokens = amount(row.input_tokens).saturating_add(amount(row.output_tokens));
     for (meter, amount) in [(Meter::Tokens, tokens), (Meter::Fuel, amount(row.fuel))] {

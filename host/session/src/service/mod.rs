@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A turn is independent of its client: if the client disconnects, the answer is still stored in the session.
-//! An interrupted turn is resumed by [`Service::recover`].
+//! An interrupted turn is resumed by [`Service::recover_turns`].
 
 mod admission;
 mod agents;
@@ -34,8 +34,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use belljar_definition::builtin_tools;
-use belljar_policy::Shown;
-use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
+use belljar_policy::ShownText;
+use belljar_store::{AuditEntry, PermissionAnswer, Store, StoreWrite};
 use belljar_work::{StopSignal, WorkKind};
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -46,16 +46,16 @@ use tokio_util::sync::CancellationToken;
 pub use self::admission::Admission;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::{CancelOutcome, RunningTurn};
-pub use self::tally::Tallied;
-pub use self::types::{Head, ServiceError, ServiceLimits, StoredTurnOf, TurnKind, TurnRequest};
-pub use self::versions::{Look, Renew, Renewed, Version};
-use crate::record::hub::{Hub, Watch};
+pub use self::tally::TurnTally;
+pub use self::types::{HeadEdit, ServiceError, ServiceLimits, StoredTurnOf, TurnKind, TurnRequest};
+pub use self::versions::{LookDepth, RenewalOutcome, SettingsVersion, VersionMaker};
+use crate::record::hub::{EventWatch, WatchHub};
 use crate::record::layers::{TenantLayers, remove_stale_layers};
-use crate::service::limits::Allowance;
-use crate::service::questions::{Questions, Taken};
-use crate::service::running::Running;
-use crate::service::tally::Tally;
-use crate::service::versions::Versions;
+use crate::service::limits::TenantQuota;
+use crate::service::questions::{OpenQuestions, RemovedQuestion};
+use crate::service::running::RunningTurns;
+use crate::service::tally::TallyCounter;
+use crate::service::versions::VersionSource;
 use belljar_agent::Host;
 use belljar_agent::{Clock, RunId};
 
@@ -77,19 +77,19 @@ const MAX_ABORTS: usize = 50;
 
 /// One tenant's sessions, shared by clones.
 #[derive(Clone)]
-pub struct Service(Arc<Inner>);
+pub struct Service(Arc<ServiceInner>);
 
-struct Inner {
-    versions: Versions,
+struct ServiceInner {
+    versions: VersionSource,
     clock: Arc<dyn Clock>,
     store: Store,
     workspace: PathBuf,
     admission: Arc<Admission>,
-    allowance: Allowance,
-    hub: Arc<Hub>,
-    questions: Arc<Questions>,
-    running: Running,
-    tally: Arc<Tally>,
+    allowance: TenantQuota,
+    hub: Arc<WatchHub>,
+    questions: Arc<OpenQuestions>,
+    running: RunningTurns,
+    tally: Arc<TallyCounter>,
     /// Places for sessions of clients that call tools themselves.
     direct: Arc<Semaphore>,
     /// The overlays of the tenant, once a turn has begun.
@@ -113,16 +113,16 @@ impl Service {
         admission: Arc<Admission>,
         limits: ServiceLimits,
     ) -> Self {
-        Self(Arc::new(Inner {
-            allowance: Allowance::new(limits),
+        Self(Arc::new(ServiceInner {
+            allowance: TenantQuota::new(limits),
             clock: Arc::clone(&host.clock),
-            versions: Versions::new(host),
+            versions: VersionSource::new(host),
             store,
             workspace,
             admission,
             hub: Arc::default(),
             questions: Arc::default(),
-            running: Running::default(),
+            running: RunningTurns::default(),
             tally: Arc::default(),
             direct: Arc::new(Semaphore::new(MAX_DIRECT)),
             layers: OnceLock::new(),
@@ -133,17 +133,21 @@ impl Service {
     }
 
     /// The events of a session after the event `after`; `None` = from now on. A missing session is an error.
-    pub async fn watch(&self, session: &str, after: Option<i64>) -> Result<Watch, ServiceError> {
-        self.0.store.session(session).await?;
-        Ok(self.0.hub.watch(&self.0.store, session, after).await?)
+    pub async fn watch_session(
+        &self,
+        session: &str,
+        after: Option<i64>,
+    ) -> Result<EventWatch, ServiceError> {
+        self.0.store.read_session(session).await?;
+        Ok(self.0.hub.watch_session(&self.0.store, session, after).await?)
     }
 
     /// Cancels the turn of a session, with all its subagents. INV-413: the audit log has a line for the first
     /// canceller.
-    pub fn cancel(&self, session: &str, actor: &str) -> CancelOutcome {
-        let cancelled = self.0.running.cancel(session, actor);
+    pub fn cancel_turn(&self, session: &str, actor: &str) -> CancelOutcome {
+        let cancelled = self.0.running.cancel_turn(session, actor);
         if cancelled == CancelOutcome::Cancelled {
-            self.audit(actor, "turn_cancelled", session.to_owned(), json!({}));
+            self.record_audit(actor, "turn_cancelled", session.to_owned(), json!({}));
         }
         cancelled
     }
@@ -152,33 +156,38 @@ impl Service {
     pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> CancelOutcome {
         let cancelled = self.0.running.cancel_subagent(session, path, actor);
         if cancelled == CancelOutcome::Cancelled {
-            let path = Shown::clipped(path, 200).to_string();
-            self.audit(actor, "subagent_cancelled", session.to_owned(), json!({"path": path}));
+            let path = ShownText::clip_line(path, 200).to_string();
+            self.record_audit(
+                actor,
+                "subagent_cancelled",
+                session.to_owned(),
+                json!({"path": path}),
+            );
         }
         cancelled
     }
 
     /// The questions waiting for a person, each with its session.
-    pub fn questions(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
-        self.0.questions.open(session)
+    pub fn open_questions(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
+        self.0.questions.list_open(session)
     }
 
     /// Waits until a turn has an open question; for ever if the turn never asks.
-    pub async fn asked(&self, turn: &RunningTurn) {
-        self.0.questions.asked(&turn.session, &turn.message).await;
+    pub async fn wait_for_question(&self, turn: &RunningTurn) {
+        self.0.questions.wait_for_question(&turn.session, &turn.message).await;
     }
 
     /// Answers a question. The answer is handed to the store before the turn has it.
-    pub fn answer(
+    pub fn answer_question(
         &self,
         session: &str,
         question: u64,
         answer: PersonAnswer,
         actor: &str,
     ) -> Result<(), ServiceError> {
-        let taken = self.0.questions.take(session, question, &answer);
+        let taken = self.0.questions.remove_answered(session, question, &answer);
         let taken = taken.ok_or(ServiceError::NoQuestion(question))?;
-        let Taken { question: asked, noted, waiting } = taken;
+        let RemovedQuestion { question: asked, noted, waiting } = taken;
         let (word, text) = match &answer {
             PersonAnswer::Permission(word) => (word.as_str(), None),
             PersonAnswer::Text(text) => ("text", text.clone()),
@@ -196,7 +205,7 @@ impl Service {
                 (builtin_tools::CLARIFY.to_owned(), asked)
             }
         };
-        let now = self.0.now();
+        let now = self.0.now_millis();
         let row = PermissionAnswer {
             id: self.0.new_id(),
             session: session.to_owned(),
@@ -212,7 +221,8 @@ impl Service {
         };
         let detail = json!({"question": question, "tool": tool, "answer": word});
         let audit = self.0.audit_entry(actor, "question_answered", session.to_owned(), detail);
-        let kept = self.0.store.enqueue(vec![Write::Answer(row), Write::Audit(audit)]);
+        let kept =
+            self.0.store.enqueue_writes(vec![StoreWrite::Answer(row), StoreWrite::Audit(audit)]);
         self.0.log_failure(kept);
         // An error: the turn has just ended.
         let _ = waiting.send(answer);
@@ -224,22 +234,22 @@ impl Service {
     /// # Errors
     ///
     /// [`ServiceError::StorageFull`] if the tenant's storage would be exceeded.
-    pub async fn room(&self, more: usize) -> Result<(), ServiceError> {
-        self.0.allowance.room(&self.0.store, more).await
+    pub async fn check_room(&self, more: usize) -> Result<(), ServiceError> {
+        self.0.allowance.check_room(&self.0.store, more).await
     }
 
     /// The running and waiting turns.
-    pub fn running(&self) -> Vec<RunningTurn> {
-        self.0.running.list()
+    pub fn running_turns(&self) -> Vec<RunningTurn> {
+        self.0.running.list_turns()
     }
 
     /// The counts of turns since this process opened the service.
-    pub fn tallied(&self) -> Tallied {
-        self.0.tally.now()
+    pub fn turn_tally(&self) -> TurnTally {
+        self.0.tally.current_tally()
     }
 
     /// Runs a task to its end in the turns' runtime, even if the handle is dropped.
-    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    pub fn spawn_task<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
@@ -252,8 +262,8 @@ impl Service {
     }
 
     /// Refuses new turns and waits for the running ones, up to `limit`. The remaining turns are stopped at
-    /// once: each has a journal, and [`Service::recover`] resumes the turn.
-    pub async fn drain(&self, limit: Duration) {
+    /// once: each has a journal, and [`Service::recover_turns`] resumes the turn.
+    pub async fn drain_turns(&self, limit: Duration) {
         self.take_no_turns();
         let mut wait = limit;
         // Repeated, because a turn may just have been about to start. INV-412: a turn that still runs has
@@ -262,16 +272,16 @@ impl Service {
             if tokio::time::timeout(wait, self.0.running.all_ended()).await.is_ok() {
                 break;
             }
-            self.0.running.abort();
+            self.0.running.abort_all();
             wait = ABORT_AGAIN;
         }
-        self.0.hub.close();
+        self.0.hub.end_all();
     }
 
     /// Removes the overlays of sessions that are not in the store any more.
     async fn remove_stale_layers(&self) {
         match remove_stale_layers(&self.0.store).await {
-            Ok(held) => self.0.layers().removed(held),
+            Ok(held) => self.0.tenant_layers().subtract_removed(held),
             Err(error) => tracing::warn!(
                 target: "belljar::session",
                 "overlays of deleted sessions are left: {error}"
@@ -285,8 +295,8 @@ impl Service {
     }
 
     /// The tenant's agents, grants, tools and models that are in force.
-    pub fn host(&self) -> Arc<Host> {
-        self.0.host()
+    pub fn current_host(&self) -> Arc<Host> {
+        self.0.current_host()
     }
 
     /// The tenant's root.
@@ -295,39 +305,48 @@ impl Service {
     }
 
     /// Puts a line into the audit log.
-    pub fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
-        self.0.audit(actor, action, object, detail);
+    pub fn record_audit(
+        &self,
+        actor: &str,
+        action: &str,
+        object: String,
+        detail: serde_json::Value,
+    ) {
+        self.0.record_audit(actor, action, object, detail);
     }
 }
 
-impl Inner {
+impl ServiceInner {
     /// Refuses work once the service is stopping.
     fn check_not_draining(&self) -> Result<(), ServiceError> {
         if self.draining.is_cancelled() { Err(ServiceError::Draining) } else { Ok(()) }
     }
 
     /// The overlays of the tenant. The first call reads directories.
-    fn layers(&self) -> &TenantLayers {
-        self.layers.get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
+    fn tenant_layers(&self) -> &TenantLayers {
+        self.layers.get_or_init(|| {
+            TenantLayers::find_layers(&self.store, &self.current_host().settings.overlays)
+        })
     }
 
-    /// As [`Inner::layers`], on a thread the first time, because a tenant may have thousands of sessions.
+    /// As [`ServiceInner::tenant_layers`], on a thread the first time, because a tenant may have thousands of sessions.
     async fn layers_counted(&self) -> &TenantLayers {
         if self.layers.get().is_none() {
-            let (store, host) = (self.store.clone(), self.host());
-            let count = move |_: &StopSignal| TenantLayers::find(&store, &host.settings.overlays);
-            let owner = self.owner("overlays");
-            if let Ok(found) = belljar_work::run(&COUNT_LAYERS, &owner, count).await {
+            let (store, host) = (self.store.clone(), self.current_host());
+            let count =
+                move |_: &StopSignal| TenantLayers::find_layers(&store, &host.settings.overlays);
+            let owner = self.work_owner("overlays");
+            if let Ok(found) = belljar_work::run_job(&COUNT_LAYERS, &owner, count).await {
                 return self.layers.get_or_init(|| found);
             }
         }
-        self.layers()
+        self.tenant_layers()
     }
 
     /// Puts a line into the audit log.
-    fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
+    fn record_audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
         let entry = self.audit_entry(actor, action, object, detail);
-        self.log_failure(self.store.enqueue(vec![Write::Audit(entry)]));
+        self.log_failure(self.store.enqueue_writes(vec![StoreWrite::Audit(entry)]));
     }
 
     fn audit_entry(
@@ -337,7 +356,7 @@ impl Inner {
         object: String,
         detail: serde_json::Value,
     ) -> AuditEntry {
-        let (id, at) = (self.new_id(), self.now());
+        let (id, at) = (self.new_id(), self.now_millis());
         AuditEntry { id, at, actor: actor.to_owned(), action: action.to_owned(), object, detail }
     }
 
@@ -345,12 +364,12 @@ impl Inner {
         RunId::new(&*self.clock).into()
     }
 
-    fn now(&self) -> i64 {
+    fn now_millis(&self) -> i64 {
         self.clock.now().as_millisecond()
     }
 
     /// Logs the failure of a write whose caller does not wait for the result.
-    fn log_failure(&self, kept: belljar_store::Committed) {
+    fn log_failure(&self, kept: belljar_store::CommitHandle) {
         self.runtime.spawn(async move {
             if let Err(error) = kept.await {
                 tracing::error!(target: "belljar::session", "a record could not be written: {error}");

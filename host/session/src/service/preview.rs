@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::Service;
-use super::begin::{DEFAULT_AGENT, runnable};
+use super::begin::{DEFAULT_AGENT, check_runnable};
 use super::types::{ServiceError, TurnRequest};
-use super::versions::Look;
+use super::versions::LookDepth;
 use crate::conversation::compaction;
-use crate::record::past::{Past, past};
-use belljar_agent::{Preview, ResolvedAgent, RunError, preview};
+use crate::record::past::{SessionPast, load_past};
+use belljar_agent::{RequestPreview, ResolvedAgent, RunError, preview_request};
 
 /// A summary would be made first, with unknown text.
 const DUE: &str = "the history is too large for the model: before this is sent, the older turns \
@@ -16,17 +16,17 @@ would be summarised, and the summary would take their place";
 
 impl Service {
     /// The exact first request to the model for this turn. Stores nothing and runs nothing.
-    pub async fn preview(&self, request: TurnRequest) -> Result<Preview, ServiceError> {
+    pub async fn preview_turn(&self, request: TurnRequest) -> Result<RequestPreview, ServiceError> {
         let inner = &self.0;
-        self.look(Look::IfChanged).await;
-        let host = inner.host();
+        self.look_for_changes(LookDepth::IfChanged).await;
+        let host = inner.current_host();
         let past = match &request.session {
-            Some(id) => Some(past(&inner.store, inner.store.session(id).await?).await?),
+            Some(id) => Some(load_past(&inner.store, inner.store.read_session(id).await?).await?),
             None => None,
         };
         let name = past.as_ref().map(|past| past.session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
-        let agent = inner.agent(&host, name).await?;
+        let agent = inner.runnable_agent(&host, name).await?;
         self.preview_as(request, agent, past).await
     }
 
@@ -39,8 +39,8 @@ impl Service {
         &self,
         request: TurnRequest,
         agent: ResolvedAgent,
-    ) -> Result<Preview, ServiceError> {
-        runnable(&self.0.host(), &agent)?;
+    ) -> Result<RequestPreview, ServiceError> {
+        check_runnable(&self.0.current_host(), &agent)?;
         self.preview_as(request, Arc::new(agent), None).await
     }
 
@@ -48,14 +48,15 @@ impl Service {
         &self,
         request: TurnRequest,
         agent: Arc<ResolvedAgent>,
-        past: Option<Past>,
-    ) -> Result<Preview, ServiceError> {
-        let (inner, host) = (&self.0, self.0.host());
+        past: Option<SessionPast>,
+    ) -> Result<RequestPreview, ServiceError> {
+        let (inner, host) = (&self.0, self.0.current_host());
         let TurnRequest { model, limits, history, .. } = request;
-        let conversation = inner.conversation(agent, model, limits, history, past.as_ref()).await?;
-        let mut spec = conversation.spec(request.text);
+        let conversation =
+            inner.new_conversation(agent, model, limits, history, past.as_ref()).await?;
+        let mut spec = conversation.run_spec(request.text);
         spec.history = conversation.messages().to_vec();
-        let made = preview(&host, spec).await.map(|mut made| {
+        let made = preview_request(&host, spec).await.map(|mut made| {
             if compaction::is_due(&host, &conversation) {
                 made.notes.push(DUE.to_owned());
             }

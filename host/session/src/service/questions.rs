@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, oneshot};
 
 use belljar_agent::Clock;
-use belljar_agent::{Approval, Asker, PrivateQuestion, Question, Reach, Said};
+use belljar_agent::{
+    Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, PrivateQuestion,
+};
 
 /// An unanswered question. Foreign text.
 #[derive(Debug, Clone)]
@@ -34,7 +36,7 @@ pub enum QuestionKind {
         /// The arguments in the model's text.
         arguments: String,
         /// The means that the call would have.
-        reach: Reach,
+        reach: CallReach,
     },
     /// A question of the agent to the person.
     Clarify {
@@ -58,8 +60,8 @@ pub enum PersonAnswer {
     Cancelled,
 }
 
-impl From<&Question<'_>> for QuestionKind {
-    fn from(question: &Question<'_>) -> Self {
+impl From<&ApprovalQuestion<'_>> for QuestionKind {
+    fn from(question: &ApprovalQuestion<'_>) -> Self {
         Self::Permission {
             tool: question.tool.to_string(),
             arguments: question.arguments.to_owned(),
@@ -70,7 +72,7 @@ impl From<&Question<'_>> for QuestionKind {
 
 impl PersonAnswer {
     /// The word on a call.
-    pub fn approval(self) -> Approval {
+    pub fn into_approval(self) -> Approval {
         match self {
             Self::Permission(word) => word,
             Self::Cancelled => Approval::Cancelled,
@@ -79,33 +81,33 @@ impl PersonAnswer {
     }
 
     /// The answer to a question in words.
-    pub fn said(self) -> Said {
+    pub fn into_spoken_answer(self) -> ClarificationAnswer {
         match self {
-            Self::Text(text) => Said::of(text),
-            Self::Declined => Said::No,
-            Self::Cancelled => Said::Cancelled,
-            Self::Permission(_) => Said::Nobody,
+            Self::Text(text) => ClarificationAnswer::from_words(text),
+            Self::Declined => ClarificationAnswer::No,
+            Self::Cancelled => ClarificationAnswer::Cancelled,
+            Self::Permission(_) => ClarificationAnswer::Nobody,
         }
     }
 }
 
 /// The open questions of one tenant.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
-    waiting: Mutex<BTreeMap<(String, u64), Waiting>>,
+pub(crate) struct OpenQuestions {
+    waiting: Mutex<BTreeMap<(String, u64), WaitingQuestion>>,
     /// Notified of each new question.
     put: Notify,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingQuestion {
     question: OpenQuestion,
     noted: Option<String>,
     answer: oneshot::Sender<PersonAnswer>,
 }
 
 /// A question that was removed to be answered.
-pub(crate) struct Taken {
+pub(crate) struct RemovedQuestion {
     pub(crate) question: OpenQuestion,
     /// INV-366: where the answer is the person's own, the part of the question that may be stored.
     pub(crate) noted: Option<String>,
@@ -115,33 +117,33 @@ pub(crate) struct Taken {
 
 /// Asks at the questions for one turn.
 pub(crate) struct TurnQuestions {
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) session: String,
     pub(crate) message: String,
 }
 
 /// Removes a question on drop, when its asker does not wait any more.
-struct Open<'a> {
-    questions: &'a Questions,
+struct QuestionGuard<'a> {
+    questions: &'a OpenQuestions,
     key: (String, u64),
 }
 
-impl Questions {
+impl OpenQuestions {
     /// The open questions, with their sessions.
-    pub(crate) fn open(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
-        let waiting = self.waiting();
+    pub(crate) fn list_open(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
+        let waiting = self.lock_waiting();
         let of = waiting.iter().filter(|((of, _), _)| session.is_none_or(|one| one == of));
         of.map(|((session, _), waiting)| (session.clone(), waiting.question.clone())).collect()
     }
 
     /// Waits until a question of this turn is open.
-    pub(crate) async fn asked(&self, session: &str, message: &str) {
+    pub(crate) async fn wait_for_question(&self, session: &str, message: &str) {
         loop {
             let mut put = std::pin::pin!(self.put.notified());
             // From here on no notice is missed.
             put.as_mut().enable();
-            if self.open(Some(session)).iter().any(|(_, open)| open.message == message) {
+            if self.list_open(Some(session)).iter().any(|(_, open)| open.message == message) {
                 return;
             }
             put.await;
@@ -149,9 +151,14 @@ impl Questions {
     }
 
     /// Removes the question, if the answer fits the question's kind.
-    pub(crate) fn take(&self, session: &str, id: u64, answer: &PersonAnswer) -> Option<Taken> {
+    pub(crate) fn remove_answered(
+        &self,
+        session: &str,
+        id: u64,
+        answer: &PersonAnswer,
+    ) -> Option<RemovedQuestion> {
         let key = (session.to_owned(), id);
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_waiting();
         let fits = matches!(
             (&waiting.get(&key)?.question.kind, answer),
             (_, PersonAnswer::Cancelled)
@@ -161,17 +168,17 @@ impl Questions {
         if !fits {
             return None;
         }
-        let Waiting { question, noted, answer } = waiting.remove(&key)?;
-        Some(Taken { question, noted, waiting: answer })
+        let WaitingQuestion { question, noted, answer } = waiting.remove(&key)?;
+        Some(RemovedQuestion { question, noted, waiting: answer })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(String, u64), Waiting>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, BTreeMap<(String, u64), WaitingQuestion>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TurnQuestions {
-    async fn put(
+    async fn ask_person(
         &self,
         id: u64,
         agent: &str,
@@ -188,36 +195,48 @@ impl TurnQuestions {
         };
         let key = (self.session.clone(), id);
         let noted = noted.map(str::to_owned);
-        self.questions.waiting().insert(key.clone(), Waiting { question, noted, answer });
+        self.questions
+            .lock_waiting()
+            .insert(key.clone(), WaitingQuestion { question, noted, answer });
         self.questions.put.notify_waiters();
-        let _open = Open { questions: &self.questions, key };
+        let _open = QuestionGuard { questions: &self.questions, key };
         answered.await.ok()
     }
 }
 
 #[async_trait]
 impl Asker for TurnQuestions {
-    async fn ask(&self, question: Question<'_>) -> Approval {
-        let answer = self.put(question.id, question.agent, (&question).into(), None).await;
-        answer.map_or(Approval::Nobody, PersonAnswer::approval)
+    async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
+        let answer = self.ask_person(question.id, question.agent, (&question).into(), None).await;
+        answer.map_or(Approval::Nobody, PersonAnswer::into_approval)
     }
 
-    async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
+    async fn ask_clarification(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> ClarificationAnswer {
         let (question, options) = (question.to_owned(), options.to_vec());
         let kind = QuestionKind::Clarify { question, options };
-        self.put(id, agent, kind, None).await.map_or(Said::Nobody, PersonAnswer::said)
+        self.ask_person(id, agent, kind, None)
+            .await
+            .map_or(ClarificationAnswer::Nobody, PersonAnswer::into_spoken_answer)
     }
 
-    async fn clarify_privately(&self, asked: PrivateQuestion<'_>) -> Said {
+    async fn clarify_privately(&self, asked: PrivateQuestion<'_>) -> ClarificationAnswer {
         let PrivateQuestion { id, agent, question, noted, options } = asked;
         let (question, options) = (question.to_owned(), options.to_vec());
         let kind = QuestionKind::Clarify { question, options };
-        self.put(id, agent, kind, Some(noted)).await.map_or(Said::Nobody, PersonAnswer::said)
+        self.ask_person(id, agent, kind, Some(noted))
+            .await
+            .map_or(ClarificationAnswer::Nobody, PersonAnswer::into_spoken_answer)
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        self.questions.waiting().remove(&self.key);
+        self.questions.lock_waiting().remove(&self.key);
     }
 }

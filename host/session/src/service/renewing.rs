@@ -5,18 +5,18 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use belljar_agent::Host;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_store::TENANT;
 use serde_json::json;
 
 use super::types::ServiceError;
-use super::versions::{Look, Looking, Renew, Renewed, Version};
-use super::{Inner, Service};
+use super::versions::{LookDepth, LookState, RenewalOutcome, SettingsVersion, VersionMaker};
+use super::{Service, ServiceInner};
 
 impl Service {
     /// Sets the maker of new versions. Without a maker, the first version stays in force.
     #[must_use]
-    pub fn renewed_by(self, renew: Arc<dyn Renew>) -> Self {
+    pub fn renewed_by(self, renew: Arc<dyn VersionMaker>) -> Self {
         // Set once, before anybody else has it.
         let _ = self.0.versions.renew.set(renew);
         self
@@ -27,24 +27,25 @@ impl Service {
         let _ = self.0.versions.before_each.set(Box::new(call));
     }
 
-    /// INV-156: checks whether the operator has changed settings or tools. When `look` returns, the files as
-    /// of the call are in force for every new turn, or are invalid, with one line in the log.
-    pub async fn look(&self, look: Look) {
+    /// INV-156: checks whether the operator has changed settings or tools. On return, every new turn uses the
+    /// files as they were at the call; if they are invalid, the earlier settings stay in force, and the log has
+    /// one line about the reason.
+    pub async fn look_for_changes(&self, look: LookDepth) {
         if self.0.versions.renew.get().is_none() {
             return;
         }
         let inner = Arc::clone(&self.0);
-        // In a task: the caller may go away, and the result must not be lost then.
-        let looked = self.spawn(async move { inner.look(look).await }).await;
+        // In a separate task, because the result must not be lost if the caller is dropped.
+        let looked = self.spawn_task(async move { inner.look_for_changes(look).await }).await;
         if let Err(error) = looked {
             tracing::error!(target: "belljar::session", %error, "looking at settings failed");
         }
     }
 
-    /// As [`Service::look`], unless the last look is younger than `age`.
+    /// As [`Service::look_for_changes`], unless the last look is younger than `age`.
     pub async fn look_within(&self, age: Duration) {
         if !self.0.versions.is_fresh(age) {
-            self.look(Look::IfChanged).await;
+            self.look_for_changes(LookDepth::IfChanged).await;
         }
     }
 
@@ -55,30 +56,30 @@ impl Service {
 
     /// Loads the stored agents. Must be called once at the start, and after each change.
     pub async fn reload_agents(&self) -> Result<(), ServiceError> {
-        // A version that is being made would miss the change.
+        // Waits for a version that is being made, because that version would miss the change.
         let _looking = self.0.versions.looking.lock().await;
-        self.0.bring_agents(&self.0.host()).await
+        self.0.bring_agents(&self.0.current_host()).await
     }
 }
 
-impl Inner {
-    /// The version in force.
-    pub(super) fn host(&self) -> Arc<Host> {
+impl ServiceInner {
+    /// The host with the settings that are in force.
+    pub(super) fn current_host(&self) -> Arc<Host> {
         Arc::clone(&self.versions.host.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn look(&self, look: Look) {
+    async fn look_for_changes(&self, look: LookDepth) {
         let Some(renew) = self.versions.renew.get() else { return };
         let mut looking = self.versions.looking.lock().await;
         let now = Instant::now();
-        match renew.renew(look).await {
-            Renewed::Same => {}
-            Renewed::New(version) => {
+        match renew.renew_version(look).await {
+            RenewalOutcome::Same => {}
+            RenewalOutcome::New(version) => {
                 looking.next = Some(version);
                 looking.said = None;
                 self.versions.invalid.store(false, Ordering::Relaxed);
             }
-            Renewed::Invalid(why) => self.keep(&mut looking, why),
+            RenewalOutcome::Invalid(why) => self.keep_version(&mut looking, why),
         }
         if let Some(next) = looking.next.take()
             && let Err(next) = self.take_over(next).await
@@ -86,16 +87,16 @@ impl Inner {
             looking.next = Some(next);
             return;
         }
-        *self.versions.looked() = Some(now);
+        *self.versions.lock_last_look() = Some(now);
     }
 
     /// Keeps the version in force, and logs the reason once.
-    fn keep(&self, looking: &mut Looking, why: String) {
+    fn keep_version(&self, looking: &mut LookState, why: String) {
         self.versions.invalid.store(true, Ordering::Relaxed);
         if looking.said.as_ref() == Some(&why) {
             return;
         }
-        let (tenant, shown) = (self.store.tenant(), Shown::multiline(&why).to_string());
+        let (tenant, shown) = (self.store.tenant(), ShownText::multiline(&why).to_string());
         tracing::error!(
             target: "belljar::session",
             tenant,
@@ -106,7 +107,7 @@ impl Inner {
     }
 
     /// Puts a version in force; returns the version if the stored agents cannot be read.
-    async fn take_over(&self, version: Box<Version>) -> Result<(), Box<Version>> {
+    async fn take_over(&self, version: Box<SettingsVersion>) -> Result<(), Box<SettingsVersion>> {
         let tenant = self.store.tenant();
         if let Err(error) = self.bring_agents(&version.host).await {
             tracing::error!(
@@ -117,8 +118,8 @@ impl Inner {
             );
             return Err(version);
         }
-        let Version { host, limits } = *version;
-        let host = host.knowing_the_bills_of(&self.host());
+        let SettingsVersion { host, limits } = *version;
+        let host = host.knowing_the_bills_of(&self.current_host());
         if let Some(call) = self.versions.before_each.get() {
             call(&host);
         }
@@ -129,7 +130,7 @@ impl Inner {
             tenant,
             "the settings were read again; turns that run keep those they began with"
         );
-        self.audit(TENANT, "settings_reloaded", "belljar.toml".to_owned(), json!({}));
+        self.record_audit(TENANT, "settings_reloaded", "belljar.toml".to_owned(), json!({}));
         Ok(())
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use belljar_work::{StopSignal, WorkError, WorkKind};
 
-use super::running::Purpose;
+use super::running::ClaimPurpose;
 use super::types::{LOOK, ServiceError};
-use super::{Inner, Service};
+use super::{Service, ServiceInner};
 use crate::review::{ReviewError, SessionLook, SessionReview};
 
 const DECISION: WorkKind =
@@ -38,23 +38,23 @@ impl Service {
         work: impl FnOnce(&SessionLook) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ServiceError> {
         let inner = Arc::clone(&self.0);
-        let claim = inner.claim(session, Purpose::Look).await?;
+        let claim = inner.claim_session(session, ClaimPurpose::Look).await?;
         let ended = claim.cancel.clone();
         let job = move |stop: &StopSignal| {
-            let session = claim.session();
-            let layers = inner.layers().of(session);
+            let session = claim.session_id();
+            let layers = inner.tenant_layers().for_session(session);
             let look = SessionLook::open_in(&inner.store, session, layers, stop)?;
             let done = work(&look);
             drop(look);
             drop(claim);
             done
         };
-        let owner = self.0.owner("looks");
+        let owner = self.0.work_owner("looks");
         tokio::select! {
             biased;
             () = ended.cancelled() => Err(self.0.why_ended(session).await),
             () = self.0.draining.cancelled() => Err(ServiceError::Draining),
-            done = belljar_work::run(&LOOK, &owner, job) => Ok(done??),
+            done = belljar_work::run_job(&LOOK, &owner, job) => Ok(done??),
         }
     }
 
@@ -64,14 +64,14 @@ impl Service {
     /// # Errors
     ///
     /// When a turn runs, [`ServiceError::GoneOn`] after a later event, or the error of `work`.
-    pub async fn review<T: Send + 'static>(
+    pub async fn review_changes<T: Send + 'static>(
         &self,
         session: &str,
         seen: Option<i64>,
         work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ServiceError> {
         let inner = Arc::clone(&self.0);
-        let claim = inner.claim(session, Purpose::Review).await?;
+        let claim = inner.claim_session(session, ClaimPurpose::Review).await?;
         if let Some(seen) = seen
             && inner.store.last_event(session).await? != seen
         {
@@ -79,19 +79,19 @@ impl Service {
         }
         let ended = claim.cancel.clone();
         let job = move |stop: &StopSignal| {
-            let session = claim.session();
-            let layers = inner.layers().of(session);
+            let session = claim.session_id();
+            let layers = inner.tenant_layers().for_session(session);
             let review = SessionReview::open_in(&inner.store, session, layers, stop)?;
             let done = work(&review);
             drop(review);
             drop(claim);
             done
         };
-        let owner = self.0.owner("decisions");
+        let owner = self.0.work_owner("decisions");
         tokio::select! {
             biased;
             () = ended.cancelled() => Err(self.0.why_ended(session).await),
-            done = belljar_work::run(&DECISION, &owner, job) => Ok(done??),
+            done = belljar_work::run_job(&DECISION, &owner, job) => Ok(done??),
         }
     }
 
@@ -112,14 +112,14 @@ impl Service {
     pub(super) async fn end_reviews(&self, session: &str) {
         let Some(held) = self.0.running.end_review(session) else { return };
         // A look that ignores its signal keeps its thread, and this wait ends at the limit.
-        let _ = tokio::time::timeout(GOES_AWAY, held.ended()).await;
+        let _ = tokio::time::timeout(GOES_AWAY, held.wait_for_end()).await;
     }
 }
 
-impl Inner {
+impl ServiceInner {
     /// The owner of the threads for a kind of work. A tenant has a share for each kind, so that looks at
     /// changes use no thread of a decision or a turn.
-    pub(crate) fn owner(&self, share: &str) -> String {
+    pub(crate) fn work_owner(&self, share: &str) -> String {
         format!("{}/{share}", self.store.tenant_id().unwrap_or(self.store.tenant()))
     }
 
@@ -127,7 +127,7 @@ impl Inner {
         &self,
         look: impl FnOnce(&StopSignal) -> T + Send + 'static,
     ) -> Result<T, WorkError> {
-        belljar_work::run(&LOOK_UP, &self.owner("files"), look).await
+        belljar_work::run_job(&LOOK_UP, &self.work_owner("files"), look).await
     }
 
     /// The reason why a look or a decision was ended.
@@ -135,7 +135,7 @@ impl Inner {
         if self.draining.is_cancelled() {
             return ServiceError::Draining;
         }
-        match self.store.session(session).await {
+        match self.store.read_session(session).await {
             Ok(_) => ServiceError::Busy(session.to_owned()),
             Err(error) => error.into(),
         }

@@ -8,16 +8,16 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::forget::Forget;
+use super::forget::DeletionGuard;
 use super::types::ServiceError;
-use crate::record::hub::{Hub, Watch};
-use crate::record::turn::{Open, Turn};
-use belljar_agent::{Control, Outcome};
+use crate::record::hub::{EventWatch, WatchHub};
+use crate::record::turn::{OpenState, Turn};
+use belljar_agent::{Outcome, SubagentControl};
 
 /// The turns that run, by session.
 #[derive(Debug, Default)]
-pub(crate) struct Running {
-    turns: Mutex<HashMap<String, Entry>>,
+pub(crate) struct RunningTurns {
+    turns: Mutex<HashMap<String, RunningEntry>>,
     /// The sessions in which a look must end, with the number of waiting callers.
     wanted: Mutex<HashMap<String, usize>>,
     ended: Notify,
@@ -25,7 +25,7 @@ pub(crate) struct Running {
 
 /// The purpose of a claim on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ClaimPurpose {
     /// A running or waiting turn.
     Turn,
     /// A decision about the session's changes, or a change of its head: over in a moment.
@@ -35,11 +35,11 @@ pub(crate) enum Purpose {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RunningEntry {
     turn: RunningTurn,
-    purpose: Purpose,
+    purpose: ClaimPurpose,
     cancel: CancellationToken,
-    control: Arc<Control>,
+    control: Arc<SubagentControl>,
     task: Option<AbortHandle>,
 }
 
@@ -55,26 +55,26 @@ pub enum CancelOutcome {
 }
 
 impl CancelOutcome {
-    fn of_running(is_first: bool) -> Self {
+    fn for_running(is_first: bool) -> Self {
         if is_first { Self::Cancelled } else { Self::Before }
     }
 
     /// Returns whether the turn ran, and ends.
-    pub fn ends(self) -> bool {
+    pub fn is_ending(self) -> bool {
         self != Self::NotRunning
     }
 }
 
 /// The holder of a session.
-pub(crate) struct Held {
+pub(crate) struct SessionHolder {
     pub(crate) turn: Box<RunningTurn>,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: ClaimPurpose,
     cancel: CancellationToken,
 }
 
 /// A session's only turn or review. Dropping it ends the claim.
-pub(crate) struct Claim {
-    service: Arc<super::Inner>,
+pub(crate) struct SessionClaim {
+    service: Arc<super::ServiceInner>,
     turn: RunningTurn,
     pub(crate) cancel: CancellationToken,
     /// Sends the outcome of the turn.
@@ -96,64 +96,66 @@ pub struct RunningTurn {
     pub started: i64,
     ended: watch::Receiver<Option<Arc<Outcome>>>,
     store: Store,
-    hub: Arc<Hub>,
+    hub: Arc<WatchHub>,
     /// The id of the session's last event before the turn.
     after: i64,
     /// Deletes the session after the last clone, if not to be kept.
-    forget: Option<Arc<Forget>>,
+    forget: Option<Arc<DeletionGuard>>,
 }
 
 impl RunningTurn {
     /// Waits for the end; the outcome is stored then. `None` = the turn was stopped with the host, and is
     /// resumed at the next start.
-    pub async fn ended(&self) -> Option<Arc<Outcome>> {
+    pub async fn wait_for_end(&self) -> Option<Arc<Outcome>> {
         let mut ended = self.ended.clone();
         let ended = ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|end| end.clone())
     }
 
     /// The events from the turn's first one. Events of later turns of the session follow.
-    pub fn watch(&self) -> Watch {
+    pub fn watch_events(&self) -> EventWatch {
         self.hub.watch_behind(&self.store, &self.session, self.after)
     }
 }
 
-impl super::Inner {
+impl super::ServiceInner {
     /// Claims a session. A session whose turn is being stored, or whose changes are under review, is free in
     /// a moment, so this waits: a client that saw a turn's end finds the session free.
     ///
     /// # Errors
     ///
     /// [`ServiceError::Busy`] if a turn runs or waits in the session.
-    pub(super) async fn claim(
+    pub(super) async fn claim_session(
         self: &Arc<Self>,
         session: &str,
-        purpose: Purpose,
-    ) -> Result<Claim, ServiceError> {
+        purpose: ClaimPurpose,
+    ) -> Result<SessionClaim, ServiceError> {
         // INV-412: a caller that changes a session precedes all callers that only look, however many there
         // are.
-        let _wanted = (purpose != Purpose::Look).then(|| Wanted::of(self, session));
+        let _wanted =
+            (purpose != ClaimPurpose::Look).then(|| ClaimWaiter::for_session(self, session));
         loop {
-            if purpose == Purpose::Look && self.running.wanted().contains_key(session) {
+            if purpose == ClaimPurpose::Look && self.running.lock_waiters().contains_key(session) {
                 return Err(ServiceError::Busy(session.to_owned()));
             }
-            let held = match Running::claim(self, session, self.now(), purpose) {
+            let held = match RunningTurns::claim_session(self, session, self.now_millis(), purpose)
+            {
                 Ok(claim) => return Ok(claim),
                 Err(held) => held,
             };
             let is_over = match held.purpose {
-                Purpose::Review => true,
-                Purpose::Look if purpose == Purpose::Look => true,
-                Purpose::Look => {
+                ClaimPurpose::Review => true,
+                ClaimPurpose::Look if purpose == ClaimPurpose::Look => true,
+                ClaimPurpose::Look => {
                     held.cancel.cancel();
                     true
                 }
-                Purpose::Turn => self.is_stored(&held.turn).await?,
+                ClaimPurpose::Turn => self.is_stored(&held.turn).await?,
             };
             if !is_over {
                 return Err(ServiceError::Busy(session.to_owned()));
             }
-            held.turn.ended().await;
+            held.turn.wait_for_end().await;
         }
     }
 
@@ -162,7 +164,7 @@ impl super::Inner {
         if turn.message.is_empty() {
             return Ok(false);
         }
-        match self.store.message(&turn.session, &turn.message).await {
+        match self.store.read_message(&turn.session, &turn.message).await {
             Ok(row) => Ok(row.status != MessageStatus::InFlight),
             Err(StoreError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -170,18 +172,18 @@ impl super::Inner {
     }
 }
 
-impl Running {
+impl RunningTurns {
     /// Claims a session for one turn or review; an error holds the present claim.
-    pub(crate) fn claim(
-        service: &Arc<super::Inner>,
+    pub(crate) fn claim_session(
+        service: &Arc<super::ServiceInner>,
         session: &str,
         now: i64,
-        purpose: Purpose,
-    ) -> Result<Claim, Held> {
-        let mut turns = service.running.turns();
-        if let Some(Entry { turn, purpose, cancel, .. }) = turns.get(session) {
+        purpose: ClaimPurpose,
+    ) -> Result<SessionClaim, SessionHolder> {
+        let mut turns = service.running.lock_turns();
+        if let Some(RunningEntry { turn, purpose, cancel, .. }) = turns.get(session) {
             let (turn, cancel) = (Box::new(turn.clone()), cancel.clone());
-            return Err(Held { turn, purpose: *purpose, cancel });
+            return Err(SessionHolder { turn, purpose: *purpose, cancel });
         }
         let (end, ended) = watch::channel(None);
         let turn = RunningTurn {
@@ -199,106 +201,107 @@ impl Running {
         let cancel = CancellationToken::new();
         let (own, cancelled) = (turn.clone(), cancel.clone());
         let control = Arc::default();
-        let entry = Entry { turn: own, purpose, cancel: cancelled, control, task: None };
+        let entry = RunningEntry { turn: own, purpose, cancel: cancelled, control, task: None };
         turns.insert(session.to_owned(), entry);
         drop(turns);
-        Ok(Claim { service: Arc::clone(service), turn, cancel, end })
+        Ok(SessionClaim { service: Arc::clone(service), turn, cancel, end })
     }
 
-    pub(crate) fn cancel(&self, session: &str, by: &str) -> CancelOutcome {
-        let turns = self.turns();
-        let turn = turns.get(session).filter(|entry| entry.purpose == Purpose::Turn);
+    pub(crate) fn cancel_turn(&self, session: &str, by: &str) -> CancelOutcome {
+        let turns = self.lock_turns();
+        let turn = turns.get(session).filter(|entry| entry.purpose == ClaimPurpose::Turn);
         let Some(entry) = turn else { return CancelOutcome::NotRunning };
         let is_first = entry.control.run_cancelled_by().is_none();
         // Noted before the end, so that the canceller is known when the outcome is stored.
         entry.control.run_cancelled(by);
         entry.cancel.cancel();
-        CancelOutcome::of_running(is_first)
+        CancelOutcome::for_running(is_first)
     }
 
     pub(crate) fn cancel_subagent(&self, session: &str, path: &str, by: &str) -> CancelOutcome {
-        let turns = self.turns();
+        let turns = self.lock_turns();
         let Some(entry) = turns.get(session) else { return CancelOutcome::NotRunning };
         let is_first = entry.control.cancelled_by(path).is_none();
-        match entry.control.cancel(path, by) {
-            true => CancelOutcome::of_running(is_first),
+        match entry.control.cancel_subagent(path, by) {
+            true => CancelOutcome::for_running(is_first),
             false => CancelOutcome::NotRunning,
         }
     }
 
-    pub(crate) fn list(&self) -> Vec<RunningTurn> {
-        let all = self.turns();
-        let turns = all.values().filter(|entry| entry.purpose == Purpose::Turn);
+    pub(crate) fn list_turns(&self) -> Vec<RunningTurn> {
+        let all = self.lock_turns();
+        let turns = all.values().filter(|entry| entry.purpose == ClaimPurpose::Turn);
         let mut turns: Vec<_> = turns.map(|entry| entry.turn.clone()).collect();
         drop(all);
         turns.sort_by(|a, b| (a.started, &a.session).cmp(&(b.started, &b.session)));
         turns
     }
 
-    /// Ends the look or the decision that has a session.
+    /// Cancels the look or the review that has claimed a session, and returns the holder of the claim. A turn
+    /// is not cancelled.
     pub(crate) fn end_review(&self, session: &str) -> Option<RunningTurn> {
-        let turns = self.turns();
-        let entry = turns.get(session).filter(|entry| entry.purpose != Purpose::Turn)?;
+        let turns = self.lock_turns();
+        let entry = turns.get(session).filter(|entry| entry.purpose != ClaimPurpose::Turn)?;
         entry.cancel.cancel();
         Some(entry.turn.clone())
     }
 
-    /// Cancels all looks and decisions.
+    /// Cancels all looks and reviews, see [`ClaimPurpose`].
     pub(crate) fn end_reviews(&self) {
-        let turns = self.turns();
-        let reviews = turns.values().filter(|entry| entry.purpose != Purpose::Turn);
+        let turns = self.lock_turns();
+        let reviews = turns.values().filter(|entry| entry.purpose != ClaimPurpose::Turn);
         reviews.for_each(|entry| entry.cancel.cancel());
     }
 
-    /// Waits until no claim is left.
+    /// Waits until no turn, review or look has a session, for example before the host stops.
     pub(crate) async fn all_ended(&self) {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if self.turns().is_empty() {
+            if self.lock_turns().is_empty() {
                 return;
             }
             ended.await;
         }
     }
 
-    /// Stops all turns, looks and decisions at once.
-    pub(crate) fn abort(&self) {
-        for entry in self.turns().values() {
+    /// Stops all turns, looks and reviews without waiting for their ends.
+    pub(crate) fn abort_all(&self) {
+        for entry in self.lock_turns().values() {
             match (&entry.task, entry.purpose) {
                 (Some(task), _) => task.abort(),
-                (None, Purpose::Look | Purpose::Review) => entry.cancel.cancel(),
-                (None, Purpose::Turn) => {}
+                (None, ClaimPurpose::Look | ClaimPurpose::Review) => entry.cancel.cancel(),
+                (None, ClaimPurpose::Turn) => {}
             }
         }
     }
 
-    fn wanted(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+    fn lock_waiters(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn lock_turns(&self) -> MutexGuard<'_, HashMap<String, RunningEntry>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A waiting caller that will change a session.
-struct Wanted {
-    service: Arc<super::Inner>,
+/// A caller that waits for a session in order to change the session. While one waits, looks are refused.
+struct ClaimWaiter {
+    service: Arc<super::ServiceInner>,
     session: String,
 }
 
-impl Wanted {
-    fn of(service: &Arc<super::Inner>, session: &str) -> Self {
-        *service.running.wanted().entry(session.to_owned()).or_default() += 1;
+impl ClaimWaiter {
+    fn for_session(service: &Arc<super::ServiceInner>, session: &str) -> Self {
+        *service.running.lock_waiters().entry(session.to_owned()).or_default() += 1;
         Self { service: Arc::clone(service), session: session.to_owned() }
     }
 }
 
-impl Drop for Wanted {
+impl Drop for ClaimWaiter {
     fn drop(&mut self) {
-        let mut wanted = self.service.running.wanted();
+        let mut wanted = self.service.running.lock_waiters();
         if let Some(many) = wanted.get_mut(&self.session) {
             *many -= 1;
             if *many == 0 {
@@ -308,19 +311,24 @@ impl Drop for Wanted {
     }
 }
 
-impl Claim {
-    pub(crate) fn session(&self) -> &str {
+impl SessionClaim {
+    pub(crate) fn session_id(&self) -> &str {
         &self.turn.session
     }
 
     /// The turn is saved, and about to run; `after` is the id of its session's last event.
-    pub(crate) fn is(&mut self, turn: &Turn<Open>, agent: String, after: i64) -> RunningTurn {
+    pub(crate) fn attach_turn(
+        &mut self,
+        turn: &Turn<OpenState>,
+        agent: String,
+        after: i64,
+    ) -> RunningTurn {
         self.turn.message.clone_from(&turn.message);
         self.turn.user_message.clone_from(&turn.asked);
         self.turn.agent = agent;
         self.turn.after = after;
-        self.turn.forget = turn.is_forgotten().then(|| self.forgets());
-        if let Some(entry) = self.service.running.turns().get_mut(&self.turn.session) {
+        self.turn.forget = turn.is_forgotten().then(|| self.deletion_guard());
+        if let Some(entry) = self.service.running.lock_turns().get_mut(&self.turn.session) {
             entry.turn = self.turn.clone();
             // The turn may have been cancelled while waiting.
             if let Some(by) = entry.control.run_cancelled_by() {
@@ -332,13 +340,13 @@ impl Claim {
     }
 
     /// The deletion of the session, in a separate task.
-    fn forgets(&self) -> Arc<Forget> {
+    fn deletion_guard(&self) -> Arc<DeletionGuard> {
         let (service, session) = (Arc::clone(&self.service), self.turn.session.clone());
-        Forget::new(move || {
+        DeletionGuard::new(move || {
             let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
             let (service, session) = (super::Service(Arc::clone(&service)), session.clone());
             runtime.spawn(async move {
-                if let Err(error) = service.delete(&session).await {
+                if let Err(error) = service.delete_session(&session).await {
                     tracing::warn!(
                         target: "belljar::session",
                         %session,
@@ -349,24 +357,25 @@ impl Claim {
         })
     }
 
-    /// Notes that the turn has ended and is stored.
+    /// Notes that the turn has ended and is stored, so that a session that is not to be kept can be deleted.
     pub(crate) fn turn_ended(&self) {
         if let Some(forget) = &self.turn.forget {
             forget.turn_ended();
         }
     }
 
-    /// Notes the task of the turn, unless the turn has ended by now.
-    pub(crate) fn runs(service: &super::Inner, session: &str, task: AbortHandle) {
-        if let Some(entry) = service.running.turns().get_mut(session) {
+    /// Stores the handle with which `abort_all` stops the turn's task; does nothing if the turn has ended by
+    /// now.
+    pub(crate) fn attach_task(service: &super::ServiceInner, session: &str, task: AbortHandle) {
+        if let Some(entry) = service.running.lock_turns().get_mut(session) {
             entry.task = Some(task);
         }
     }
 }
 
-impl Drop for Claim {
+impl Drop for SessionClaim {
     fn drop(&mut self) {
-        self.service.running.turns().remove(&self.turn.session);
+        self.service.running.lock_turns().remove(&self.turn.session);
         self.service.running.ended.notify_waiters();
     }
 }

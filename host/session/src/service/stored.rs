@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 use belljar_store::{SessionKind, StoreError};
 
 use super::Service;
 use super::types::{ServiceError, StoredTurnOf};
 use crate::conversation::history;
-use crate::record::past::past;
-use crate::record::rows::read;
+use crate::record::past::load_past;
+use crate::record::rows::parse_row;
 use crate::record::turn::Turn;
 
 impl Service {
@@ -35,12 +35,12 @@ impl Service {
         let session = Arc::new(found.session);
         let latest = store.latest_turn(&session.id).await?;
         let is_last = latest.is_some_and(|latest| latest.answer.id == message);
-        let subagents = store.subagents(&session.id).await?;
+        let subagents = store.list_subagents(&session.id).await?;
         let of_turn: Vec<_> =
             subagents.iter().filter(|one| one.parent_message_id == message).collect();
-        let known = read(store, message, &found.answer.metadata)?;
+        let known = parse_row(store, message, &found.answer.metadata)?;
         let asked = found.asked.as_ref();
-        let turn = Turn::recorded(store, &session, asked, &found.answer, known, &of_turn)?;
+        let turn = Turn::from_rows(store, &session, asked, &found.answer, known, &of_turn)?;
         Ok(StoredTurnOf { turn, is_last })
     }
 
@@ -53,13 +53,13 @@ impl Service {
         &self,
         session: &str,
         message: &str,
-    ) -> Result<Vec<Message>, ServiceError> {
+    ) -> Result<Vec<ChatMessage>, ServiceError> {
         let store = &self.0.store;
-        let past = past(store, store.session(session).await?).await?;
+        let past = load_past(store, store.read_session(session).await?).await?;
         let at = past.turns.iter().position(|turn| turn.message == message);
         let turns = at.and_then(|at| past.turns.get(..=at));
         let turns = turns.ok_or_else(|| ServiceError::NoSession(message.to_owned()))?;
-        Ok(history::joined(turns))
+        Ok(history::join_turns(turns))
     }
 
     /// Deletes a session with all its rows and files. `false` = missing.
@@ -67,13 +67,13 @@ impl Service {
     /// # Errors
     ///
     /// [`ServiceError::Busy`] while a turn of the session runs.
-    pub async fn delete(&self, session: &str) -> Result<bool, ServiceError> {
-        if self.0.running.list().iter().any(|turn| turn.session == session) {
+    pub async fn delete_session(&self, session: &str) -> Result<bool, ServiceError> {
+        if self.0.running.list_turns().iter().any(|turn| turn.session == session) {
             return Err(ServiceError::Busy(session.to_owned()));
         }
         let deleted = self.0.store.delete_session(session).await?;
         self.end_reviews(session).await;
-        self.0.hub.end(session);
+        self.0.hub.end_session(session);
         self.remove_stale_layers().await;
         Ok(deleted)
     }
@@ -86,7 +86,7 @@ impl Service {
     pub async fn delete_all(&self) -> Result<u64, ServiceError> {
         let deleted = self.0.store.delete_all_sessions().await?;
         self.0.running.end_reviews();
-        self.0.hub.close();
+        self.0.hub.end_all();
         self.remove_stale_layers().await;
         Ok(deleted)
     }

@@ -8,11 +8,11 @@ use belljar_agent::{Outcome, RunStatus, Usage};
 
 /// Counts of a tenant's turns, including their subagents.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<Tallied>);
+pub(crate) struct TallyCounter(Mutex<TurnTally>);
 
 /// Counts of a tenant's turns since the tenant's first turn in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tallied {
+pub struct TurnTally {
     /// Turns that ended so.
     pub completed: u64,
     /// Turns that ended with a partial answer.
@@ -33,7 +33,7 @@ pub struct Tallied {
     pub questions: u64,
 }
 
-impl std::ops::Add for Tallied {
+impl std::ops::Add for TurnTally {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -52,45 +52,45 @@ impl std::ops::Add for Tallied {
     }
 }
 
-impl Tally {
+impl TallyCounter {
     /// Counts the events of a turn.
-    pub(crate) fn listening(self: &Arc<Self>) -> EventSink {
+    pub(crate) fn event_sink(self: &Arc<Self>) -> EventSink {
         let tally = Arc::clone(self);
-        EventSink::to(move |event| match &event.kind {
+        EventSink::with_listener(move |event| match &event.kind {
             EventKind::ToolCallFinished { denials, .. } => {
                 let denials = u64::try_from(*denials).unwrap_or(u64::MAX);
-                tally.add(Tallied { tool_calls: 1, denials, ..Tallied::default() });
+                tally.add_counts(TurnTally { tool_calls: 1, denials, ..TurnTally::default() });
             }
             EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. } => {
-                tally.add(Tallied { questions: 1, ..Tallied::default() });
+                tally.add_counts(TurnTally { questions: 1, ..TurnTally::default() });
             }
             _ => {}
         })
     }
 
     /// Counts a turn that has ended.
-    pub(crate) fn ended(&self, outcome: &Outcome) {
+    pub(crate) fn count_outcome(&self, outcome: &Outcome) {
         let Usage { input_tokens, output_tokens, .. } = outcome.total;
-        let mut more = Tallied { input_tokens, output_tokens, ..Tallied::default() };
+        let mut more = TurnTally { input_tokens, output_tokens, ..TurnTally::default() };
         *match outcome.status {
             RunStatus::Completed => &mut more.completed,
             RunStatus::Partial => &mut more.partial,
             RunStatus::Failed => &mut more.failed,
             RunStatus::Cancelled => &mut more.cancelled,
         } = 1;
-        self.add(more);
+        self.add_counts(more);
     }
 
-    pub(crate) fn now(&self) -> Tallied {
-        *self.counts()
+    pub(crate) fn current_tally(&self) -> TurnTally {
+        *self.lock_counts()
     }
 
-    fn add(&self, more: Tallied) {
-        let mut counts = self.counts();
+    fn add_counts(&self, more: TurnTally) {
+        let mut counts = self.lock_counts();
         *counts = *counts + more;
     }
 
-    fn counts(&self) -> MutexGuard<'_, Tallied> {
+    fn lock_counts(&self) -> MutexGuard<'_, TurnTally> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,45 +2,51 @@
 
 use std::sync::Arc;
 
-use belljar_agent::{Host, ResolvedAgent, ResolvedTeam, RunSpec, TeamSpec, preview, resolve_team};
+use belljar_agent::{
+    Host, ResolvedAgent, ResolvedTeam, RunSpec, TeamSpec, preview_request, resolve_team,
+};
 use belljar_store::SessionKind;
 
-use super::Inner;
-use super::begin::{Performer, Waits, Work};
-use super::running::{Claim, RunningTurn};
+use super::ServiceInner;
+use super::begin::{StoredWork, TurnPerformer, WaitMode};
+use super::running::{RunningTurn, SessionClaim};
 use super::types::{ServiceError, TurnRequest};
 
-impl Inner {
+impl ServiceInner {
     /// Begins the turn of a team in the claimed new session.
     pub(super) async fn begin_team(
         self: &Arc<Self>,
-        claim: Claim,
+        claim: SessionClaim,
         request: TurnRequest,
     ) -> Result<RunningTurn, ServiceError> {
         let name = request.agent.as_deref().unwrap_or_default();
-        let admitted = self.admitted::<ResolvedTeam>(name, Waits::InLine).await?;
+        let admitted = self.admit_turn::<ResolvedTeam>(name, WaitMode::InLine).await?;
         let spec = TeamSpec {
             team: Arc::clone(&admitted.found),
             task: request.text,
             model: request.model,
             workspace: self.workspace.clone(),
             limits: request.limits,
-            budget: Some(self.allowance.budget(&self.store, &*self.clock).await?),
+            budget: Some(self.allowance.day_budget(&self.store, &*self.clock).await?),
             layers: None,
         };
         // INV-152.
         let needed = || least_tokens(&admitted.host, &spec);
-        self.allowance.step(&self.store, &*self.clock, needed).await?;
-        let (saved, _) = self.open(claim.session().to_owned(), None).await?;
-        let mut saved = saved.of_kind(SessionKind::Team);
-        let turn = saved.by(&request.actor, Some(request.door)).say_team(&spec).await?;
-        let work = Work::Team(Box::new(spec));
-        Ok(self.run(claim, admitted, saved, work, turn, request.kept))
+        self.allowance.check_step(&self.store, &*self.clock, needed).await?;
+        let (saved, _) = self.open_session(claim.session_id().to_owned(), None).await?;
+        let mut saved = saved.with_kind(SessionKind::Team);
+        let turn = saved.set_actor(&request.actor, Some(request.door)).say_team(&spec).await?;
+        let work = StoredWork::Team(Box::new(spec));
+        Ok(self.spawn_turn(claim, admitted, saved, work, turn, request.kept))
     }
 }
 
-impl Performer for ResolvedTeam {
-    async fn find(inner: &Inner, host: &Arc<Host>, name: &str) -> Result<Arc<Self>, ServiceError> {
+impl TurnPerformer for ResolvedTeam {
+    async fn find_runnable(
+        inner: &ServiceInner,
+        host: &Arc<Host>,
+        name: &str,
+    ) -> Result<Arc<Self>, ServiceError> {
         let (name, workspace, of) = (name.to_owned(), inner.workspace.clone(), Arc::clone(host));
         let team = inner.look_up(move |_| resolve_team(&of, &name, &workspace)).await?;
         let team = team.map_err(|error| ServiceError::Invalid(error.to_string()))?;
@@ -54,9 +60,9 @@ impl Performer for ResolvedTeam {
     }
 
     /// Those of its largest stage.
-    fn jars(&self, host: &Host) -> usize {
+    fn max_jars(&self, host: &Host) -> usize {
         let jars = |stage: &Vec<Arc<ResolvedAgent>>| {
-            stage.iter().fold(0_usize, |jars, agent| jars.saturating_add(agent.jars(host)))
+            stage.iter().fold(0_usize, |jars, agent| jars.saturating_add(agent.max_jars(host)))
         };
         self.stages().iter().map(jars).max().unwrap_or(1)
     }
@@ -72,7 +78,7 @@ async fn least_tokens(host: &Host, spec: &TeamSpec) -> Result<u64, ServiceError>
             ..RunSpec::new(Arc::clone(agent), task, workspace)
         };
         // Other faults become the outcome of the turn.
-        let made = preview(host, spec).await;
+        let made = preview_request(host, spec).await;
         least = least.saturating_add(made.map_or(0, |made| made.least_tokens()));
     }
     Ok(least)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_agent::{BlockedAgent, Brought, BroughtError, Staying, Unfit};
+use belljar_agent::{BlockedAgent, BroughtError, CallerInput, TextRetention, UnfitInput};
 use belljar_changes::ChangesError;
 use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
@@ -11,7 +11,7 @@ use belljar_work::{WorkError, WorkKind};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::record::rows::History;
+use crate::record::rows::HistoryMode;
 use crate::record::saved_session::SessionError;
 use crate::record::turn::Turn;
 use crate::review::ReviewError;
@@ -64,7 +64,7 @@ pub struct TurnRequest {
     /// Facts beside the text; blank = none.
     pub context: Option<String>,
     /// The caller's input besides text. Results are for the calls at the end of the turn `after`.
-    pub brought: Brought,
+    pub brought: CallerInput,
     /// The turn that must be the session's last, by the id of the agent's message; its waiting calls must get
     /// results. `None` = any turn.
     pub after: Option<String>,
@@ -73,11 +73,11 @@ pub struct TurnRequest {
     /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
     /// The agents whose shown text the entrance cannot withdraw.
-    pub kept: Staying,
+    pub kept: TextRetention,
     /// Limits of this turn, below the grants' limits.
     pub limits: LimitsRequest,
     /// The part of the session's past that is sent.
-    pub history: History,
+    pub history: HistoryMode,
     /// The sender, for the audit log: `key:<id>` or `local`.
     pub actor: String,
     /// The entrance, for the audit log, for example `http`.
@@ -86,7 +86,7 @@ pub struct TurnRequest {
 
 /// The parts of a session to change; `None` = unchanged.
 #[derive(Debug, Clone, Default)]
-pub struct Head {
+pub struct HeadEdit {
     /// The title.
     pub title: Option<String>,
     /// The agent, by name.
@@ -132,7 +132,7 @@ pub enum ServiceError {
     Agent(String),
     /// An input of the caller exceeds its bounds.
     #[error(transparent)]
-    Unfit(Unfit),
+    Unfit(UnfitInput),
     /// An input of the caller does not fit the agent, for example a tool with the name of the agent's.
     #[error("{0}")]
     Caller(String),

@@ -2,8 +2,8 @@
 //! changed a source file.
 //!
 //! ```text
-//! look ──> Renew: has anything changed? ──> a new version ──> in force for every turn from now on
-//!                                      └──> not valid     ──> the one before stays, and the log says so
+//! look ──> VersionMaker: has anything changed? ──> a new version ──> in force for every turn from now on
+//!                                             └──> not valid     ──> the one before stays, and the log says so
 //! ```
 //!
 //! A turn, with its subagents, keeps the version in force at its beginning to the end. For example, a removed
@@ -20,7 +20,7 @@ use super::types::ServiceLimits;
 
 /// One version of settings, grants and tools for a tenant's turns.
 #[derive(Debug)]
-pub struct Version {
+pub struct SettingsVersion {
     /// The agents, grants, tools and models.
     pub host: Host,
     /// The limits at a time and in a day.
@@ -29,7 +29,7 @@ pub struct Version {
 
 /// The condition for a new version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum LookDepth {
     /// Makes a new version if a file has changed.
     IfChanged,
     /// A new version is made in any case.
@@ -38,11 +38,11 @@ pub enum Look {
 
 /// The result of a look.
 #[derive(Debug)]
-pub enum Renewed {
+pub enum RenewalOutcome {
     /// No source has changed since the last look.
     Same,
     /// The new version, in force from now on.
-    New(Box<Version>),
+    New(Box<SettingsVersion>),
     /// The files are not valid, and why: the version before stays in force. For the
     /// operator's log.
     Invalid(String),
@@ -50,22 +50,22 @@ pub enum Renewed {
 
 /// Makes the versions of one tenant.
 #[async_trait]
-pub trait Renew: Send + Sync {
+pub trait VersionMaker: Send + Sync {
     /// Checks whether a source of the version in force has changed. Never called twice at a time, and the
     /// result is never dropped, so an implementation may rely on its use.
-    async fn renew(&self, look: Look) -> Renewed;
+    async fn renew_version(&self, look: LookDepth) -> RenewalOutcome;
 }
 
 /// Called with a version before any turn can have it.
 type BeforeEach = Box<dyn Fn(&Host) + Send + Sync>;
 
 /// The version in force, and how the next one is found.
-pub(crate) struct Versions {
+pub(crate) struct VersionSource {
     pub(super) host: RwLock<Arc<Host>>,
-    pub(super) renew: OnceLock<Arc<dyn Renew>>,
+    pub(super) renew: OnceLock<Arc<dyn VersionMaker>>,
     pub(super) before_each: OnceLock<BeforeEach>,
     /// A lock, held during a look for changes and during a change of the stored agents.
-    pub(super) looking: tokio::sync::Mutex<Looking>,
+    pub(super) looking: tokio::sync::Mutex<LookState>,
     /// The time of the last look.
     looked: Mutex<Option<Instant>>,
     /// The files are not valid.
@@ -73,14 +73,14 @@ pub(crate) struct Versions {
 }
 
 #[derive(Default)]
-pub(super) struct Looking {
+pub(super) struct LookState {
     /// A version that is not in force yet, because the store did not answer.
-    pub(super) next: Option<Box<Version>>,
+    pub(super) next: Option<Box<SettingsVersion>>,
     /// The reason why the present files are invalid, as logged.
     pub(super) said: Option<String>,
 }
 
-impl Versions {
+impl VersionSource {
     pub(super) fn new(host: Host) -> Self {
         Self {
             host: RwLock::new(Arc::new(host)),
@@ -92,11 +92,11 @@ impl Versions {
         }
     }
 
-    pub(super) fn looked(&self) -> MutexGuard<'_, Option<Instant>> {
+    pub(super) fn lock_last_look(&self) -> MutexGuard<'_, Option<Instant>> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_fresh(&self, age: Duration) -> bool {
-        self.looked().is_some_and(|at| at.elapsed() < age)
+        self.lock_last_look().is_some_and(|at| at.elapsed() < age)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use belljar_agent::{Journal, Outcome, Replay, RunId, RunSpec, RunStatus, StepEntry};
+use belljar_agent::{Journal, Outcome, ReplayLog, RunId, RunSpec, RunStatus, StepEntry};
 use belljar_kit::world::{Plan, World, agent, results, stock};
 
 use crate::resume::Steps;
@@ -45,7 +45,7 @@ async fn resumed(kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        replay: Some(Arc::new(ReplayLog::from_entries(kept.to_vec()))),
         ..world.spec("boss", "do it")
     };
     let outcome = world.run(spec).await;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use belljar_agent::frame::{BROKEN, LOST, STOPPED};
-use belljar_agent::{EventKind, EventSink, Outcome, RunError, RunStatus, resolve};
+use belljar_agent::{EventKind, EventSink, Outcome, RunError, RunStatus, resolve_agent};
 use belljar_kit::world::{Plan, World, agent};
-use belljar_model::{ChatRequest, Message};
-use belljar_policy::{Caps, Level, Meter};
-use belljar_session::{Conversation, History, SavedSession, SessionError};
+use belljar_model::{ChatMessage, ChatRequest};
+use belljar_policy::{BudgetCaps, BudgetLevel, Meter};
+use belljar_session::{Conversation, HistoryMode, SavedSession, SessionError};
 use belljar_store::{MessageStatus, Role, SubagentSource, SubagentStatus};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -46,24 +46,24 @@ fn world(transcript: &str) -> World {
     })
 }
 
-fn conversation(world: &World, caps: Caps) -> Conversation {
-    let agent = resolve(&world.host, "boss", world.workspace.path()).unwrap();
+fn conversation(world: &World, caps: BudgetCaps) -> Conversation {
+    let agent = resolve_agent(&world.host, "boss", world.workspace.path()).unwrap();
     Conversation::new(Arc::new(agent), world.root(), caps)
 }
 
 async fn say(world: &World, talk: &mut Conversation, text: &str) -> Outcome {
-    talk.turn(&world.host, text, EventSink::none(), CancellationToken::new()).await
+    talk.run_message(&world.host, text, EventSink::none(), CancellationToken::new()).await
 }
 
 /// A turn that is cancelled as soon as the model says `word`.
 async fn stopped_at(world: &World, talk: &mut Conversation, text: &str, word: &str) -> Outcome {
     let cancel = CancellationToken::new();
     let (token, word) = (cancel.clone(), word.to_owned());
-    let events = EventSink::to(move |event| match &event.kind {
+    let events = EventSink::with_listener(move |event| match &event.kind {
         EventKind::TextDelta { text } if text.contains(&word) => token.cancel(),
         _ => {}
     });
-    talk.turn(&world.host, text, events, cancel).await
+    talk.run_message(&world.host, text, events, cancel).await
 }
 
 /// Whether every request begins with the one before it, as far as a provider's cache sees it.
@@ -74,7 +74,7 @@ fn assert_prefixes(sent: &[ChatRequest]) {
             serde_json::to_string(&(&before.system, &before.tools)).unwrap(),
             serde_json::to_string(&(&after.system, &after.tools)).unwrap()
         );
-        let bytes = |messages: &[Message]| serde_json::to_string(messages).unwrap();
+        let bytes = |messages: &[ChatMessage]| serde_json::to_string(messages).unwrap();
         let same = after.messages.get(..before.messages.len()).unwrap();
         assert_eq!(bytes(&before.messages), bytes(same));
     }
@@ -82,29 +82,29 @@ fn assert_prefixes(sent: &[ChatRequest]) {
 
 /// Whether a provider takes these messages: every call has its result, right after it, and
 /// the person does not speak twice in a row.
-fn assert_consistent(messages: &[Message]) {
+fn assert_consistent(messages: &[ChatMessage]) {
     for (place, message) in messages.iter().enumerate() {
         let next = messages.get(place + 1);
         match message {
-            Message::Assistant { calls, .. } if !calls.is_empty() => {
-                let Some(Message::Tool { results }) = next else { panic!("{messages:#?}") };
+            ChatMessage::Assistant { calls, .. } if !calls.is_empty() => {
+                let Some(ChatMessage::Tool { results }) = next else { panic!("{messages:#?}") };
                 let asked: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
                 let given: Vec<&str> = results.iter().map(|result| result.id.as_str()).collect();
                 assert_eq!(asked, given);
             }
-            Message::User { .. } => {
-                assert!(!matches!(next, Some(Message::User { .. }) | None), "{messages:#?}");
+            ChatMessage::User { .. } => {
+                assert!(!matches!(next, Some(ChatMessage::User { .. }) | None), "{messages:#?}");
             }
-            Message::Assistant { .. } | Message::Tool { .. } => {}
+            ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => {}
         }
     }
-    assert!(matches!(messages.last(), Some(Message::Assistant { .. }) | None), "{messages:#?}");
+    assert!(matches!(messages.last(), Some(ChatMessage::Assistant { .. }) | None), "{messages:#?}");
 }
 
 #[tokio::test]
 async fn each_turn_begins_with_the_very_bytes_of_the_one_before() {
     let world = world(TWO_TURNS);
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let first = say(&world, &mut talk, "what does a say").await;
     assert_eq!(first.output, "It says text of a.", "{:?}", first.error);
     assert_eq!(talk.messages().len(), 4);
@@ -115,8 +115,8 @@ async fn each_turn_begins_with_the_very_bytes_of_the_one_before() {
     assert_prefixes(&sent);
     assert_eq!(sent[2].messages.len(), 5, "four of the first turn, and the new one");
     assert_consistent(talk.messages());
-    assert_eq!(talk.used().steps, 4);
-    assert_eq!(talk.budget().spent(Meter::Tokens), 108);
+    assert_eq!(talk.total_usage().steps, 4);
+    assert_eq!(talk.budget().spent_amount(Meter::Tokens), 108);
 }
 
 #[tokio::test]
@@ -133,11 +133,11 @@ agents:
         say: Done.
 "#,
     );
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let turn = stopped_at(&world, &mut talk, "look", "Half").await;
     assert_eq!(turn.status, RunStatus::Cancelled);
     assert_consistent(talk.messages());
-    let heard = Message::said("Half an ans");
+    let heard = ChatMessage::from_assistant("Half an ans");
     assert_eq!(talk.messages().last(), Some(&heard));
     let turn = say(&world, &mut talk, "go on").await;
     assert_eq!(turn.output, "Done.", "{:?}", turn.error);
@@ -148,16 +148,16 @@ agents:
 async fn a_turn_stopped_before_any_answer_says_so_in_its_place() {
     // Stopped so early, the model is not even asked.
     let world = world("transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - say: Here.\n");
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let cancel = CancellationToken::new();
     let token = cancel.clone();
-    let events = EventSink::to(move |event| {
+    let events = EventSink::with_listener(move |event| {
         if matches!(event.kind, EventKind::StepStarted { .. }) {
             token.cancel();
         }
     });
-    talk.turn(&world.host, "look", events, cancel).await;
-    let stopped = Message::said(STOPPED);
+    talk.run_message(&world.host, "look", events, cancel).await;
+    let stopped = ChatMessage::from_assistant(STOPPED);
     assert_eq!(talk.messages().last(), Some(&stopped));
     assert_eq!(say(&world, &mut talk, "again").await.output, "Here.");
     assert_consistent(talk.messages());
@@ -179,13 +179,13 @@ agents:
         hang: true
 "#,
     );
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let turn = stopped_at(&world, &mut talk, "look", "Waiting").await;
     assert_eq!(turn.status, RunStatus::Cancelled);
     assert_consistent(talk.messages());
     let results = talk.messages().iter().find_map(|message| match message {
-        Message::Tool { results } => Some(results),
-        Message::User { .. } | Message::Assistant { .. } => None,
+        ChatMessage::Tool { results } => Some(results),
+        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
     });
     // What the child had found by then is not lost.
     let content = &results.unwrap()[0].content;
@@ -199,10 +199,10 @@ async fn a_failed_turn_keeps_what_was_said_and_the_next_one_works() {
     let world = world(
         "transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - fail: {status: 400, message: no}\n      - say: Now.\n",
     );
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let turn = say(&world, &mut talk, "look").await;
     assert_eq!(turn.status, RunStatus::Failed);
-    assert_eq!(talk.messages()[1], Message::said(BROKEN));
+    assert_eq!(talk.messages()[1], ChatMessage::from_assistant(BROKEN));
     assert_eq!(say(&world, &mut talk, "again").await.output, "Now.");
     assert_consistent(talk.messages());
 }
@@ -211,7 +211,7 @@ async fn a_failed_turn_keeps_what_was_said_and_the_next_one_works() {
 async fn a_turn_that_never_reaches_the_model_leaves_no_trace() {
     let world = world(TWO_TURNS);
     let mut talk =
-        conversation(&world, Caps::unlimited()).with_model(Some("../no such model".into()));
+        conversation(&world, BudgetCaps::unlimited()).with_model(Some("../no such model".into()));
     let turn = say(&world, &mut talk, "look").await;
     if turn.status == RunStatus::Failed {
         assert!(talk.messages().is_empty());
@@ -225,12 +225,12 @@ async fn a_turn_that_never_reaches_the_model_leaves_no_trace() {
 #[tokio::test]
 async fn the_budget_of_the_session_stands_above_all_turns() {
     let world = world(TWO_TURNS);
-    let mut talk = conversation(&world, Caps::unlimited().with(Meter::Steps, 2));
+    let mut talk = conversation(&world, BudgetCaps::unlimited().with_cap(Meter::Steps, 2));
     assert_eq!(say(&world, &mut talk, "one").await.status, RunStatus::Completed);
     let turn = say(&world, &mut talk, "and b").await;
     assert_eq!(turn.status, RunStatus::Partial);
     let Some(RunError::Budget { exhausted }) = turn.error else { panic!() };
-    assert_eq!((exhausted.meter, exhausted.level), (Meter::Steps, Level::Session));
+    assert_eq!((exhausted.meter, exhausted.level), (Meter::Steps, BudgetLevel::Session));
     assert_eq!(world.sent().len(), 2, "the model is not asked again");
     assert_consistent(talk.messages());
 }
@@ -238,11 +238,11 @@ async fn the_budget_of_the_session_stands_above_all_turns() {
 #[tokio::test]
 async fn what_earlier_sittings_used_counts() {
     let world = world(TWO_TURNS);
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     say(&world, &mut talk, "one").await;
-    let (messages, used) = (talk.messages().to_vec(), talk.used());
-    let mut again = conversation(&world, Caps::unlimited().with(Meter::Steps, 2))
-        .resumed(messages.clone(), used);
+    let (messages, used) = (talk.messages().to_vec(), talk.total_usage());
+    let mut again = conversation(&world, BudgetCaps::unlimited().with_cap(Meter::Steps, 2))
+        .resume_from(messages.clone(), used);
     let turn = say(&world, &mut again, "and b").await;
     assert_eq!(turn.status, RunStatus::Partial);
     assert_eq!(world.sent().len(), 2);
@@ -250,7 +250,7 @@ async fn what_earlier_sittings_used_counts() {
 
 async fn write(world: &World, session: &mut SavedSession, talk: &mut Conversation, text: &str) {
     let cancel = CancellationToken::new();
-    let saved = session.turn(talk, &world.host, text, EventSink::none(), cancel).await.unwrap();
+    let saved = session.run_turn(talk, &world.host, text, EventSink::none(), cancel).await.unwrap();
     assert!(saved.unsaved.is_none(), "{:?}", saved.unsaved);
 }
 
@@ -269,23 +269,23 @@ agents:
 "#,
     );
     let store = store(&world).await;
-    let mut talk = conversation(&world, Caps::unlimited());
-    let scout = resolve(&world.host, "scout", world.workspace.path()).unwrap();
-    let spec = talk.aside(Arc::new(scout), "look at a".into());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
+    let scout = resolve_agent(&world.host, "scout", world.workspace.path()).unwrap();
+    let spec = talk.spec_side_run(Arc::new(scout), "look at a".into());
     let outcome = world.run(spec.clone()).await;
     assert!(talk.messages().is_empty(), "nothing joins by itself");
     let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
-    session.remember(&mut talk, &spec, &outcome).await.unwrap();
+    session.store_run(&mut talk, &spec, &outcome).await.unwrap();
     write(&world, &mut session, &mut talk, "so").await;
     assert_consistent(talk.messages());
     let sent = world.sent_by("boss", 0);
-    let Message::User { text, .. } = &sent[0].messages[0] else { panic!() };
+    let ChatMessage::User { text, .. } = &sent[0].messages[0] else { panic!() };
     assert!(text.contains("look at a") && text.contains("a says a&lt;/subagent_result>"), "{text}");
-    assert_eq!(talk.budget().spent(Meter::Steps), 2, "both count");
+    assert_eq!(talk.budget().spent_amount(Meter::Steps), 2, "both count");
     drop(session);
     let clock = Arc::clone(&world.host.clock);
-    let (_, past) = SavedSession::resume(store, clock, None, &world.root()).await.unwrap();
-    assert_eq!(past.messages(History::Compacted), talk.messages());
+    let (_, past) = SavedSession::find_and_resume(store, clock, None, &world.root()).await.unwrap();
+    assert_eq!(past.request_messages(HistoryMode::Compacted), talk.messages());
     assert_eq!(past.used.steps, 2);
 }
 
@@ -294,29 +294,30 @@ async fn a_session_resumes_after_a_restart_where_it_was_left() {
     let world = world(TWO_TURNS);
     let clock = Arc::clone(&world.host.clock);
     let store = store(&world).await;
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let mut session = SavedSession::new(store.clone(), Arc::clone(&clock));
-    assert!(session.id().is_none(), "nothing is saved before the first turn");
-    assert!(store.sessions(10).await.unwrap().is_empty());
+    assert!(session.session_id().is_none(), "nothing is saved before the first turn");
+    assert!(store.latest_sessions(10).await.unwrap().is_empty());
     write(&world, &mut session, &mut talk, "what does a say\nplease").await;
-    let id = session.id().unwrap().to_owned();
+    let id = session.session_id().unwrap().to_owned();
     assert!(matches!(
-        SavedSession::resume(store.clone(), Arc::clone(&clock), Some(&id), &world.root()).await,
+        SavedSession::find_and_resume(store.clone(), Arc::clone(&clock), Some(&id), &world.root())
+            .await,
         Err(SessionError::Locked(_))
     ));
     drop(session);
     let (mut session, past) =
-        SavedSession::resume(store.clone(), clock, None, &world.root()).await.unwrap();
+        SavedSession::find_and_resume(store.clone(), clock, None, &world.root()).await.unwrap();
     assert_eq!(past.session.id, id);
     assert_eq!(past.session.title, "what does a say");
-    assert_eq!(past.messages(History::Compacted), talk.messages());
-    assert_eq!(past.used, talk.used());
+    assert_eq!(past.request_messages(HistoryMode::Compacted), talk.messages());
+    assert_eq!(past.used, talk.total_usage());
     assert_eq!(past.turns[0].state.outcome.output, "It says text of a.");
-    let mut again = conversation(&world, Caps::unlimited())
-        .resumed(past.messages(History::Compacted), past.used);
+    let mut again = conversation(&world, BudgetCaps::unlimited())
+        .resume_from(past.request_messages(HistoryMode::Compacted), past.used);
     write(&world, &mut session, &mut again, "and b").await;
     assert_prefixes(&world.sent());
-    let rows = store.messages(&id).await.unwrap();
+    let rows = store.list_messages(&id).await.unwrap();
     let roles: Vec<Role> = rows.iter().map(|row| row.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant]);
     assert!(rows.iter().all(|row| row.status == MessageStatus::Completed));
@@ -327,25 +328,25 @@ async fn a_session_resumes_after_a_restart_where_it_was_left() {
 async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     let world = world("transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - hang: true\n");
     let store = store(&world).await;
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     let (reached, mut asked) = tokio::sync::mpsc::channel(1);
-    let events = EventSink::to(move |event| {
+    let events = EventSink::with_listener(move |event| {
         if matches!(event.kind, EventKind::StepStarted { .. }) {
             reached.try_send(()).unwrap();
         }
     });
     {
         let cancel = CancellationToken::new();
-        let turn = session.turn(&mut talk, &world.host, "look", events, cancel);
+        let turn = session.run_turn(&mut talk, &world.host, "look", events, cancel);
         tokio::select! {
             _ = turn => panic!("the model hangs"),
             _ = asked.recv() => {}
         }
         // The future is dropped here, as it is when the process dies.
     }
-    let id = session.id().unwrap().to_owned();
-    let rows = store.messages(&id).await.unwrap();
+    let id = session.session_id().unwrap().to_owned();
+    let rows = store.list_messages(&id).await.unwrap();
     assert_eq!(rows[0].content, json!({"text": "look"}));
     assert_eq!(rows[1].status, MessageStatus::InFlight);
     assert_eq!(world.sent()[0].messages.len(), 1, "the placeholder is not sent");
@@ -353,11 +354,11 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
 
     let clock = Arc::clone(&world.host.clock);
     let (mut session, past) =
-        SavedSession::resume(store.clone(), clock, None, &world.root()).await.unwrap();
+        SavedSession::find_and_resume(store.clone(), clock, None, &world.root()).await.unwrap();
     let unfinished = past.unfinished.as_ref().unwrap();
     assert_eq!((unfinished.text(), &*unfinished.message), ("look", &*rows[1].id));
     assert_eq!(
-        (past.turns.len(), past.messages(History::Compacted).len()),
+        (past.turns.len(), past.request_messages(HistoryMode::Compacted).len()),
         (0, 0),
         "it is no part of the past yet"
     );
@@ -365,9 +366,12 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     assert!(past.unfinished.is_none());
     assert_eq!(past.turns[0].state.status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].text(), "look");
-    let lost = Message::said(LOST);
-    assert_eq!(past.messages(History::Compacted), [Message::user("look"), lost]);
-    assert_consistent(&past.messages(History::Compacted));
+    let lost = ChatMessage::from_assistant(LOST);
+    assert_eq!(
+        past.request_messages(HistoryMode::Compacted),
+        [ChatMessage::from_user("look"), lost]
+    );
+    assert_consistent(&past.request_messages(HistoryMode::Compacted));
 }
 
 #[tokio::test]
@@ -395,12 +399,12 @@ agents:
 "#,
     );
     let store = store(&world).await;
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     write(&world, &mut session, &mut talk, "look at both").await;
-    let id = session.id().unwrap();
-    let rows = store.messages(id).await.unwrap();
-    let subagents = store.subagents(id).await.unwrap();
+    let id = session.session_id().unwrap();
+    let rows = store.list_messages(id).await.unwrap();
+    let subagents = store.list_subagents(id).await.unwrap();
     assert_eq!(subagents.len(), 2);
     for (place, subagent) in subagents.iter().enumerate() {
         assert_eq!(subagent.parent_message_id, rows[1].id);
@@ -441,11 +445,11 @@ agents:
 async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
     let world = world(KILLED);
     let store = store(&world).await;
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     {
         let (events, cancel) = (EventSink::none(), CancellationToken::new());
-        let turn = session.turn(&mut talk, &world.host, "look at both", events, cancel);
+        let turn = session.run_turn(&mut talk, &world.host, "look at both", events, cancel);
         tokio::pin!(turn);
         let place = world.root().to_string_lossy().into_owned();
         let id = loop {
@@ -455,13 +459,13 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
                 () = tokio::task::yield_now() => {}
             }
             let Some(session) = store.latest_session(&place).await.unwrap() else { continue };
-            let rows = store.subagents(&session.id).await.unwrap();
+            let rows = store.list_subagents(&session.id).await.unwrap();
             let running = rows.iter().any(|row| row.status == SubagentStatus::Running);
             if running && rows.iter().any(|row| row.ended.is_some()) {
                 break session.id;
             }
         };
-        let rows = store.subagents(&id).await.unwrap();
+        let rows = store.list_subagents(&id).await.unwrap();
         let states: Vec<_> = rows.iter().map(|row| (row.sort_order, row.status)).collect();
         assert_eq!(states, [(0, SubagentStatus::Completed), (1, SubagentStatus::Running)]);
         // The future is dropped here, as it is when the process dies.
@@ -470,13 +474,14 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
 
     let clock = Arc::clone(&world.host.clock);
     let (mut session, past) =
-        SavedSession::resume(store.clone(), clock, None, &world.root()).await.unwrap();
+        SavedSession::find_and_resume(store.clone(), clock, None, &world.root()).await.unwrap();
     let past = session.give_up(past).await.unwrap();
-    let rows = store.subagents(session.id().unwrap()).await.unwrap();
+    let rows = store.list_subagents(session.session_id().unwrap()).await.unwrap();
     assert_eq!(rows[1].status, SubagentStatus::Cancelled);
     assert!(rows[1].ended.is_some() && rows[1].error.as_deref().unwrap().contains("ended"));
     assert_eq!((past.used.input_tokens, past.used.output_tokens), (30, 5), "billed all the same");
-    let Message::Assistant { text, .. } = &past.messages(History::Compacted)[1] else {
+    let ChatMessage::Assistant { text, .. } = &past.request_messages(HistoryMode::Compacted)[1]
+    else {
         panic!("no answer")
     };
     assert!(text.starts_with(LOST), "{text}");
@@ -502,29 +507,29 @@ agents:
     );
     let (store, clock) = (store(&world).await, Arc::clone(&world.host.clock));
     let mut session = SavedSession::new(store.clone(), Arc::clone(&clock));
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let (reached, mut asked) = tokio::sync::mpsc::channel(1);
-    let events = EventSink::to(move |event| {
+    let events = EventSink::with_listener(move |event| {
         if matches!(event.kind, EventKind::TextDelta { .. }) {
             let _ = reached.try_send(());
         }
     });
     {
         let cancel = CancellationToken::new();
-        let turn = session.turn(&mut talk, &world.host, "look", events, cancel);
+        let turn = session.run_turn(&mut talk, &world.host, "look", events, cancel);
         tokio::select! {
             _ = turn => panic!("it hangs"),
             _ = asked.recv() => {}
         }
     }
     drop(session);
-    let resumed = SavedSession::resume(store, clock, None, &world.root()).await;
+    let resumed = SavedSession::find_and_resume(store, clock, None, &world.root()).await;
     let (mut session, mut past) = resumed.unwrap();
     let turn = past.unfinished.take().unwrap();
-    let mut talk = conversation(&world, Caps::unlimited())
-        .resumed(past.messages(History::Compacted), past.used);
+    let mut talk = conversation(&world, BudgetCaps::unlimited())
+        .resume_from(past.request_messages(HistoryMode::Compacted), past.used);
     let (none, cancel) = (EventSink::none(), CancellationToken::new());
-    let saved = session.perform(turn, &mut talk, &world.host, none, cancel).await;
+    let saved = session.perform_turn(turn, &mut talk, &world.host, none, cancel).await;
     assert_eq!(saved.outcome.output, "whole", "{:?}", saved.outcome.error);
     let sent = world.sent();
     let bytes = |request: &ChatRequest| serde_json::to_string(&request.messages).unwrap();
@@ -550,9 +555,9 @@ agents:
 "#,
     );
     let store = store(&world).await;
-    let mut talk = conversation(&world, Caps::unlimited());
+    let mut talk = conversation(&world, BudgetCaps::unlimited());
     let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     write(&world, &mut session, &mut talk, "look").await;
-    let rows = store.subagents(session.id().unwrap()).await.unwrap();
+    let rows = store.list_subagents(session.session_id().unwrap()).await.unwrap();
     assert_eq!((rows[0].source, rows[0].status), (SubagentSource::Fork, SubagentStatus::Completed));
 }

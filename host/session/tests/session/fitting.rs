@@ -1,8 +1,8 @@
 //! Requests that a model refuses, because they are longer than it can read.
 
 use belljar_agent::{EventKind, RunError, RunStatus};
-use belljar_model::Message;
-use belljar_session::History;
+use belljar_model::ChatMessage;
+use belljar_session::HistoryMode;
 
 use super::compaction::{FRAME, ONE, Talk, outline, talk_with};
 
@@ -55,8 +55,8 @@ async fn a_first_request_that_does_not_fit_is_sent_again_behind_a_summary() {
     let live = talk.conversation.messages().to_vec();
     assert_eq!(outline(&live), [FRAME, "[noted]", "question 3", "answer 3"]);
     let (.., past) = talk.reopened().await;
-    assert_eq!(past.messages(History::Compacted), live);
-    assert_eq!(past.messages(History::Whole).len(), 6, "the store keeps all of it");
+    assert_eq!(past.request_messages(HistoryMode::Compacted), live);
+    assert_eq!(past.request_messages(HistoryMode::Whole).len(), 6, "the store keeps all of it");
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_later_request_that_does_not_fit_is_sent_again_and_no_call_is_made_twi
     assert_eq!(third.usage.steps, 2);
     let live = talk.conversation.messages().to_vec();
     let (.., past) = talk.reopened().await;
-    assert_eq!(past.messages(History::Compacted), live);
+    assert_eq!(past.request_messages(HistoryMode::Compacted), live);
 }
 
 #[tokio::test]
@@ -104,6 +104,6 @@ async fn without_a_summary_the_turn_fails_and_a_person_is_told_why() {
     assert_eq!(talk.summary().await, None);
     // The history is as it was, and the next turn has it.
     assert!(
-        matches!(&talk.conversation.messages()[0], Message::User { text, .. } if text == "question 1")
+        matches!(&talk.conversation.messages()[0], ChatMessage::User { text, .. } if text == "question 1")
     );
 }

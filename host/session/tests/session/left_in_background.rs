@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use belljar_agent::{
-    Journal, Outcome, Replay, Rerun, RunId, RunSpec, RunStatus, StepEntry, StepKind,
+    Journal, Outcome, ReplayLog, ReplayedRun, RunId, RunSpec, RunStatus, StepEntry, StepKind,
 };
 use belljar_catalogue::StockTool;
 use belljar_kit::hostile;
@@ -55,7 +55,7 @@ async fn run(mut world: World, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) 
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        replay: Some(Arc::new(ReplayLog::from_entries(kept.to_vec()))),
         ..world.spec("boss", "do it")
     };
     let outcome = world.run(spec).await;
@@ -123,12 +123,12 @@ async fn a_replay_of_the_finished_run_leaves_it_where_it_was_left() {
     let (_, kept) = resumed(SETTINGS, &[]).await;
     let now = SETTINGS.replace("subagents = { auto_background = \"5s\" }\n", "");
     let world = world(&now);
-    let rerun = Arc::new(Rerun::of(kept));
+    let rerun = Arc::new(ReplayedRun::from_steps(kept));
     let spec = RunSpec { rerun: Some(Arc::clone(&rerun)), ..world.spec("boss", "do it") };
     let outcome = world.run(spec).await;
     assert_eq!(outcome.output, "all is done", "{:?}", outcome.error);
     let spawn = rerun.calls().into_iter().find(|call| call.tool == "spawn_agent").unwrap();
-    assert_eq!(spawn.result, belljar_agent::Comparison::Same, "{spawn:?}");
+    assert_eq!(spawn.result, belljar_agent::CallComparison::Same, "{spawn:?}");
 }
 
 /// A call of code that starts a subagent, which takes longer than the code may wait.

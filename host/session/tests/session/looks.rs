@@ -11,7 +11,7 @@ use crate::service::{LIMITS, again, ask, questions_with, until};
 
 /// Looks until its signal is raised, and says so.
 fn endless(look: &SessionLook, ended: &mpsc::Sender<()>) -> Result<(), ReviewError> {
-    while !look.stop().is_raised() {
+    while !look.stop_signal().is_raised() {
         std::thread::yield_now();
     }
     ended.send(()).unwrap();
@@ -44,15 +44,17 @@ async fn look(service: &Service, session: &str) -> Look {
 async fn a_look_gives_way_to_a_message_and_to_a_decision() {
     let questions = questions_with(LIMITS).await;
     let service = &questions.service;
-    let turn = service.begin(ask("scout")).await.unwrap();
-    turn.ended().await.unwrap();
+    let turn = service.begin_turn(ask("scout")).await.unwrap();
+    turn.wait_for_end().await.unwrap();
     let first = look(service, &turn.session).await;
-    let next = service.begin(again(&turn.session)).await.unwrap();
+    let next = service.begin_turn(again(&turn.session)).await.unwrap();
     assert!(matches!(first.task.await.unwrap(), Err(ServiceError::Busy(_))));
     first.ended.recv().unwrap();
-    assert_eq!(next.ended().await.unwrap().status, RunStatus::Completed);
+    assert_eq!(next.wait_for_end().await.unwrap().status, RunStatus::Completed);
     let second = look(service, &turn.session).await;
-    let places = service.review(&turn.session, None, |review| Ok(review.places().len())).await;
+    let places = service
+        .review_changes(&turn.session, None, |review| Ok(review.changed_directories().len()))
+        .await;
     assert_eq!(places.unwrap(), 0);
     assert!(matches!(second.task.await.unwrap(), Err(ServiceError::Busy(_))));
     // Nothing holds the session.
@@ -64,10 +66,10 @@ async fn a_look_gives_way_to_a_message_and_to_a_decision() {
 async fn a_look_ends_with_its_caller_its_session_and_its_service() {
     let questions = questions_with(LIMITS).await;
     let service = &questions.service;
-    let turn = service.begin(ask("scout")).await.unwrap();
-    turn.ended().await.unwrap();
-    let other = service.begin(ask("scout")).await.unwrap();
-    other.ended().await.unwrap();
+    let turn = service.begin_turn(ask("scout")).await.unwrap();
+    turn.wait_for_end().await.unwrap();
+    let other = service.begin_turn(ask("scout")).await.unwrap();
+    other.wait_for_end().await.unwrap();
 
     let hung_up = look(service, &turn.session).await;
     hung_up.task.abort();
@@ -75,12 +77,12 @@ async fn a_look_ends_with_its_caller_its_session_and_its_service() {
     service.look_at(&turn.session, |_| Ok(())).await.unwrap();
 
     let deleted = look(service, &turn.session).await;
-    assert!(service.delete(&turn.session).await.unwrap());
+    assert!(service.delete_session(&turn.session).await.unwrap());
     assert!(matches!(deleted.task.await.unwrap(), Err(ServiceError::NoSession(_))));
     deleted.ended.recv().unwrap();
 
     let drained = look(service, &other.session).await;
-    service.drain(std::time::Duration::from_secs(60)).await;
+    service.drain_turns(std::time::Duration::from_secs(60)).await;
     assert!(matches!(drained.task.await.unwrap(), Err(ServiceError::Draining)));
     drained.ended.recv().unwrap();
 }
@@ -92,8 +94,8 @@ async fn looks_of_many_sessions_take_no_thread_from_a_turn() {
     let service = &questions.service;
     let mut sessions = Vec::new();
     for _ in 0..4 {
-        let turn = service.begin(ask("scout")).await.unwrap();
-        turn.ended().await.unwrap();
+        let turn = service.begin_turn(ask("scout")).await.unwrap();
+        turn.wait_for_end().await.unwrap();
         sessions.push(turn.session);
     }
     let held = [look(service, &sessions[0]).await, look(service, &sessions[1]).await];
@@ -103,9 +105,9 @@ async fn looks_of_many_sessions_take_no_thread_from_a_turn() {
             tokio::spawn(async move { service.look_at(&session, |_| Ok(())).await })
         })
         .collect();
-    let turn = service.begin(ask("scout")).await.unwrap();
-    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Completed);
-    let decided = service.review(&sessions[3], None, |_| Ok(7)).await;
+    let turn = service.begin_turn(ask("scout")).await.unwrap();
+    assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Completed);
+    let decided = service.review_changes(&sessions[3], None, |_| Ok(7)).await;
     assert_eq!(decided.unwrap(), 7);
     held.iter().for_each(|look| look.task.abort());
     for look in waiting {
@@ -120,19 +122,19 @@ async fn who_cancels_again_and_where_nothing_runs_writes_no_line() {
     let questions = questions_with(LIMITS).await;
     let service = &questions.service;
     let lines = async |action: &str| {
-        let rows = questions.store.audit(None, 100, i64::MAX).await.unwrap().rows;
+        let rows = questions.store.read_audit(None, 100, i64::MAX).await.unwrap().rows;
         rows.iter().filter(|row| row.action == action).count()
     };
-    let turn = service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch();
+    let turn = service.begin_turn(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch_events();
     until(&mut watch, "subagent_update").await;
-    assert_eq!(service.cancel(&turn.session, "key:1"), CancelOutcome::Cancelled);
+    assert_eq!(service.cancel_turn(&turn.session, "key:1"), CancelOutcome::Cancelled);
     for _ in 0..20 {
-        assert_ne!(service.cancel(&turn.session, "key:2"), CancelOutcome::Cancelled);
+        assert_ne!(service.cancel_turn(&turn.session, "key:2"), CancelOutcome::Cancelled);
     }
-    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
+    assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Cancelled);
     for _ in 0..20 {
-        assert_eq!(service.cancel(&turn.session, "key:1"), CancelOutcome::NotRunning);
+        assert_eq!(service.cancel_turn(&turn.session, "key:1"), CancelOutcome::NotRunning);
         let child = service.cancel_subagent(&turn.session, "stuck/sleeper#0", "key:1");
         assert_eq!(child, CancelOutcome::NotRunning);
     }

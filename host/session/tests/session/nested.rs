@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use belljar_agent::{
-    Journal, Outcome, Replay, Rerun, RunId, RunSpec, RunStatus, StepEntry, StepKind,
+    Journal, Outcome, ReplayLog, ReplayedRun, RunId, RunSpec, RunStatus, StepEntry, StepKind,
 };
 use belljar_catalogue::StockTool;
 use belljar_kit::hostile;
@@ -72,7 +72,7 @@ async fn resumed(manifest: &'static str, kept: &[StepEntry]) -> (World, Outcome,
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        replay: Some(Arc::new(ReplayLog::from_entries(kept.to_vec()))),
         ..world.spec("boss", "do it")
     };
     let outcome = world.run(spec).await;
@@ -215,7 +215,7 @@ async fn a_call_that_nobody_was_asked_about_is_asked_about_when_the_grant_wants_
     world.host.settings = Arc::new(settings.unwrap());
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-        replay: Some(Arc::new(Replay::of(kept))),
+        replay: Some(Arc::new(ReplayLog::from_entries(kept))),
         ..world.spec("boss", "do it")
     };
     // Nobody is there.
@@ -265,7 +265,7 @@ async fn a_script_that_ends_before_its_recorded_calls_is_an_error_that_says_so()
         world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
         let spec = RunSpec {
             run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-            replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+            replay: Some(Arc::new(ReplayLog::from_entries(kept.to_vec()))),
             ..world.spec("boss", "do it")
         };
         let outcome = world.run(spec).await;
@@ -324,7 +324,7 @@ async fn behind(settings: &str, kept: &[StepEntry]) -> (World, Outcome, Vec<Step
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        replay: Some(Arc::new(ReplayLog::from_entries(kept.to_vec()))),
         ..world.spec("boss", "do it")
     };
     let outcome = world.run(spec).await;
@@ -449,7 +449,7 @@ async fn a_replay_answers_what_nobody_allowed_then_from_the_record() {
     // Two files, and the subagent, which this agent may not start; nobody is there to be asked.
     assert_eq!(refused(&outcome), 4, "{:#?}", outcome.receipts);
     let steps = journal.0.lock().unwrap().clone();
-    let rerun = Arc::new(Rerun::of(steps));
+    let rerun = Arc::new(ReplayedRun::from_steps(steps));
     let spec = RunSpec { rerun: Some(Arc::clone(&rerun)), ..asked.spec("boss", "do it") };
     let again = asked.run(spec).await;
     assert_eq!(refused(&again), 4, "{:#?}", again.receipts);

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_agent::{
-    ChildSummary, EventKind, Journal, Outcome, QueuedChild, Replay, RunId, RunSpec, RunStatus,
+    ChildSummary, EventKind, Journal, Outcome, QueuedChild, ReplayLog, RunId, RunSpec, RunStatus,
     StepEntry, StepKind, Usage, frame,
 };
 use belljar_kit::world::{Plan, World, agent, stock};
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 
 /// The steps of a run in memory.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Journal for Steps {
         self.push(with)
     }
 
-    async fn step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
+    async fn store_step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
         self.push(Some(entry))
     }
 
@@ -123,7 +123,7 @@ async fn resumed(world: &mut World, kept: &[StepEntry]) -> (Outcome, Vec<StepEnt
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        replay: Some(Arc::new(ReplayLog::from_entries(kept.to_vec()))),
         ..world.spec("boss", "do it")
     };
     let outcome = world.run(spec).await;
@@ -216,10 +216,10 @@ fn written(kept: &[StepEntry]) -> usize {
 }
 
 /// The conversation without the news of the background, whose place depends on timing.
-fn said(outcome: &Outcome) -> Vec<Message> {
-    let is_news = |message: &Message| match message {
-        Message::User { text, .. } => text.starts_with("<system_notice>"),
-        Message::Assistant { .. } | Message::Tool { .. } => false,
+fn said(outcome: &Outcome) -> Vec<ChatMessage> {
+    let is_news = |message: &ChatMessage| match message {
+        ChatMessage::User { text, .. } => text.starts_with("<system_notice>"),
+        ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => false,
     };
     outcome.messages.iter().filter(|message| !is_news(message)).cloned().collect()
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use belljar_agent::{EventSink, Outcome, RunError, RunSpec, RunStatus, TeamSpec, resolve_team};
 use belljar_kit::world::{Plan, World, agent, stock};
-use belljar_model::Message;
-use belljar_policy::{Caps, LimitsRequest};
+use belljar_model::ChatMessage;
+use belljar_policy::{BudgetCaps, LimitsRequest};
 use belljar_session::{
-    Admission, Conversation, History, SavedSession, Service, ServiceLimits, Turn, find_run,
+    Admission, Conversation, HistoryMode, SavedSession, Service, ServiceLimits, Turn, find_run,
     newest_runs, prune_runs, run_saved, run_team_saved, shown_status,
 };
 use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
@@ -112,8 +112,8 @@ async fn die<T>(work: impl Future<Output = T>, there: impl AsyncFn() -> bool) {
 /// Whether the one run in the store has this many subagents that have ended, and another that
 /// runs.
 async fn stands(store: &Store, ended: usize) -> bool {
-    let Some(session) = store.sessions(1).await.unwrap().pop() else { return false };
-    let subagents = store.subagents(&session.id).await.unwrap();
+    let Some(session) = store.latest_sessions(1).await.unwrap().pop() else { return false };
+    let subagents = store.list_subagents(&session.id).await.unwrap();
     let running = subagents.iter().any(|one| one.status == SubagentStatus::Running);
     running && subagents.iter().filter(|one| one.ended.is_some()).count() == ended
 }
@@ -138,9 +138,9 @@ async fn a_run_reads_back_from_the_store_as_it_ended() {
         let workspace = world.root();
         assert_eq!(record.state.session.workspace, workspace.to_string_lossy());
     }
-    let answer = store.message(id, id).await.unwrap();
+    let answer = store.read_message(id, id).await.unwrap();
     assert_eq!(answer.metadata["subagents"]["total"], 2);
-    assert_eq!(store.usage("").await.unwrap()[0].turns, 1);
+    assert_eq!(store.usage_by_day("").await.unwrap()[0].turns, 1);
     let none = find_run(&store, "x").await;
     assert!(matches!(none, Err(StoreError::NotFound { what: "run", .. })), "{none:?}");
 }
@@ -229,10 +229,10 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     };
     let root = next.workspace.path().to_owned();
     let server = Service::new(next.host.clone(), store.clone(), root, Admission::new(8, 8), limits);
-    assert_eq!(server.recover().await.unwrap(), 0, "it is the person's who began it");
+    assert_eq!(server.recover_turns().await.unwrap(), 0, "it is the person's who began it");
     let clock = Arc::clone(&next.host.clock);
     let workspace = world.root();
-    let resumed = SavedSession::resume(store.clone(), clock, Some(&id), &workspace).await;
+    let resumed = SavedSession::find_and_resume(store.clone(), clock, Some(&id), &workspace).await;
     let (mut session, mut past) = resumed.unwrap();
     let in_flight = shown_status(&store, &id, MessageStatus::InFlight);
     assert_eq!(in_flight, MessageStatus::InFlight, "it is locked again");
@@ -240,11 +240,12 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     assert_eq!((turn.text(), turn.context()), ("the task", Some("known")));
     assert_eq!(turn.limits().steps, Some(7), "the limits that were given");
     let agent = Arc::clone(&next.spec("boss", "").agent);
-    let mut talk = Conversation::new(agent, workspace, Caps::unlimited());
+    let mut talk = Conversation::new(agent, workspace, BudgetCaps::unlimited());
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
-    let done = session.perform(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
+    let done =
+        session.perform_turn(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
     assert_eq!(done.outcome.output, "Both are done.", "{:?}", done.outcome.error);
-    let Some(Message::User { text, .. }) = talk.messages().first() else { panic!() };
+    let Some(ChatMessage::User { text, .. }) = talk.messages().first() else { panic!() };
     assert_eq!(text, "Context:\nknown\n\nTask:\nthe task");
     assert_eq!(next.sent().len(), 2, "no answer is asked for again");
     let record = find_run(&store, &id).await.unwrap();
@@ -255,11 +256,11 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     );
 
     // Whoever says something more has a conversation, and that is never taken away.
-    session.turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
+    session.run_turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
     drop(session);
-    assert_eq!(store.session(&id).await.unwrap().kind, SessionKind::Chat);
+    assert_eq!(store.read_session(&id).await.unwrap().kind, SessionKind::Chat);
     assert_eq!(prune_runs(&store, 0).await.unwrap(), 0);
-    assert_eq!(store.messages(&id).await.unwrap().len(), 4);
+    assert_eq!(store.list_messages(&id).await.unwrap().len(), 4);
 }
 
 const TEAM: &str = r#"
@@ -314,11 +315,11 @@ async fn the_stages_of_a_team_whose_process_died_are_kept() {
     let clock = Arc::clone(&world.host.clock);
     let workspace = world.workspace.path();
     let id = session(&record).to_owned();
-    let resumed = SavedSession::resume(store.clone(), clock, Some(&id), workspace).await;
+    let resumed = SavedSession::find_and_resume(store.clone(), clock, Some(&id), workspace).await;
     let (mut session, past) = resumed.unwrap();
     let past = session.give_up(past).await.unwrap();
-    let messages = past.messages(History::Compacted);
-    let [.., Message::Assistant { text, .. }] = messages.as_slice() else { panic!() };
+    let messages = past.request_messages(HistoryMode::Compacted);
+    let [.., ChatMessage::Assistant { text, .. }] = messages.as_slice() else { panic!() };
     assert!(text.contains("Found."), "{text}");
     let record = find_run(&store, &id).await.unwrap();
     assert_eq!(record.state.status, MessageStatus::Interrupted);
@@ -338,10 +339,10 @@ async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
     let mut chat = SavedSession::new(store.clone(), clock());
     let agent = Arc::clone(&world.spec("boss", "").agent);
     let workspace = world.root();
-    let mut talk = Conversation::new(agent, workspace.clone(), Caps::unlimited());
+    let mut talk = Conversation::new(agent, workspace.clone(), BudgetCaps::unlimited());
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
-    chat.turn(&mut talk, &world.host, "hello", events, cancel).await.unwrap();
-    let talked = chat.id().unwrap().to_owned();
+    chat.run_turn(&mut talk, &world.host, "hello", events, cancel).await.unwrap();
+    let talked = chat.session_id().unwrap().to_owned();
     drop(chat);
     let (runs, more) = newest_runs(&store, 2).await.unwrap();
     assert_eq!((runs.len(), more), (2, true));
@@ -350,12 +351,14 @@ async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
     let (runs, more) = newest_runs(&store, 4).await.unwrap();
     assert_eq!((runs.len(), more), (4, false));
     assert_eq!(prune_runs(&store, 2).await.unwrap(), 1);
-    assert!(store.session(&ids[0]).await.is_err(), "the oldest");
-    let open = SavedSession::resume(store.clone(), clock(), Some(&ids[1]), &workspace).await;
+    assert!(store.read_session(&ids[0]).await.is_err(), "the oldest");
+    let open =
+        SavedSession::find_and_resume(store.clone(), clock(), Some(&ids[1]), &workspace).await;
     assert_eq!(prune_runs(&store, 0).await.unwrap(), 1);
-    assert!(store.session(&ids[1]).await.is_ok(), "somebody has it open");
+    assert!(store.read_session(&ids[1]).await.is_ok(), "somebody has it open");
     drop(open);
     assert_eq!(prune_runs(&store, 0).await.unwrap(), 1);
-    let left: Vec<_> = store.sessions(10).await.unwrap().into_iter().map(|one| one.id).collect();
+    let left: Vec<_> =
+        store.latest_sessions(10).await.unwrap().into_iter().map(|one| one.id).collect();
     assert_eq!(left, [talked]);
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use belljar_agent::{Approval, Outcome, RunStatus};
 use belljar_kit::world::{Plan, World, agent, stock};
-use belljar_model::Models;
+use belljar_model::ModelRegistry;
 use belljar_session::{
-    Admission, History, PersonAnswer, QuestionKind, Service, ServiceError, ServiceLimits,
-    SessionEvent, TurnKind, TurnRequest, Watch,
+    Admission, EventWatch, HistoryMode, PersonAnswer, QuestionKind, Service, ServiceError,
+    ServiceLimits, SessionEvent, TurnKind, TurnRequest,
 };
 use belljar_store::{MessageStatus, SessionKind, Store, SubagentStatus};
 use serde_json::Value;
@@ -91,7 +91,7 @@ pub(crate) async fn questions_with(limits: ServiceLimits) -> Questions {
         ..Plan::default()
     });
     world.host.clock = Arc::new(belljar_agent::SystemClock);
-    world.host.models = Arc::new(Models::single(world.model.clone()).that_reads(1_000));
+    world.host.models = Arc::new(ModelRegistry::from_single(world.model.clone()).that_reads(1_000));
     let store = store(&world).await;
     let service = service(&world, &store, limits);
     Questions { world, store, service }
@@ -116,9 +116,9 @@ pub(crate) fn again(session: &str) -> TurnRequest {
     TurnRequest { session, text: "and now?".into(), ..TurnRequest::default() }
 }
 
-pub(crate) async fn until(watch: &mut Watch, kind: &str) -> Vec<SessionEvent> {
+pub(crate) async fn until(watch: &mut EventWatch, kind: &str) -> Vec<SessionEvent> {
     let mut seen = Vec::new();
-    while let Some(event) = watch.next().await {
+    while let Some(event) = watch.next_event().await {
         let last = &*event.kind == kind;
         seen.push(event);
         if last {
@@ -140,8 +140,8 @@ fn json(event: &SessionEvent) -> Value {
 #[tokio::test]
 async fn whoever_comes_late_sees_what_one_saw_who_watched() {
     let questions = questions().await;
-    let turn = questions.service.begin(ask("boss")).await.unwrap();
-    let mut live = turn.watch();
+    let turn = questions.service.begin_turn(ask("boss")).await.unwrap();
+    let mut live = turn.watch_events();
     let seen = until(&mut live, "run_finished").await;
     let ids: Vec<i64> = seen.iter().map(|event| event.id).collect();
     assert_eq!(ids, (1..=ids.len() as i64).collect::<Vec<_>>());
@@ -154,71 +154,73 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
         );
     }
     // The last event is shown when the message says the outcome of the turn.
-    let rows = questions.store.messages(&turn.session).await.unwrap();
+    let rows = questions.store.list_messages(&turn.session).await.unwrap();
     assert_eq!((rows[1].id.as_str(), rows[1].status), (&*turn.message, MessageStatus::Completed));
     assert_eq!(rows[1].content["text"], "both have looked");
     let batches = &rows[1].metadata["batches"];
     assert_eq!(batches[0]["counts"]["completed"], 2, "{batches}");
-    let children = questions.store.subagents(&turn.session).await.unwrap();
+    let children = questions.store.list_subagents(&turn.session).await.unwrap();
     assert!(children.iter().all(|child| child.parent_message_id == turn.message));
     assert_eq!(batches[0]["children"][1], children[1].id);
-    let receipts = questions.store.receipts(&turn.session, None, 100).await.unwrap();
+    let receipts = questions.store.latest_receipts(&turn.session, None, 100).await.unwrap();
     assert_eq!(receipts.len(), 2, "one for each call of a tool");
     assert!(questions.store.journal_of(&turn.session, &turn.message).await.unwrap().is_empty());
 
-    let end = turn.ended().await.unwrap();
+    let end = turn.wait_for_end().await.unwrap();
     assert_eq!((end.status, ended(&end, RunStatus::Completed)), (RunStatus::Completed, 2));
     // From the middle on, and from the beginning on.
     for after in [0, 4] {
-        let mut late = questions.service.watch(&turn.session, Some(after)).await.unwrap();
+        let mut late = questions.service.watch_session(&turn.session, Some(after)).await.unwrap();
         let rest = until(&mut late, "run_finished").await;
         assert_eq!(rest, seen[after as usize..]);
     }
     // A second turn's events follow without a gap.
-    let next = questions.service.begin(again(&turn.session)).await.unwrap();
-    next.ended().await.unwrap();
+    let next = questions.service.begin_turn(again(&turn.session)).await.unwrap();
+    next.wait_for_end().await.unwrap();
     let more = until(&mut live, "run_finished").await;
     assert_eq!(more[0].id, seen.len() as i64 + 1);
     assert_ne!(*more[0].message, *seen[0].message);
-    let days = questions.store.usage("2000-01-01").await.unwrap();
+    let days = questions.store.usage_by_day("2000-01-01").await.unwrap();
     assert_eq!(days.iter().map(|day| day.turns).sum::<i64>(), 2);
 }
 
 #[tokio::test]
 async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alone() {
     let questions = questions().await;
-    let turn = questions.service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch();
+    let turn = questions.service.begin_turn(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch_events();
     let seen = until(&mut watch, "subagent_update").await;
     let child = json(seen.last().unwrap())["child"].as_str().unwrap().to_owned();
     assert_eq!(child, "stuck/sleeper#0");
-    let refused = questions.service.begin(again(&turn.session)).await.unwrap_err();
+    let refused = questions.service.begin_turn(again(&turn.session)).await.unwrap_err();
     assert!(matches!(refused, ServiceError::Busy(_)), "{refused}");
-    assert_eq!(questions.service.running()[0].message, turn.message);
+    assert_eq!(questions.service.running_turns()[0].message, turn.message);
 
-    assert!(!questions.service.cancel_subagent(&turn.session, "stuck/sleeper#1", "key:1").ends());
-    assert!(questions.service.cancel_subagent(&turn.session, &child, "key:1").ends());
-    let end = turn.ended().await.unwrap();
+    assert!(
+        !questions.service.cancel_subagent(&turn.session, "stuck/sleeper#1", "key:1").is_ending()
+    );
+    assert!(questions.service.cancel_subagent(&turn.session, &child, "key:1").is_ending());
+    let end = turn.wait_for_end().await.unwrap();
     assert_eq!((end.status, &*end.output), (RunStatus::Completed, "the sleeper is gone"));
     assert_eq!(ended(&end, RunStatus::Cancelled), 1);
-    let children = questions.store.subagents(&turn.session).await.unwrap();
+    let children = questions.store.list_subagents(&turn.session).await.unwrap();
     assert_eq!(children[0].status, SubagentStatus::Cancelled);
     assert_eq!(children[0].result["cancelled_by"], "key:1");
-    let answer = questions.store.message(&turn.session, &turn.message).await.unwrap();
+    let answer = questions.store.read_message(&turn.session, &turn.message).await.unwrap();
     assert_eq!(answer.metadata.get("cancelled_by"), None, "nobody cancelled the turn");
-    assert!(questions.service.running().is_empty());
+    assert!(questions.service.running_turns().is_empty());
 
-    let turn = questions.service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch();
+    let turn = questions.service.begin_turn(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch_events();
     until(&mut watch, "subagent_update").await;
-    assert!(questions.service.cancel(&turn.session, "key:1").ends());
-    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
-    assert!(!questions.service.cancel(&turn.session, "key:1").ends(), "it is over");
-    let answer = questions.store.message(&turn.session, &turn.message).await.unwrap();
+    assert!(questions.service.cancel_turn(&turn.session, "key:1").is_ending());
+    assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Cancelled);
+    assert!(!questions.service.cancel_turn(&turn.session, "key:1").is_ending(), "it is over");
+    let answer = questions.store.read_message(&turn.session, &turn.message).await.unwrap();
     assert_eq!(answer.metadata["cancelled_by"], "key:1");
-    let children = questions.store.subagents(&turn.session).await.unwrap();
+    let children = questions.store.list_subagents(&turn.session).await.unwrap();
     assert_eq!(children[0].result["cancelled_by"], "key:1", "with its turn");
-    let audit = questions.store.audit(None, 10, i64::MAX).await.unwrap().rows;
+    let audit = questions.store.read_audit(None, 10, i64::MAX).await.unwrap().rows;
     let actions: Vec<&str> = audit.iter().map(|entry| entry.action.as_str()).collect();
     assert!(actions.contains(&"turn_cancelled") && actions.contains(&"subagent_cancelled"));
     assert!(audit.iter().all(|entry| entry.actor == "key:1"));
@@ -227,12 +229,12 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
 #[tokio::test]
 async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
     let questions = questions().await;
-    let turn = questions.service.begin(ask("asker")).await.unwrap();
-    let mut watch = turn.watch();
+    let turn = questions.service.begin_turn(ask("asker")).await.unwrap();
+    let mut watch = turn.watch_events();
     let seen = until(&mut watch, "permission_asked").await;
     let id = json(seen.last().unwrap())["id"].clone();
     let question = loop {
-        match questions.service.questions(Some(&turn.session)).pop() {
+        match questions.service.open_questions(Some(&turn.session)).pop() {
             Some((session, question)) if session == turn.session => break question,
             Some(_) | None => tokio::task::yield_now().await,
         }
@@ -251,15 +253,18 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
     assert!(reach.hosts.is_empty() && reach.secrets.is_empty(), "{reach:?}");
     assert!(!told["mounts"].to_string().contains("host"), "{told}");
     let wrong = PersonAnswer::Text(Some("yes".into()));
-    let refused = questions.service.answer(&turn.session, question.id, wrong, "key:2");
+    let refused = questions.service.answer_question(&turn.session, question.id, wrong, "key:2");
     assert!(matches!(refused, Err(ServiceError::NoQuestion(_))), "the answer is none to it");
     let yes = PersonAnswer::Permission(Approval::Yes);
-    assert!(questions.service.answer("other", question.id, yes.clone(), "key:2").is_err());
-    questions.service.answer(&turn.session, question.id, yes.clone(), "key:2").unwrap();
-    assert_eq!(turn.ended().await.unwrap().output, "I was let");
-    assert!(questions.service.answer(&turn.session, question.id, yes, "key:2").is_err(), "once");
-    assert!(questions.service.questions(None).is_empty());
-    let answers = questions.store.answers(&turn.session).await.unwrap();
+    assert!(questions.service.answer_question("other", question.id, yes.clone(), "key:2").is_err());
+    questions.service.answer_question(&turn.session, question.id, yes.clone(), "key:2").unwrap();
+    assert_eq!(turn.wait_for_end().await.unwrap().output, "I was let");
+    assert!(
+        questions.service.answer_question(&turn.session, question.id, yes, "key:2").is_err(),
+        "once"
+    );
+    assert!(questions.service.open_questions(None).is_empty());
+    let answers = questions.store.latest_answers(&turn.session).await.unwrap();
     assert_eq!(answers.len(), 1);
     assert_eq!((answers[0].answer.as_str(), answers[0].actor.as_str()), ("yes", "key:2"));
 }
@@ -267,23 +272,24 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
 #[tokio::test]
 async fn a_turn_that_stops_with_the_host_resumes_at_the_next_start() {
     let questions = questions().await;
-    let turn = questions.service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch();
+    let turn = questions.service.begin_turn(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch_events();
     let mut before = until(&mut watch, "subagent_update").await;
-    questions.service.drain(std::time::Duration::ZERO).await;
-    assert!(matches!(questions.service.begin(ask("boss")).await, Err(ServiceError::Draining)));
+    questions.service.drain_turns(std::time::Duration::ZERO).await;
+    assert!(matches!(questions.service.begin_turn(ask("boss")).await, Err(ServiceError::Draining)));
     // Watchers get what is stored, and then are let go.
-    while let Some(event) = watch.next().await {
+    while let Some(event) = watch.next_event().await {
         before.push(event);
     }
-    assert!(questions.service.running().is_empty());
-    let rows = questions.store.messages(&turn.session).await.unwrap();
+    assert!(questions.service.running_turns().is_empty());
+    let rows = questions.store.list_messages(&turn.session).await.unwrap();
     assert_eq!(rows[1].status, MessageStatus::InFlight, "it is kept as it is");
 
     let next = service(&questions.world, &questions.store, LIMITS);
-    let mut watch = next.watch(&turn.session, Some(before.last().unwrap().id)).await.unwrap();
-    assert_eq!(next.recover().await.unwrap(), 1);
-    let refused = next.begin(again(&turn.session)).await.unwrap_err();
+    let mut watch =
+        next.watch_session(&turn.session, Some(before.last().unwrap().id)).await.unwrap();
+    assert_eq!(next.recover_turns().await.unwrap(), 1);
+    let refused = next.begin_turn(again(&turn.session)).await.unwrap_err();
     assert!(matches!(refused, ServiceError::Busy(_)), "{refused}");
     let seen = until(&mut watch, "subagent_update").await;
     assert!(seen.iter().any(|event| &*event.kind == "run_resumed"), "{seen:#?}");
@@ -294,43 +300,47 @@ async fn a_turn_that_stops_with_the_host_resumes_at_the_next_start() {
     assert_eq!(numbers(&seen[0]), numbers(before.last().unwrap()) + 1);
     // The boss asked once; its answer was kept.
     assert_eq!(questions.world.sent_by("stuck", 0).len(), 1);
-    assert!(next.cancel_subagent(&turn.session, "stuck/sleeper#0", "local").ends());
+    assert!(next.cancel_subagent(&turn.session, "stuck/sleeper#0", "local").is_ending());
     until(&mut watch, "run_finished").await;
-    let rows = questions.store.messages(&turn.session).await.unwrap();
+    let rows = questions.store.list_messages(&turn.session).await.unwrap();
     assert_eq!((rows.len(), rows[1].status), (2, MessageStatus::Completed));
     assert_eq!(rows[1].content["text"], "the sleeper is gone");
-    assert_eq!(questions.store.subagents(&turn.session).await.unwrap().len(), 1, "one record");
+    assert_eq!(questions.store.list_subagents(&turn.session).await.unwrap().len(), 1, "one record");
 }
 
 #[tokio::test]
 async fn turns_that_wait_for_their_place_do_not_hold_up_the_end() {
     let questions = questions_with(ServiceLimits { concurrent_turns: 1, ..LIMITS }).await;
-    let turn = questions.service.begin(ask("stuck")).await.unwrap();
-    until(&mut turn.watch(), "subagent_update").await;
+    let turn = questions.service.begin_turn(ask("stuck")).await.unwrap();
+    until(&mut turn.watch_events(), "subagent_update").await;
     let waiting = tokio::spawn({
         let service = questions.service.clone();
-        async move { service.begin(ask("boss")).await }
+        async move { service.begin_turn(ask("boss")).await }
     });
-    while questions.service.running().len() < 2 {
+    while questions.service.running_turns().len() < 2 {
         tokio::task::yield_now().await;
     }
-    questions.service.drain(std::time::Duration::ZERO).await;
+    questions.service.drain_turns(std::time::Duration::ZERO).await;
     assert!(matches!(waiting.await.unwrap(), Err(ServiceError::Draining)));
-    assert_eq!(questions.store.sessions(10).await.unwrap().len(), 1, "nothing of it is left");
+    assert_eq!(
+        questions.store.latest_sessions(10).await.unwrap().len(),
+        1,
+        "nothing of it is left"
+    );
     // Two that resume, with one place: the second waits when the host ends again.
     let limits = ServiceLimits { concurrent_turns: 2, ..LIMITS };
     let next = service(&questions.world, &questions.store, limits);
-    let other = next.begin(ask("stuck")).await.unwrap();
-    until(&mut other.watch(), "subagent_update").await;
-    next.drain(std::time::Duration::ZERO).await;
+    let other = next.begin_turn(ask("stuck")).await.unwrap();
+    until(&mut other.watch_events(), "subagent_update").await;
+    next.drain_turns(std::time::Duration::ZERO).await;
     let last = service(
         &questions.world,
         &questions.store,
         ServiceLimits { concurrent_turns: 1, ..LIMITS },
     );
-    assert_eq!(last.recover().await.unwrap(), 2);
-    last.drain(std::time::Duration::ZERO).await;
-    assert!(last.running().is_empty());
+    assert_eq!(last.recover_turns().await.unwrap(), 2);
+    last.drain_turns(std::time::Duration::ZERO).await;
+    assert!(last.running_turns().is_empty());
     assert_eq!(questions.store.in_flight().await.unwrap().len(), 2, "both resume later");
 }
 
@@ -339,7 +349,7 @@ async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing() {
     let questions =
         questions_with(ServiceLimits { concurrent_turns: 1, queued_turns: 0, ..LIMITS }).await;
     let wrong = |request: TurnRequest| async {
-        let error = questions.service.begin(request).await.unwrap_err();
+        let error = questions.service.begin_turn(request).await.unwrap_err();
         (error.to_string(), error)
     };
     let (text, error) = wrong(ask("nobody")).await;
@@ -352,31 +362,36 @@ async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing() {
     assert!(matches!(error, ServiceError::NoSession(_)), "{error}");
     let both = TurnRequest { agent: Some("boss".into()), ..again("x") };
     assert!(matches!(wrong(both).await.1, ServiceError::Invalid(_)));
-    assert!(questions.store.sessions(10).await.unwrap().is_empty(), "nothing is left");
-    assert!(questions.service.running().is_empty());
+    assert!(questions.store.latest_sessions(10).await.unwrap().is_empty(), "nothing is left");
+    assert!(questions.service.running_turns().is_empty());
 
-    let turn = questions.service.begin(ask("stuck")).await.unwrap();
+    let turn = questions.service.begin_turn(ask("stuck")).await.unwrap();
     let (_, error) = wrong(ask("boss")).await;
     assert!(matches!(error, ServiceError::TenantFull { .. }), "{error}");
-    questions.service.cancel(&turn.session, "local");
-    turn.ended().await.unwrap();
-    questions.service.begin(ask("boss")).await.unwrap().ended().await.unwrap();
+    questions.service.cancel_turn(&turn.session, "local");
+    turn.wait_for_end().await.unwrap();
+    questions.service.begin_turn(ask("boss")).await.unwrap().wait_for_end().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_days_tokens_are_a_bound_that_outlives_the_process() {
     let limits = ServiceLimits { tokens_per_day: Some(200), ..LIMITS };
     let questions = questions_with(limits).await;
-    let end = questions.service.begin(ask("boss")).await.unwrap().ended().await.unwrap();
+    let end =
+        questions.service.begin_turn(ask("boss")).await.unwrap().wait_for_end().await.unwrap();
     assert_eq!(end.status, RunStatus::Partial, "{end:?}");
     let asked = questions.world.sent().len();
     assert!(asked > 0, "there was enough for a step");
-    let sessions = questions.store.sessions(10).await.unwrap().len();
+    let sessions = questions.store.latest_sessions(10).await.unwrap().len();
     let next = service(&questions.world, &questions.store, limits);
-    let error = next.begin(ask("boss")).await.unwrap_err();
+    let error = next.begin_turn(ask("boss")).await.unwrap_err();
     assert!(matches!(error, ServiceError::DayUsed { most: 200, .. }), "{error}");
     assert_eq!(questions.world.sent().len(), asked, "no model was asked any more");
-    assert_eq!(questions.store.sessions(10).await.unwrap().len(), sessions, "nothing was stored");
+    assert_eq!(
+        questions.store.latest_sessions(10).await.unwrap().len(),
+        sessions,
+        "nothing was stored"
+    );
 }
 
 #[tokio::test]
@@ -385,20 +400,24 @@ async fn turns_side_by_side_do_not_each_find_the_whole_day_left() {
     let limits = ServiceLimits { tokens_per_day: Some(20_000), ..LIMITS };
     let questions = questions_with(limits).await;
     let long = || TurnRequest { text: "x".repeat(64_000), ..ask("sleeper") };
-    let first = questions.service.begin(long()).await.unwrap();
+    let first = questions.service.begin_turn(long()).await.unwrap();
     while questions.world.sent().is_empty() {
         tokio::task::yield_now().await;
     }
-    let sessions = questions.store.sessions(10).await.unwrap().len();
-    let error = questions.service.begin(long()).await.unwrap_err();
+    let sessions = questions.store.latest_sessions(10).await.unwrap().len();
+    let error = questions.service.begin_turn(long()).await.unwrap_err();
     assert!(matches!(error, ServiceError::TenantFull { .. }), "it may be other soon: {error}");
     assert_eq!(questions.world.sent().len(), 1, "the model was asked once");
-    assert_eq!(questions.store.sessions(10).await.unwrap().len(), sessions, "nothing was stored");
+    assert_eq!(
+        questions.store.latest_sessions(10).await.unwrap().len(),
+        sessions,
+        "nothing was stored"
+    );
     // A turn that fits beside it runs, and room that was kept for nothing is given back.
-    let small = questions.service.begin(ask("sleeper")).await.unwrap();
+    let small = questions.service.begin_turn(ask("sleeper")).await.unwrap();
     for turn in [&small, &first] {
-        questions.service.cancel(&turn.session, "local");
-        turn.ended().await.unwrap();
+        questions.service.cancel_turn(&turn.session, "local");
+        turn.wait_for_end().await.unwrap();
     }
 }
 
@@ -408,17 +427,18 @@ async fn a_preview_is_byte_for_byte_what_is_sent() {
     let text = || "look".to_owned();
     let agent = Some("boss".to_owned());
     let request = TurnRequest { agent, text: text(), ..TurnRequest::default() };
-    let preview = questions.service.preview(request).await.unwrap();
+    let preview = questions.service.preview_turn(request).await.unwrap();
     assert!(
-        questions.store.sessions(10).await.unwrap().is_empty() && questions.world.sent().is_empty()
+        questions.store.latest_sessions(10).await.unwrap().is_empty()
+            && questions.world.sent().is_empty()
     );
-    let turn = questions.service.begin(ask("boss")).await.unwrap();
-    turn.ended().await.unwrap();
+    let turn = questions.service.begin_turn(ask("boss")).await.unwrap();
+    turn.wait_for_end().await.unwrap();
     assert_eq!(preview.request, questions.world.sent_by("boss", 0)[0]);
     let session = Some(turn.session.clone());
     let request = TurnRequest { session, text: "and now?".into(), ..TurnRequest::default() };
-    let preview = questions.service.preview(request).await.unwrap();
-    questions.service.begin(again(&turn.session)).await.unwrap().ended().await.unwrap();
+    let preview = questions.service.preview_turn(request).await.unwrap();
+    questions.service.begin_turn(again(&turn.session)).await.unwrap().wait_for_end().await.unwrap();
     assert_eq!(preview.request, questions.world.sent_by("boss", 0)[2]);
 }
 
@@ -429,13 +449,17 @@ async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
     questions.store.save_agent("scout", &text, 1, None).await.unwrap();
     let fresh = agent("clerk", "tools: []\n");
     questions.store.save_agent("clerk", &fresh, 1, None).await.unwrap();
-    let gone = questions.service.begin(ask("clerk")).await.unwrap_err();
+    let gone = questions.service.begin_turn(ask("clerk")).await.unwrap_err();
     assert!(matches!(gone, ServiceError::NoAgent(_)), "not before it is taken over");
     questions.service.reload_agents().await.unwrap();
     let preview = async |name: &str| {
         let agent = Some(name.to_owned());
         let request = TurnRequest { agent, text: "x".into(), ..TurnRequest::default() };
-        questions.service.preview(request).await.map(|preview| preview.request.system[0].clone())
+        questions
+            .service
+            .preview_turn(request)
+            .await
+            .map(|preview| preview.request.system[0].clone())
     };
     assert_eq!(preview("clerk").await.unwrap(), "You are clerk.\n");
     // The bare name stays the home's.
@@ -449,35 +473,39 @@ async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
 #[tokio::test]
 async fn a_turn_is_sent_the_history_that_it_asks_for() {
     let questions = questions().await;
-    let turn = questions.service.begin(ask("talker")).await.unwrap();
-    turn.ended().await.unwrap();
+    let turn = questions.service.begin_turn(ask("talker")).await.unwrap();
+    turn.wait_for_end().await.unwrap();
     let session = turn.session.clone();
     let say = async |history| {
         let request = TurnRequest { history, ..again(&session) };
-        let turn = questions.service.begin(request).await.unwrap();
-        turn.ended().await.unwrap()
+        let turn = questions.service.begin_turn(request).await.unwrap();
+        turn.wait_for_end().await.unwrap()
     };
     let preview = async |history| {
         let session = Some(session.clone());
         let request = TurnRequest { session, text: "so".into(), history, ..Default::default() };
-        let made = questions.service.preview(request).await.unwrap();
+        let made = questions.service.preview_turn(request).await.unwrap();
         (made.request.messages.len(), made.notes.join("\n").contains("would be summarised"))
     };
-    say(History::Whole).await;
-    say(History::Whole).await;
+    say(HistoryMode::Whole).await;
+    say(HistoryMode::Whole).await;
     assert_eq!(questions.world.sent_by("talker", 0)[2].messages.len(), 5, "as it was asked for");
-    assert_eq!(preview(History::Compacted).await, (7, true), "it says that it is not all");
-    assert_eq!(preview(History::Whole).await, (7, false));
-    assert_eq!(questions.store.compaction(&session).await.unwrap(), None, "a preview makes none");
-    let fourth = say(History::Compacted).await;
+    assert_eq!(preview(HistoryMode::Compacted).await, (7, true), "it says that it is not all");
+    assert_eq!(preview(HistoryMode::Whole).await, (7, false));
+    assert_eq!(
+        questions.store.latest_compaction(&session).await.unwrap(),
+        None,
+        "a preview makes none"
+    );
+    let fourth = say(HistoryMode::Compacted).await;
     assert_eq!(
         questions.world.sent_by("talker", 0)[3].messages.len(),
         3,
         "a summary, and what is said"
     );
     assert_eq!(fourth.total.steps, 3, "it is read in two pieces");
-    assert_eq!(preview(History::Compacted).await, (5, false));
-    assert_eq!(preview(History::Whole).await, (9, false));
+    assert_eq!(preview(HistoryMode::Compacted).await, (5, false));
+    assert_eq!(preview(HistoryMode::Whole).await, (9, false));
 }
 
 /// The lines of the audit log about turns that began, the oldest first.
@@ -490,13 +518,13 @@ async fn begun(store: &Store) -> Vec<(String, Value)> {
 async fn a_turn_begins_with_its_line_in_the_audit_log_and_goes_on_without_its_caller() {
     let questions = questions().await;
     let request = || TurnRequest { door: "http", ..ask("scout") };
-    let turn = questions.service.begin(request()).await.unwrap();
+    let turn = questions.service.begin_turn(request()).await.unwrap();
     let of = |session: &str, message: &str| format!("session {session} message {message}");
     let line = (of(&turn.session, &turn.message), serde_json::json!({"by": "http"}));
     assert_eq!(begun(&questions.store).await, std::slice::from_ref(&line));
-    turn.ended().await.unwrap();
+    turn.wait_for_end().await.unwrap();
     // The caller goes away at once: the turn and its line are there, or neither.
-    let mut left = Box::pin(questions.service.begin(request()));
+    let mut left = Box::pin(questions.service.begin_turn(request()));
     tokio::select! {
         biased;
         begun = &mut left => panic!("it does not wait: {begun:?}"),
@@ -509,16 +537,16 @@ async fn a_turn_begins_with_its_line_in_the_audit_log_and_goes_on_without_its_ca
             break lines;
         }
     };
-    while !questions.service.running().is_empty() {
+    while !questions.service.running_turns().is_empty() {
         tokio::task::yield_now().await;
     }
-    let newest = questions.store.sessions(10).await.unwrap().remove(0).id;
-    let rows = questions.store.messages(&newest).await.unwrap();
+    let newest = questions.store.latest_sessions(10).await.unwrap().remove(0).id;
+    let rows = questions.store.list_messages(&newest).await.unwrap();
     assert_eq!(rows[1].content["text"], "found");
     assert_eq!(lines[1].0, of(&newest, &rows[1].id));
     assert_eq!(lines[0], line);
     // A turn that is refused has no line.
-    questions.service.begin(ask("greedy")).await.unwrap_err();
+    questions.service.begin_turn(ask("greedy")).await.unwrap_err();
     assert_eq!(begun(&questions.store).await.len(), 2);
 }
 
@@ -532,22 +560,24 @@ async fn an_agent_or_a_team_beside_conversations_is_below_the_limits_of_every_tu
     let refused = async |service: &Service, why: fn(&ServiceError) -> bool| {
         let (asked, before) = (questions.world.sent().len(), sessions(&questions.store).await);
         for request in beside.clone() {
-            let error = service.begin(request).await.unwrap_err();
+            let error = service.begin_turn(request).await.unwrap_err();
             assert!(why(&error), "{error}");
         }
         assert_eq!(questions.world.sent().len(), asked, "no model was asked");
         assert_eq!(sessions(&questions.store).await, before, "nothing is stored");
         assert_eq!(begun(&questions.store).await.len(), before.len());
     };
-    let turn = questions.service.begin(ask("stuck")).await.unwrap();
-    until(&mut turn.watch(), "subagent_update").await;
+    let turn = questions.service.begin_turn(ask("stuck")).await.unwrap();
+    until(&mut turn.watch_events(), "subagent_update").await;
     refused(&questions.service, |error| matches!(error, ServiceError::TenantFull { .. })).await;
-    assert!(questions.service.cancel_subagent(&turn.session, "stuck/sleeper#0", "key:1").ends());
-    assert_eq!(turn.ended().await.unwrap().output, "the sleeper is gone", "it is unharmed");
+    assert!(
+        questions.service.cancel_subagent(&turn.session, "stuck/sleeper#0", "key:1").is_ending()
+    );
+    assert_eq!(turn.wait_for_end().await.unwrap().output, "the sleeper is gone", "it is unharmed");
 
     for request in beside.clone() {
-        let run = questions.service.begin(request).await.unwrap();
-        let end = run.ended().await.unwrap();
+        let run = questions.service.begin_turn(request).await.unwrap();
+        let end = run.wait_for_end().await.unwrap();
         assert_eq!(end.status, RunStatus::Completed, "{end:?}");
         assert_eq!((&run.session, end.run.as_str()), (&run.message, run.session.as_str()));
     }
@@ -565,6 +595,6 @@ async fn an_agent_or_a_team_beside_conversations_is_below_the_limits_of_every_tu
 
 /// The sessions with their kinds, the newest first.
 async fn sessions(store: &Store) -> Vec<(String, SessionKind)> {
-    let stored = store.sessions(10).await.unwrap();
+    let stored = store.latest_sessions(10).await.unwrap();
     stored.into_iter().map(|session| (session.id, session.kind)).collect()
 }

@@ -7,19 +7,20 @@ use async_trait::async_trait;
 use belljar_agent::{Approval, Host, RunStatus};
 use belljar_definition::Settings;
 use belljar_session::{
-    Look, PersonAnswer, Renew, Renewed, RunningTurn, ServiceError, ServiceLimits, Version,
+    LookDepth, PersonAnswer, RenewalOutcome, RunningTurn, ServiceError, ServiceLimits,
+    SettingsVersion, VersionMaker,
 };
 
 use crate::service::{LIMITS, Questions, SETTINGS, again, ask, questions_with, until};
 
 /// Hands over what it is given, once.
 #[derive(Default)]
-struct Next(Mutex<Option<Renewed>>);
+struct Next(Mutex<Option<RenewalOutcome>>);
 
 #[async_trait]
-impl Renew for Next {
-    async fn renew(&self, _look: Look) -> Renewed {
-        self.0.lock().unwrap().take().unwrap_or(Renewed::Same)
+impl VersionMaker for Next {
+    async fn renew_version(&self, _look: LookDepth) -> RenewalOutcome {
+        self.0.lock().unwrap().take().unwrap_or(RenewalOutcome::Same)
     }
 }
 
@@ -28,7 +29,7 @@ async fn changing(limits: ServiceLimits) -> (Questions, Arc<Next>) {
     let questions = questions_with(limits).await;
     let next = Arc::new(Next::default());
     let Questions { world, store, service } = questions;
-    let service = service.renewed_by(Arc::clone(&next) as Arc<dyn Renew>);
+    let service = service.renewed_by(Arc::clone(&next) as Arc<dyn VersionMaker>);
     (Questions { world, store, service }, next)
 }
 
@@ -39,10 +40,10 @@ impl Next {
         let settings = Settings::parse(Some((path, settings)), None, None).unwrap();
         let mut host = host.clone();
         host.settings = Arc::new(settings);
-        self.say(Renewed::New(Box::new(Version { host, limits })));
+        self.say(RenewalOutcome::New(Box::new(SettingsVersion { host, limits })));
     }
 
-    fn say(&self, renewed: Renewed) {
+    fn say(&self, renewed: RenewalOutcome) {
         *self.0.lock().unwrap() = Some(renewed);
     }
 }
@@ -53,9 +54,9 @@ const NOTHING: &str = "[grants.asker]\ntools = []\n[grants.scout]\ntools = []\n\
 
 /// A turn that waits for an answer, and the number of its question.
 async fn asking(service: &belljar_session::Service) -> (RunningTurn, u64) {
-    let turn = service.begin(ask("asker")).await.unwrap();
-    until(&mut turn.watch(), "permission_asked").await;
-    let open = service.questions(Some(&turn.session));
+    let turn = service.begin_turn(ask("asker")).await.unwrap();
+    until(&mut turn.watch_events(), "permission_asked").await;
+    let open = service.open_questions(Some(&turn.session));
     let [(_, question)] = &open[..] else { panic!("{open:?}") };
     (turn, question.id)
 }
@@ -65,15 +66,15 @@ async fn a_turn_has_one_version_to_its_end_and_the_next_turn_the_new_one() {
     let (Questions { world, service, .. }, next) = changing(LIMITS).await;
     let (turn, question) = asking(&service).await;
     next.change(&world.host, NOTHING, LIMITS);
-    service.look(Look::IfChanged).await;
+    service.look_for_changes(LookDepth::IfChanged).await;
     service
-        .answer(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
+        .answer_question(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
         .unwrap();
-    let end = turn.ended().await.unwrap();
+    let end = turn.wait_for_end().await.unwrap();
     assert_eq!((end.status, end.output.as_str()), (RunStatus::Completed, "I was let"));
     // An old session and a new one.
     for request in [again(&turn.session), ask("asker")] {
-        let refused = service.begin(request).await.unwrap_err();
+        let refused = service.begin_turn(request).await.unwrap_err();
         assert!(matches!(&refused, ServiceError::Blocked { .. }), "{refused}");
     }
 }
@@ -82,37 +83,37 @@ async fn a_turn_has_one_version_to_its_end_and_the_next_turn_the_new_one() {
 async fn a_turn_that_waits_for_its_place_begins_with_what_is_in_force_by_then() {
     let limits = ServiceLimits { concurrent_turns: 1, ..LIMITS };
     let (Questions { world, service, .. }, next) = changing(limits).await;
-    let first = service.begin(ask("stuck")).await.unwrap();
-    until(&mut first.watch(), "subagent_batch_start").await;
+    let first = service.begin_turn(ask("stuck")).await.unwrap();
+    until(&mut first.watch_events(), "subagent_batch_start").await;
     let waiting = tokio::spawn({
         let service = service.clone();
-        async move { service.begin(ask("asker")).await.map(drop) }
+        async move { service.begin_turn(ask("asker")).await.map(drop) }
     });
-    while service.running().len() < 2 {
+    while service.running_turns().len() < 2 {
         tokio::task::yield_now().await;
     }
     next.change(&world.host, NOTHING, limits);
-    assert!(service.cancel(&first.session, "key:1").ends());
+    assert!(service.cancel_turn(&first.session, "key:1").is_ending());
     let refused = waiting.await.unwrap().unwrap_err();
     assert!(matches!(&refused, ServiceError::Blocked { .. }), "{refused}");
     // Nothing of it was stored.
-    assert_eq!(service.store().sessions(10).await.unwrap().len(), 1);
+    assert_eq!(service.store().latest_sessions(10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_version_that_is_not_valid_leaves_the_one_before_in_force_until_one_is() {
     let (Questions { world, service, .. }, next) = changing(LIMITS).await;
-    next.say(Renewed::Invalid("belljar.toml:1:1: no".to_owned()));
-    service.look(Look::IfChanged).await;
+    next.say(RenewalOutcome::Invalid("belljar.toml:1:1: no".to_owned()));
+    service.look_for_changes(LookDepth::IfChanged).await;
     assert!(service.is_on_older_settings());
     let (turn, question) = asking(&service).await;
     assert!(service.is_on_older_settings(), "nothing has changed since");
     service
-        .answer(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
+        .answer_question(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
         .unwrap();
-    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Completed);
+    assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Completed);
     next.change(&world.host, SETTINGS, LIMITS);
-    service.look(Look::IfChanged).await;
+    service.look_for_changes(LookDepth::IfChanged).await;
     assert!(!service.is_on_older_settings());
 }
 
@@ -122,10 +123,10 @@ async fn agents_of_the_api_are_in_every_version() {
     let text = belljar_kit::world::agent("told", "tools: []\n");
     store.save_agent("told", &text, 7, None).await.unwrap();
     service.reload_agents().await.unwrap();
-    let library = || service.host().library.catalog().find("told").is_ok();
+    let library = || service.current_host().library.catalog().find_by_name("told").is_ok();
     assert!(library());
     next.change(&world.host, SETTINGS, LIMITS);
-    service.look(Look::IfChanged).await;
+    service.look_for_changes(LookDepth::IfChanged).await;
     assert!(library());
 }
 
@@ -136,22 +137,22 @@ async fn other_limits_hold_at_once_and_what_was_used_of_a_day_stays_used() {
     // Less than that turn has used already.
     let less = ServiceLimits { tokens_per_day: Some(1), ..LIMITS };
     next.change(&world.host, SETTINGS, less);
-    let refused = service.begin(ask("asker")).await.unwrap_err();
+    let refused = service.begin_turn(ask("asker")).await.unwrap_err();
     assert!(matches!(&refused, ServiceError::DayUsed { left: 0, .. }), "{refused}");
     // What began before has what it began with.
     service
-        .answer(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
+        .answer_question(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
         .unwrap();
-    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Completed);
+    assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Completed);
     // What it used since is counted too.
-    let used = service.store().usage("2000-01-01").await.unwrap();
+    let used = service.store().usage_by_day("2000-01-01").await.unwrap();
     let used: i64 = used.iter().map(|row| row.input_tokens + row.output_tokens).sum();
     let most = u64::try_from(used).unwrap();
     next.change(&world.host, SETTINGS, ServiceLimits { tokens_per_day: Some(most), ..LIMITS });
-    let refused = service.begin(ask("asker")).await.unwrap_err();
+    let refused = service.begin_turn(ask("asker")).await.unwrap_err();
     assert!(matches!(&refused, ServiceError::DayUsed { left: 0, .. }), "{refused}");
     next.change(&world.host, SETTINGS, LIMITS);
-    service.begin(ask("asker")).await.unwrap();
+    service.begin_turn(ask("asker")).await.unwrap();
 }
 
 #[tokio::test]
@@ -159,26 +160,26 @@ async fn fewer_places_hold_as_those_that_are_taken_come_back() {
     let (Questions { world, service, .. }, next) = changing(LIMITS).await;
     let mut turns = Vec::new();
     for _ in 0..2 {
-        turns.push(service.begin(ask("stuck")).await.unwrap());
+        turns.push(service.begin_turn(ask("stuck")).await.unwrap());
     }
     let fewer = ServiceLimits { concurrent_turns: 1, queued_turns: 0, ..LIMITS };
     next.change(&world.host, SETTINGS, fewer);
-    service.look(Look::IfChanged).await;
+    service.look_for_changes(LookDepth::IfChanged).await;
     let full = |error: ServiceError| matches!(error, ServiceError::TenantFull { .. });
-    assert!(service.begin(ask("stuck")).await.is_err_and(full), "two run");
+    assert!(service.begin_turn(ask("stuck")).await.is_err_and(full), "two run");
     let second = turns.pop().unwrap();
     let first = turns.pop().unwrap();
     end(&service, second).await;
-    assert!(service.begin(ask("stuck")).await.is_err_and(full), "one runs, and one may");
+    assert!(service.begin_turn(ask("stuck")).await.is_err_and(full), "one runs, and one may");
     end(&service, first).await;
-    let last = service.begin(ask("stuck")).await.unwrap();
-    assert!(service.begin(ask("stuck")).await.is_err_and(full));
+    let last = service.begin_turn(ask("stuck")).await.unwrap();
+    assert!(service.begin_turn(ask("stuck")).await.is_err_and(full));
     next.change(&world.host, SETTINGS, LIMITS);
-    end(&service, service.begin(ask("stuck")).await.unwrap()).await;
+    end(&service, service.begin_turn(ask("stuck")).await.unwrap()).await;
     end(&service, last).await;
 }
 
 async fn end(service: &belljar_session::Service, turn: RunningTurn) {
-    assert!(service.cancel(&turn.session, "key:1").ends());
-    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
+    assert!(service.cancel_turn(&turn.session, "key:1").is_ending());
+    assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Cancelled);
 }

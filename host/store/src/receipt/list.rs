@@ -2,13 +2,13 @@
 
 use sqlx::{Row as _, SqliteConnection};
 
-use super::packed::Packed;
+use super::packed::PackedRow;
 use super::{StoredReceipt, packed, row};
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::page::{Page, and_one, more};
+use crate::page::{ListPage, and_one, has_more_rows};
 use crate::session::MAX_LISTED;
-use crate::statement::Arg;
+use crate::statement::SqlArgument;
 
 /// The operation's name in an error.
 const WHAT: &str = "read the receipts";
@@ -21,7 +21,7 @@ type Place = (i64, String);
 
 /// Receipts, the newest first, each with the bytes of its contents.
 #[derive(Default)]
-struct Found {
+struct FoundReceipts {
     receipts: Vec<(StoredReceipt, usize)>,
     /// The last place up to which the list is complete; more receipts may follow. `None` = complete, down to
     /// one more receipt than requested.
@@ -30,7 +30,7 @@ struct Found {
 
 /// The receipts that a page is to have.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct ReceiptQuery<'a> {
     session: &'a str,
     message: Option<&'a str>,
     before: Option<&'a Place>,
@@ -41,7 +41,7 @@ struct Asked<'a> {
 impl Store {
     /// The latest receipts of a session, or of one message: at most `limit` and [`MAX_LISTED`]; the oldest
     /// first.
-    pub async fn receipts(
+    pub async fn latest_receipts(
         &self,
         session: &str,
         message: Option<&str>,
@@ -59,26 +59,26 @@ impl Store {
         before: Option<&str>,
         limit: u32,
         most_bytes: i64,
-    ) -> Result<Page<StoredReceipt>, StoreError> {
+    ) -> Result<ListPage<StoredReceipt>, StoreError> {
         if limit == 0 {
-            return Ok(Page { rows: Vec::new(), more: false });
+            return Ok(ListPage { rows: Vec::new(), more: false });
         }
         // Between looking at rows and at packed ones, neither may become more.
-        let mut state = self.state(WHAT).await?;
+        let mut state = self.begin_read(WHAT).await?;
         let place = match before {
             None => None,
             Some(id) => match self.place_of_receipt(&mut state, session, id).await? {
                 Some(place) => Some(place),
                 // Before a missing receipt the page is empty.
-                None => return Ok(Page { rows: Vec::new(), more: false }),
+                None => return Ok(ListPage { rows: Vec::new(), more: false }),
             },
         };
         let limit = limit.min(MAX_LISTED);
         let most_bytes = most_bytes.max(1);
-        let asked = Asked { session, message, before: place.as_ref(), limit, most_bytes };
+        let asked = ReceiptQuery { session, message, before: place.as_ref(), limit, most_bytes };
         let rows = self.receipt_rows(&mut state, asked).await?;
         let packed = self.packed_receipts(&mut state, asked).await?;
-        Ok(rows.and(packed).page(limit, most_bytes))
+        Ok(rows.merge_with(packed).into_page(limit, most_bytes))
     }
 
     /// Returns all receipts of a turn, the oldest first. Their number is bounded by the turn's budget; for a
@@ -94,10 +94,10 @@ impl Store {
             " FROM receipts r JOIN sessions s ON s.id = r.session_id \
               WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $3"
         );
-        let mut state = self.state(WHAT).await?;
+        let mut state = self.begin_read(WHAT).await?;
         let args = [session.into(), answer.into()];
         let rows = self.rows_in(&mut state, WHAT, select, args).await?;
-        let receipts: Result<Vec<_>, _> = rows.iter().map(row::stored).collect();
+        let receipts: Result<Vec<_>, _> = rows.iter().map(row::receipt_from_row).collect();
         let mut receipts = receipts.map_err(|why| self.bad_row("a receipt".to_owned(), why))?;
         let select = concat!(
             "SELECT ",
@@ -105,12 +105,12 @@ impl Store {
             " FROM receipt_blocks b JOIN sessions s ON s.id = b.session_id \
               WHERE s.tenant = $1 AND s.id = $2 AND b.message_id = $3"
         );
-        let packed = self.packed(&mut state, select, [session.into(), answer.into()]).await?;
+        let packed = self.packed_rows(&mut state, select, [session.into(), answer.into()]).await?;
         for packed in packed {
-            let unpacked = self.unpacked(&packed)?;
+            let unpacked = self.unpack_row(&packed)?;
             receipts.extend(unpacked.into_iter().map(|(receipt, _)| receipt));
         }
-        receipts.sort_unstable_by(|one, other| place(one).cmp(&place(other)));
+        receipts.sort_unstable_by(|one, other| receipt_place(one).cmp(&receipt_place(other)));
         Ok(receipts)
     }
 
@@ -125,7 +125,7 @@ impl Store {
             WHERE s.tenant = $1 AND s.id = $2 AND r.id = $3";
         let args = [session.into(), id.into()];
         if let Some(row) = self.rows_in(state, WHAT, select, args).await?.first() {
-            let created = row.try_get(0).map_err(|error| self.failed(WHAT, &error));
+            let created = row.try_get(0).map_err(|error| self.database_error(WHAT, &error));
             return Ok(Some((created?, id.to_owned())));
         }
         let select = concat!(
@@ -134,8 +134,8 @@ impl Store {
             " FROM receipt_blocks b JOIN sessions s ON s.id = b.session_id \
               WHERE s.tenant = $1 AND s.id = $2 AND b.first_id <= $3 AND b.last_id >= $3"
         );
-        for packed in self.packed(state, select, [session.into(), id.into()]).await? {
-            let receipts = self.unpacked(&packed)?;
+        for packed in self.packed_rows(state, select, [session.into(), id.into()]).await? {
+            let receipts = self.unpack_row(&packed)?;
             if let Some((found, _)) = receipts.iter().find(|(found, _)| found.receipt.id == id) {
                 return Ok(Some((found.receipt.created, id.to_owned())));
             }
@@ -147,8 +147,8 @@ impl Store {
     async fn receipt_rows(
         &self,
         state: &mut SqliteConnection,
-        asked: Asked<'_>,
-    ) -> Result<Found, StoreError> {
+        asked: ReceiptQuery<'_>,
+    ) -> Result<FoundReceipts, StoreError> {
         // The sizes first: a row that does not fit is not even read.
         let select = concat!(
             "WITH sized AS (SELECT r.id, r.created, octet_length(r.body) AS bytes \
@@ -171,16 +171,17 @@ impl Store {
             asked.most_bytes.into(),
         ];
         let rows = self.rows_in(state, WHAT, select, args).await?;
-        let more = more(&rows).map_err(|error| self.failed(WHAT, &error))?;
+        let more = has_more_rows(&rows).map_err(|error| self.database_error(WHAT, &error))?;
         let mut receipts = Vec::with_capacity(rows.len());
         for read in &rows {
-            let bytes: i64 = read.try_get(12).map_err(|error| self.failed(WHAT, &error))?;
-            let receipt = row::stored(read);
+            let bytes: i64 = read.try_get(12).map_err(|error| self.database_error(WHAT, &error))?;
+            let receipt = row::receipt_from_row(read);
             let receipt = receipt.map_err(|why| self.bad_row("a receipt".to_owned(), why))?;
             receipts.push((receipt, usize::try_from(bytes).unwrap_or(usize::MAX)));
         }
-        let down_to = receipts.last().filter(|_| more).map(|(last, _)| owned(place(last)));
-        Ok(Found { receipts, down_to })
+        let down_to =
+            receipts.last().filter(|_| more).map(|(last, _)| to_owned_place(receipt_place(last)));
+        Ok(FoundReceipts { receipts, down_to })
     }
 
     /// The latest packed receipts: one more than the limit, or up to the limit of bytes, each with the other
@@ -188,8 +189,8 @@ impl Store {
     async fn packed_receipts(
         &self,
         state: &mut SqliteConnection,
-        asked: Asked<'_>,
-    ) -> Result<Found, StoreError> {
+        asked: ReceiptQuery<'_>,
+    ) -> Result<FoundReceipts, StoreError> {
         let select = concat!(
             "SELECT ",
             packed::columns!(),
@@ -199,7 +200,7 @@ impl Store {
               AND (b.last_created, b.last_id) <= ($6, $7) \
               ORDER BY b.last_created DESC, b.last_id DESC LIMIT $8"
         );
-        let mut found = Found::default();
+        let mut found = FoundReceipts::default();
         let mut from: Place = (i64::MAX, String::new());
         'reading: loop {
             let args = [
@@ -211,7 +212,7 @@ impl Store {
                 from.1.as_str().into(),
                 BLOCKS.into(),
             ];
-            let blocks = self.packed(state, select, args).await?;
+            let blocks = self.packed_rows(state, select, args).await?;
             let goes_on = i64::try_from(blocks.len()).is_ok_and(|blocks| blocks == BLOCKS);
             let mut blocks = blocks.into_iter().peekable();
             while let Some(packed) = blocks.next() {
@@ -221,9 +222,9 @@ impl Store {
                     from = packed.last;
                     continue 'reading;
                 }
-                let receipts = self.unpacked(&packed)?;
+                let receipts = self.unpack_row(&packed)?;
                 let before = |(receipt, _): &(StoredReceipt, usize)| {
-                    asked.before.is_none_or(|(created, id)| place(receipt) < (*created, id))
+                    asked.before.is_none_or(|(created, id)| receipt_place(receipt) < (*created, id))
                 };
                 found.receipts.extend(receipts.into_iter().filter(before));
                 if let Some(next) = next.filter(|next| found.is_enough(next, asked)) {
@@ -233,30 +234,33 @@ impl Store {
             }
             break;
         }
-        found.sort();
+        found.sort_newest_first();
         Ok(found)
     }
 
-    async fn packed<const N: usize>(
+    async fn packed_rows<const N: usize>(
         &self,
         state: &mut SqliteConnection,
         select: &'static str,
-        args: [Arg; N],
-    ) -> Result<Vec<Packed>, StoreError> {
+        args: [SqlArgument; N],
+    ) -> Result<Vec<PackedRow>, StoreError> {
         let rows = self.rows_in(state, WHAT, select, args).await?;
-        let failed = |error| self.failed(WHAT, &error);
-        rows.iter().map(|row| Packed::stored(row).map_err(failed)).collect()
+        let failed = |error| self.database_error(WHAT, &error);
+        rows.iter().map(|row| PackedRow::from_row(row).map_err(failed)).collect()
     }
 
-    fn unpacked(&self, packed: &Packed) -> Result<Vec<(StoredReceipt, usize)>, StoreError> {
-        packed.unpack().map_err(|why| self.bad_row("packed receipts".to_owned(), why))
+    fn unpack_row(&self, packed: &PackedRow) -> Result<Vec<(StoredReceipt, usize)>, StoreError> {
+        packed.unpack_receipts().map_err(|why| self.bad_row("packed receipts".to_owned(), why))
     }
 }
 
-impl Found {
+impl FoundReceipts {
     /// Returns whether enough receipts precede the first unread place, `next`.
-    fn is_enough(&self, next: &Place, asked: Asked<'_>) -> bool {
-        let sure = self.receipts.iter().filter(|(receipt, _)| place(receipt) > borrowed(next));
+    fn is_enough(&self, next: &Place, asked: ReceiptQuery<'_>) -> bool {
+        let sure = self
+            .receipts
+            .iter()
+            .filter(|(receipt, _)| receipt_place(receipt) > as_borrowed_place(next));
         let (many, bytes) = sure.fold((0_u32, 0_usize), |(many, bytes), (_, more)| {
             (many.saturating_add(1), bytes.saturating_add(*more))
         });
@@ -265,28 +269,29 @@ impl Found {
 
     /// Keeps the receipts before the first unread place.
     fn end_before(&mut self, next: &Place) {
-        self.receipts.retain(|(receipt, _)| place(receipt) > borrowed(next));
-        let last = self.receipts.iter().map(|(receipt, _)| place(receipt)).min();
-        self.down_to = last.map(owned);
+        self.receipts.retain(|(receipt, _)| receipt_place(receipt) > as_borrowed_place(next));
+        let last = self.receipts.iter().map(|(receipt, _)| receipt_place(receipt)).min();
+        self.down_to = last.map(to_owned_place);
     }
 
     /// Joins two results, down to the place up to which both are complete.
-    fn and(mut self, other: Self) -> Self {
+    fn merge_with(mut self, other: Self) -> Self {
         self.receipts.extend(other.receipts);
-        self.sort();
+        self.sort_newest_first();
         self.down_to = self.down_to.max(other.down_to);
         if let Some(end) = &self.down_to {
-            self.receipts.retain(|(receipt, _)| place(receipt) >= borrowed(end));
+            self.receipts.retain(|(receipt, _)| receipt_place(receipt) >= as_borrowed_place(end));
         }
         self
     }
 
-    fn sort(&mut self) {
-        self.receipts.sort_unstable_by(|(one, _), (other, _)| place(other).cmp(&place(one)));
+    fn sort_newest_first(&mut self) {
+        self.receipts
+            .sort_unstable_by(|(one, _), (other, _)| receipt_place(other).cmp(&receipt_place(one)));
     }
 
     /// The first receipts, the oldest first.
-    fn page(self, limit: u32, most_bytes: i64) -> Page<StoredReceipt> {
+    fn into_page(self, limit: u32, most_bytes: i64) -> ListPage<StoredReceipt> {
         let (all, mut newer) = (self.receipts.len(), 0_i64);
         let mut rows: Vec<_> = self
             .receipts
@@ -300,18 +305,18 @@ impl Found {
             .map(|(receipt, _)| receipt)
             .collect();
         rows.reverse();
-        Page { more: rows.len() < all || self.down_to.is_some(), rows }
+        ListPage { more: rows.len() < all || self.down_to.is_some(), rows }
     }
 }
 
-fn place(stored: &StoredReceipt) -> (i64, &str) {
+fn receipt_place(stored: &StoredReceipt) -> (i64, &str) {
     (stored.receipt.created, &stored.receipt.id)
 }
 
-fn borrowed((created, id): &Place) -> (i64, &str) {
+fn as_borrowed_place((created, id): &Place) -> (i64, &str) {
     (*created, id)
 }
 
-fn owned((created, id): (i64, &str)) -> Place {
+fn to_owned_place((created, id): (i64, &str)) -> Place {
     (created, id.to_owned())
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use packed::pack;
-pub(crate) use row::add;
+pub(crate) use packed::pack_receipts;
+pub(crate) use row::add_receipt;
 
 /// The receipt of one call. `B` is the form of the contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct StoredReceipt {
 
 impl JsonText {
     /// The JSON text of a value; `null` if it cannot be JSON.
-    pub fn of(value: &impl Serialize) -> Self {
+    pub fn from_value(value: &impl Serialize) -> Self {
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
@@ -79,7 +79,7 @@ impl PartialEq for JsonText {
 
 impl<B> ReceiptRow<B> {
     /// Converts the contents of a receipt.
-    fn with<C>(self, make: impl FnOnce(B) -> C) -> ReceiptRow<C> {
+    fn with_body<C>(self, make: impl FnOnce(B) -> C) -> ReceiptRow<C> {
         let Self { id, agent, step, call_id, tool, ok, ending, fuel, micros, body, created } = self;
         let body = make(body);
         ReceiptRow { id, agent, step, call_id, tool, ok, ending, fuel, micros, body, created }
@@ -88,6 +88,6 @@ impl<B> ReceiptRow<B> {
 
 impl From<ReceiptRow> for NewReceipt {
     fn from(row: ReceiptRow) -> Self {
-        row.with(|body| JsonText::of(&body))
+        row.with_body(|body| JsonText::from_value(&body))
     }
 }

@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use super::{NewReceipt, ReceiptRow, StoredReceipt, row};
 use crate::error::StoreError;
 use crate::open::BadRow;
-use crate::statement::{Nothing, Statement, bounded};
+use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
 /// Fewer receipts become plain rows.
 const MIN_PACKED: usize = 4;
@@ -29,14 +29,14 @@ const MAX_UNPACKED: usize = 4 << 20;
 const ROW_BYTES: usize = 128;
 
 /// A row of packed receipts.
-pub(super) struct Packed {
+pub(super) struct PackedRow {
     /// The largest time and id among the packed receipts.
     pub(super) last: (i64, String),
     message: String,
     body: Vec<u8>,
 }
 
-/// The columns of [`Packed::stored`], of the table as `b`.
+/// The columns of [`PackedRow::from_row`], of the table as `b`.
 macro_rules! columns {
     () => {
         "b.message_id, b.last_created, b.last_id, b.body"
@@ -45,45 +45,45 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// Adds receipts of a message. The ids must be new, without a check.
-pub(crate) fn pack(
+pub(crate) fn pack_receipts(
     tenant: &str,
     session: &str,
     message: &str,
     receipts: Vec<NewReceipt>,
-    to: &mut Vec<Statement>,
+    to: &mut Vec<SqlStatement>,
 ) -> Result<(), StoreError> {
     let mut rows = Vec::new();
     let mut bytes = 0;
     let (small, large): (Vec<_>, Vec<_>) =
         receipts.into_iter().partition(|row| row.body.as_str().len() <= MAX_SMALL);
     for receipt in large {
-        to.push(row::add(tenant, session, message, receipt)?);
+        to.push(row::add_receipt(tenant, session, message, receipt)?);
     }
     for receipt in small {
         bytes += receipt.body.as_str().len();
         rows.push(receipt);
         if rows.len() == MAX_PACKED || bytes > MAX_CONTENTS {
-            to.push(packed(tenant, session, message, &std::mem::take(&mut rows))?);
+            to.push(insert_packed(tenant, session, message, &std::mem::take(&mut rows))?);
             bytes = 0;
         }
     }
     match rows.len() {
-        MIN_PACKED.. => to.push(packed(tenant, session, message, &rows)?),
+        MIN_PACKED.. => to.push(insert_packed(tenant, session, message, &rows)?),
         _ => {
             for receipt in rows {
-                to.push(row::add(tenant, session, message, receipt)?);
+                to.push(row::add_receipt(tenant, session, message, receipt)?);
             }
         }
     }
     Ok(())
 }
 
-fn packed(
+fn insert_packed(
     tenant: &str,
     session: &str,
     message: &str,
     rows: &[NewReceipt],
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO receipt_blocks (session_id, message_id, first_created, first_id, \
         last_created, last_id, receipts, bytes, body) SELECT m.session_id, m.id, $4, $5, $6, $7, $8, $9, $10 \
         FROM messages m JOIN sessions s ON s.id = m.session_id \
@@ -92,7 +92,7 @@ fn packed(
     let ids = || rows.iter().map(|row| row.id.as_str());
     let text = serde_json::to_vec(rows)
         .map_err(|error| StoreError::Invalid { what: "receipts", why: error.to_string() })?;
-    bounded("receipts that came together", text.len(), MAX_UNPACKED)?;
+    check_bytes("receipts that came together", text.len(), MAX_UNPACKED)?;
     let bytes: usize = rows.iter().map(|row| ROW_BYTES + row.body.as_str().len()).sum();
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let args = [
@@ -107,17 +107,17 @@ fn packed(
         number(bytes).into(),
         lz4_flex::block::compress_prepend_size(&text).into(),
     ];
-    Statement::new("store receipts", Nothing::NoMessage, insert, args)
+    SqlStatement::new("store receipts", NoRowMeaning::NoMessage, insert, args)
 }
 
-impl Packed {
-    pub(super) fn stored(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl PackedRow {
+    pub(super) fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
         let last = (row.try_get(1)?, row.try_get(2)?);
         Ok(Self { last, message: row.try_get(0)?, body: row.try_get(3)? })
     }
 
     /// The receipts, each with the bytes of its contents.
-    pub(super) fn unpack(&self) -> Result<Vec<(StoredReceipt, usize)>, BadRow> {
+    pub(super) fn unpack_receipts(&self) -> Result<Vec<(StoredReceipt, usize)>, BadRow> {
         // The first four bytes are the unpacked size, and so the memory that unpacking would take.
         let size = self.body.first_chunk().map(|size| u32::from_le_bytes(*size));
         if !size.is_some_and(|size| usize::try_from(size).is_ok_and(|size| size <= MAX_UNPACKED)) {
@@ -128,7 +128,7 @@ impl Packed {
         let receipt = |row: ReceiptRow<&RawValue>| {
             let bytes = row.body.get().len();
             let body = serde_json::from_str(row.body.get())?;
-            let receipt = row.with(|_| body);
+            let receipt = row.with_body(|_| body);
             Ok((StoredReceipt { message: self.message.clone(), receipt }, bytes))
         };
         rows.into_iter().map(receipt).collect()

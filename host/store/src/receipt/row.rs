@@ -6,9 +6,9 @@ use sqlx::sqlite::SqliteRow;
 use super::{NewReceipt, ReceiptRow, StoredReceipt};
 use crate::error::StoreError;
 use crate::open::BadRow;
-use crate::statement::{Nothing, Statement};
+use crate::statement::{NoRowMeaning, SqlStatement};
 
-/// The columns of [`stored`], of the table as `r`.
+/// The columns of [`receipt_from_row`], of the table as `r`.
 macro_rules! columns {
     () => {
         "r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, r.ending, r.fuel, r.micros, \
@@ -18,12 +18,12 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// The statement that adds a receipt to a message.
-pub(crate) fn add(
+pub(crate) fn add_receipt(
     tenant: &str,
     session: &str,
     message: &str,
     row: NewReceipt,
-) -> Result<Statement, StoreError> {
+) -> Result<SqlStatement, StoreError> {
     let insert = "INSERT INTO receipts (id, session_id, message_id, agent, step, call_id, tool, ok, \
         ending, fuel, micros, body, created) \
         SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 \
@@ -45,11 +45,11 @@ pub(crate) fn add(
         row.body.as_str().into(),
         row.created.into(),
     ];
-    Statement::new("store a receipt", Nothing::NoMessage, insert, args)
+    SqlStatement::new("store a receipt", NoRowMeaning::NoMessage, insert, args)
 }
 
 /// The receipt of a row.
-pub(super) fn stored(row: &SqliteRow) -> Result<StoredReceipt, BadRow> {
+pub(super) fn receipt_from_row(row: &SqliteRow) -> Result<StoredReceipt, BadRow> {
     let receipt = ReceiptRow {
         id: row.try_get(1)?,
         agent: row.try_get(2)?,

@@ -1,6 +1,6 @@
 //! The audit log only grows, and loses a line when its time is over.
 
-use belljar_store::{StoreError, Write};
+use belljar_store::{StoreError, StoreWrite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use crate::support::{Home, audit};
@@ -9,7 +9,10 @@ use crate::support::{Home, audit};
 async fn no_statement_changes_or_deletes_a_line() {
     let home = Home::new();
     let store = home.open().await;
-    store.enqueue(vec![Write::Audit(audit("a1", 5)), Write::Audit(audit("a2", 6))]).await.unwrap();
+    store
+        .enqueue_writes(vec![StoreWrite::Audit(audit("a1", 5)), StoreWrite::Audit(audit("a2", 6))])
+        .await
+        .unwrap();
     let before = home.dump().await;
     let mut db = home.raw().await;
     for attack in [
@@ -29,10 +32,10 @@ async fn no_statement_changes_or_deletes_a_line() {
         assert_eq!(home.dump().await, before, "{attack}");
     }
     db.close().await.unwrap();
-    let again = store.enqueue(vec![Write::Audit(audit("a1", 7))]).await.unwrap_err();
+    let again = store.enqueue_writes(vec![StoreWrite::Audit(audit("a1", 7))]).await.unwrap_err();
     assert!(again.to_string().contains("an audit entry is never replaced"), "{again}");
-    store.enqueue(vec![Write::Audit(audit("a3", 7))]).await.unwrap();
-    assert_eq!(store.audit(None, 10, i64::MAX).await.unwrap().rows.len(), 3);
+    store.enqueue_writes(vec![StoreWrite::Audit(audit("a3", 7))]).await.unwrap();
+    assert_eq!(store.read_audit(None, 10, i64::MAX).await.unwrap().rows.len(), 3);
 }
 
 #[tokio::test]
@@ -40,12 +43,12 @@ async fn the_log_is_read_backwards_page_by_page() {
     let home = Home::new();
     let store = home.open().await;
     let lines: Vec<_> = (0..7).map(|number| audit(&format!("a{number}"), number)).collect();
-    let writes = lines.iter().cloned().map(Write::Audit).collect();
-    store.enqueue(writes).await.unwrap();
+    let writes = lines.iter().cloned().map(StoreWrite::Audit).collect();
+    store.enqueue_writes(writes).await.unwrap();
     let mut read = Vec::new();
     loop {
         let before = read.last().map(|line: &belljar_store::AuditEntry| line.id.clone());
-        let page = store.audit(before.as_deref(), 3, i64::MAX).await.unwrap();
+        let page = store.read_audit(before.as_deref(), 3, i64::MAX).await.unwrap();
         assert_eq!(page.more, read.len() + page.rows.len() < lines.len());
         if page.rows.is_empty() {
             break;
@@ -61,14 +64,17 @@ async fn the_log_is_read_backwards_page_by_page() {
 async fn lines_go_when_their_time_is_over_and_none_before() {
     let home = Home::new();
     let store = home.open().await;
-    let lines = (1..=9).map(|number| Write::Audit(audit(&format!("a{number}"), number)));
-    store.enqueue(lines.collect()).await.unwrap();
-    let other = store.of_tenant("other");
-    store.registry().create_tenant("other", 0).await.unwrap();
-    other.enqueue(vec![Write::Audit(audit("b1", 4)), Write::Audit(audit("b2", 5))]).await.unwrap();
-    assert_eq!(store.registry().prune_audit(5).await.unwrap(), 5, "of every tenant");
+    let lines = (1..=9).map(|number| StoreWrite::Audit(audit(&format!("a{number}"), number)));
+    store.enqueue_writes(lines.collect()).await.unwrap();
+    let other = store.for_tenant_name("other");
+    store.tenant_registry().create_tenant("other", 0).await.unwrap();
+    other
+        .enqueue_writes(vec![StoreWrite::Audit(audit("b1", 4)), StoreWrite::Audit(audit("b2", 5))])
+        .await
+        .unwrap();
+    assert_eq!(store.tenant_registry().prune_audit(5).await.unwrap(), 5, "of every tenant");
     let times = async |store: &belljar_store::Store| {
-        let lines = store.audit(None, 10, i64::MAX).await.unwrap().rows;
+        let lines = store.read_audit(None, 10, i64::MAX).await.unwrap().rows;
         lines.iter().map(|line| line.at).collect::<Vec<_>>()
     };
     assert_eq!(times(&store).await, [9, 8, 7, 6, 5]);
@@ -91,7 +97,7 @@ async fn no_bound_makes_the_file_give_up_a_line_of_today() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now = i64::try_from(now.as_millis()).unwrap();
     let (old, young) = (audit("a1", 5), audit("a2", now));
-    store.enqueue(vec![Write::Audit(old), Write::Audit(young)]).await.unwrap();
+    store.enqueue_writes(vec![StoreWrite::Audit(old), StoreWrite::Audit(young)]).await.unwrap();
     let mut db = home.raw().await;
     for bound in [i64::MAX, 9_000_000_000_000_000, now, now - 3_600_000] {
         for attack in [
@@ -115,7 +121,7 @@ async fn no_bound_makes_the_file_give_up_a_line_of_today() {
     db.execute(AssertSqlSafe(most)).await.unwrap();
     assert!(db.execute("DELETE FROM audit").await.is_err());
     db.close().await.unwrap();
-    assert_eq!(store.audit(None, 10, i64::MAX).await.unwrap().rows.len(), 2);
+    assert_eq!(store.read_audit(None, 10, i64::MAX).await.unwrap().rows.len(), 2);
 }
 
 #[tokio::test]
@@ -124,7 +130,7 @@ async fn a_detail_that_is_too_large_is_refused() {
     let store = home.open().await;
     let mut large = audit("a", 1);
     large.detail = "x".repeat(belljar_store::MAX_DETAIL_BYTES).into();
-    let error = store.enqueue(vec![Write::Audit(large)]).await.unwrap_err();
+    let error = store.enqueue_writes(vec![StoreWrite::Audit(large)]).await.unwrap_err();
     assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
-    assert!(store.audit(None, 10, i64::MAX).await.unwrap().rows.is_empty());
+    assert!(store.read_audit(None, 10, i64::MAX).await.unwrap().rows.is_empty());
 }

@@ -1,6 +1,6 @@
 //! Rows that are deleted with a session, and with a tenant.
 
-use belljar_store::{NewKey, Store, StoreError, Write};
+use belljar_store::{NewKey, Store, StoreError, StoreWrite};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::support::{Home, audit, everything, full, part, usage};
@@ -27,16 +27,16 @@ async fn deleting_a_session_deletes_rows_of_every_table_and_leaves_the_neighbour
     let left = rows_of(&home, "s").await;
     assert!(left.iter().all(|(_, count)| *count == 0), "{left:?}");
     assert_eq!(rows_of(&home, "t").await, neighbour);
-    assert_eq!(store.attachment("t", "t-file").await.unwrap().1, b"\0bytes\xff");
+    assert_eq!(store.read_attachment("t", "t-file").await.unwrap().1, b"\0bytes\xff");
 }
 
 #[tokio::test]
 async fn deleting_all_sessions_deletes_those_of_one_tenant() {
     let home = Home::new();
     let store = full(&home).await;
-    store.registry().create_tenant("other", 1).await.unwrap();
-    let other = store.of_tenant("other");
-    other.enqueue(everything("u")).await.unwrap();
+    store.tenant_registry().create_tenant("other", 1).await.unwrap();
+    let other = store.for_tenant_name("other");
+    other.enqueue_writes(everything("u")).await.unwrap();
     let neighbour = rows_of(&home, "u").await;
     assert_eq!(store.delete_all_sessions().await.unwrap(), 2);
     assert_eq!(store.delete_all_sessions().await.unwrap(), 0);
@@ -51,9 +51,9 @@ async fn deleting_all_sessions_deletes_those_of_one_tenant() {
 async fn deleting_a_tenant_deletes_all_of_it_but_its_audit_log() {
     let home = Home::new();
     let store = full(&home).await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     registry.create_tenant("other", 50).await.unwrap();
-    let other = store.of_tenant("other");
+    let other = store.for_tenant_name("other");
     fill_tenant(&other, "u").await;
     fill_tenant(&store, "v").await;
     let neighbour = home.dump().await;
@@ -72,16 +72,20 @@ async fn deleting_a_tenant_deletes_all_of_it_but_its_audit_log() {
 
     // What is still under way writes nothing for whoever gets the name next.
     for late in
-        [everything("w"), vec![Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
+        [everything("w"), vec![StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
     {
-        let error = other.enqueue(late).await.unwrap_err();
+        let error = other.enqueue_writes(late).await.unwrap_err();
         assert_eq!(error.to_string(), "there is no tenant `other`");
     }
     assert!(other.save_agent("a", "text", 1, None).await.is_err());
-    assert_eq!(other.audit(None, 10, i64::MAX).await.unwrap().rows.len(), 1, "for the operator");
+    assert_eq!(
+        other.read_audit(None, 10, i64::MAX).await.unwrap().rows.len(),
+        1,
+        "for the operator"
+    );
     registry.create_tenant("other", 100).await.unwrap();
     assert!(
-        other.audit(None, 10, i64::MAX).await.unwrap().rows.is_empty(),
+        other.read_audit(None, 10, i64::MAX).await.unwrap().rows.is_empty(),
         "and not for the next of that name"
     );
 }
@@ -90,40 +94,44 @@ async fn deleting_a_tenant_deletes_all_of_it_but_its_audit_log() {
 async fn what_is_under_way_for_a_deleted_tenant_writes_nothing_for_the_next_of_its_name() {
     let home = Home::new();
     let store = full(&home).await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     let first = registry.create_tenant("other", 50).await.unwrap();
-    let old = store.of(&first.name, &first.id);
+    let old = store.for_tenant_id(&first.name, &first.id);
     fill_tenant(&old, "u").await;
     registry.delete_tenant("other").await.unwrap();
     let second = registry.create_tenant("other", 100).await.unwrap();
     let before = home.dump().await;
     for late in
-        [everything("w"), vec![Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
+        [everything("w"), vec![StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
     {
-        let error = old.enqueue(late).await.unwrap_err();
+        let error = old.enqueue_writes(late).await.unwrap_err();
         assert!(matches!(error, StoreError::NotFound { what: "tenant", .. }), "{error}");
     }
     assert!(old.save_agent("a", "text", 1, None).await.is_err());
     assert!(old.delete_all_sessions().await.is_err());
     assert_eq!(home.dump().await, before);
     // The neighbours in the same transaction are unharmed.
-    let own = store.of(&second.name, &second.id);
-    let late = old.enqueue(everything("w"));
-    let next = own.enqueue(vec![Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]);
-    let last = old.enqueue(everything("x"));
+    let own = store.for_tenant_id(&second.name, &second.id);
+    let late = old.enqueue_writes(everything("w"));
+    let next = own.enqueue_writes(vec![StoreWrite::Usage(part(
+        "home/scout",
+        "m",
+        usage("2026-01-02", 1),
+    ))]);
+    let last = old.enqueue_writes(everything("x"));
     assert!(late.await.is_err() && next.await.is_ok() && last.await.is_err());
-    assert_eq!(own.usage("2026-01-02").await.unwrap().len(), 1);
-    assert!(own.sessions(10).await.unwrap().is_empty());
+    assert_eq!(own.usage_by_day("2026-01-02").await.unwrap().len(), 1);
+    assert!(own.latest_sessions(10).await.unwrap().is_empty());
 }
 
 async fn fill_tenant(store: &Store, session: &str) {
     let id = format!("{}-row", store.tenant());
-    store.enqueue(everything(session)).await.unwrap();
+    store.enqueue_writes(everything(session)).await.unwrap();
     let more = vec![
-        Write::Audit(audit(&id, 60)),
-        Write::Usage(part("home/scout", "m", usage("2026-01-02", 1))),
+        StoreWrite::Audit(audit(&id, 60)),
+        StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1))),
     ];
-    store.enqueue(more).await.unwrap();
+    store.enqueue_writes(more).await.unwrap();
     store.save_agent("a", "text", 1, None).await.unwrap();
     let key = NewKey {
         id,
@@ -133,7 +141,7 @@ async fn fill_tenant(store: &Store, session: &str) {
         secret_hash: "00".into(),
         created: 1,
     };
-    store.registry().create_key(&key).await.unwrap();
+    store.tenant_registry().create_key(&key).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,19 +4,19 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use belljar_store::{JournalKind, MessageStatus, Role, Store, StoreError, Write};
+use belljar_store::{JournalKind, MessageStatus, Role, Store, StoreError, StoreWrite};
 use sqlx::{Connection as _, Executor as _};
 
 use crate::support::Writes as _;
 use crate::support::{Home, entry, filled, message, session};
 
-fn say(id: &str) -> Write {
+fn say(id: &str) -> StoreWrite {
     let messages = vec![message(id, Role::User, MessageStatus::Completed)];
-    Write::AppendMessages { session: "s".into(), messages }
+    StoreWrite::AppendMessages { session: "s".into(), messages }
 }
 
 async fn said(store: &Store) -> Vec<String> {
-    store.messages("s").await.unwrap().into_iter().map(|message| message.id).collect()
+    store.list_messages("s").await.unwrap().into_iter().map(|message| message.id).collect()
 }
 
 /// Whether it is ready without waiting.
@@ -32,9 +32,9 @@ async fn the_order_of_calls_is_the_order_of_commits() {
     let home = Home::new();
     let store = home.open().await;
     // Nobody waits in between, so most of them go into one transaction.
-    let first = store.enqueue(vec![Write::CreateSession(session("s", 1))]);
+    let first = store.enqueue_writes(vec![StoreWrite::CreateSession(session("s", 1))]);
     let ids: Vec<String> = (0..600).map(|number| format!("m{number}")).collect();
-    let waiting: Vec<_> = ids.iter().map(|id| store.enqueue(vec![say(id)])).collect();
+    let waiting: Vec<_> = ids.iter().map(|id| store.enqueue_writes(vec![say(id)])).collect();
     assert_eq!(store.pending_writes(), 601);
     // The last one first: that it is written says that all are.
     for committed in waiting.into_iter().rev().chain([first]) {
@@ -48,18 +48,18 @@ async fn the_order_of_calls_is_the_order_of_commits() {
 async fn a_bad_group_in_the_middle_fails_alone_and_as_a_whole() {
     let home = Home::new();
     let store = filled(&home).await;
-    let before = store.enqueue(vec![say("a"), say("b")]);
+    let before = store.enqueue_writes(vec![say("a"), say("b")]);
     // Its second write is wrong; its first and third must not be there either.
-    let taken = store.enqueue(vec![say("x"), say("a"), say("y")]);
-    let stray = store.enqueue(vec![
+    let taken = store.enqueue_writes(vec![say("x"), say("a"), say("y")]);
+    let stray = store.enqueue_writes(vec![
         say("z"),
-        Write::Journal {
+        StoreWrite::Journal {
             session: "s".into(),
             message: "nowhere".into(),
             entries: vec![entry(JournalKind::Said, 1)],
         },
     ]);
-    let after = store.enqueue(vec![say("c")]);
+    let after = store.enqueue_writes(vec![say("c")]);
     before.await.unwrap();
     let (taken, stray) = (taken.await.unwrap_err(), stray.await.unwrap_err());
     after.await.unwrap();
@@ -67,7 +67,7 @@ async fn a_bad_group_in_the_middle_fails_alone_and_as_a_whole() {
     assert!(matches!(stray, StoreError::NotFound { what: "message", .. }), "{stray}");
     assert_eq!(said(&store).await, ["m1", "m2", "a", "b", "c"]);
     let places: Vec<i64> =
-        store.messages("s").await.unwrap().iter().map(|message| message.sort_order).collect();
+        store.list_messages("s").await.unwrap().iter().map(|message| message.sort_order).collect();
     assert_eq!(places, [1, 2, 3, 4, 5], "what was rolled back has left no hole");
 }
 
@@ -75,9 +75,9 @@ async fn a_bad_group_in_the_middle_fails_alone_and_as_a_whole() {
 async fn what_nobody_waits_for_is_written_too() {
     let home = Home::new();
     let store = filled(&home).await;
-    drop(store.enqueue(vec![say("a")]));
+    drop(store.enqueue_writes(vec![say("a")]));
     // Of no writes: that all before are committed.
-    store.enqueue(Vec::new()).await.unwrap();
+    store.enqueue_writes(Vec::new()).await.unwrap();
     assert_eq!(said(&store).await, ["m1", "m2", "a"]);
 }
 
@@ -87,12 +87,12 @@ async fn closing_commits_what_was_handed_over_and_refuses_what_comes_later() {
     let store = filled(&home).await;
     let clone = store.clone();
     let waiting: Vec<_> =
-        (0..300).map(|number| store.enqueue(vec![say(&format!("n{number}"))])).collect();
+        (0..300).map(|number| store.enqueue_writes(vec![say(&format!("n{number}"))])).collect();
     store.close().await;
     for committed in waiting {
         committed.await.unwrap();
     }
-    let late = clone.enqueue(vec![say("late")]).await.unwrap_err();
+    let late = clone.enqueue_writes(vec![say("late")]).await.unwrap_err();
     assert!(matches!(late, StoreError::Closed { .. }), "{late}");
     assert_eq!(clone.pending_writes(), 0);
     // A second time is not a wait for nobody.
@@ -106,7 +106,7 @@ async fn what_waits_is_bounded_and_the_refused_leave_no_trace() {
     let store = filled(&home).await;
     // The writer cannot run before this test waits for something.
     let waiting: Vec<_> =
-        (0..20_000).map(|number| store.enqueue(vec![say(&format!("n{number}"))])).collect();
+        (0..20_000).map(|number| store.enqueue_writes(vec![say(&format!("n{number}"))])).collect();
     let (mut written, mut refused) = (0, 0);
     for committed in waiting {
         match committed.await {
@@ -117,7 +117,7 @@ async fn what_waits_is_bounded_and_the_refused_leave_no_trace() {
     }
     assert_eq!((written, refused), (16_384, 20_000 - 16_384));
     assert_eq!(store.pending_writes(), 0);
-    store.enqueue(vec![say("again")]).await.unwrap();
+    store.enqueue_writes(vec![say("again")]).await.unwrap();
     assert_eq!(said(&store).await.len(), 2 + written + 1);
 }
 
@@ -130,7 +130,7 @@ async fn a_write_waits_for_another_programs() {
     let insert = "INSERT INTO messages SELECT 'other', 's', 3, role, status, content, metadata, \
         created, updated FROM messages WHERE id = 'm1'";
     other.execute(insert).await.unwrap();
-    let mut committed = store.enqueue(vec![say("a")]);
+    let mut committed = store.enqueue_writes(vec![say("a")]);
     assert!(ready(&mut committed).is_none());
     tokio::task::yield_now().await;
     other.execute("COMMIT").await.unwrap();
@@ -146,10 +146,10 @@ fn without_its_runtime_a_write_is_an_error_and_not_a_wait() {
     let first = runtime();
     let store = first.block_on(filled(&home));
     // The writer has not run since.
-    let waiting = store.enqueue(vec![say("a")]);
+    let waiting = store.enqueue_writes(vec![say("a")]);
     drop(first);
     runtime().block_on(async {
-        for refused in [waiting.await, store.enqueue(vec![say("b")]).await] {
+        for refused in [waiting.await, store.enqueue_writes(vec![say("b")]).await] {
             let error = refused.unwrap_err();
             assert!(matches!(error, StoreError::Closed { .. }), "{error}");
         }
@@ -162,9 +162,9 @@ async fn what_another_program_has_deleted_is_missed_and_can_be_made_again() {
     let home = Home::new();
     let store = filled(&home).await;
     home.tamper("DELETE FROM sessions").await;
-    let error = store.enqueue(vec![say("a")]).await.unwrap_err();
+    let error = store.enqueue_writes(vec![say("a")]).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound { what: "session", .. }), "{error}");
     store.create_session(&session("s", 1)).await.unwrap();
-    store.enqueue(vec![say("a")]).await.unwrap();
+    store.enqueue_writes(vec![say("a")]).await.unwrap();
     assert_eq!(said(&store).await, ["a"]);
 }

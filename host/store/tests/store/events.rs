@@ -1,12 +1,12 @@
 //! Events: none is lost or comes twice, wherever a reader begins.
 
-use belljar_store::{EventBlock, MAX_BLOCK_BYTES, Store, StoreError, Write};
+use belljar_store::{EventBlock, MAX_BLOCK_BYTES, Store, StoreError, StoreWrite};
 
 use crate::support::{Home, filled};
 
-fn events(first_seq: i64, bodies: impl IntoIterator<Item = String>) -> Vec<Write> {
+fn events(first_seq: i64, bodies: impl IntoIterator<Item = String>) -> Vec<StoreWrite> {
     let block = EventBlock { first_seq, events: bodies.into_iter().collect() };
-    vec![Write::Events { session: "s".into(), message: "m2".into(), block }]
+    vec![StoreWrite::Events { session: "s".into(), message: "m2".into(), block }]
 }
 
 /// An event with what could be taken for the space between two.
@@ -18,7 +18,7 @@ fn body(seq: i64) -> String {
 async fn store_events(store: &Store, last: i64) -> i64 {
     let (mut next, mut size) = (1, 1);
     while next <= last {
-        store.enqueue(events(next, (next..next + size).map(body))).await.unwrap();
+        store.enqueue_writes(events(next, (next..next + size).map(body))).await.unwrap();
         (next, size) = (next + size, size + 1);
     }
     next - 1
@@ -56,7 +56,7 @@ async fn a_large_page_is_cut_and_the_next_goes_on() {
     let store = filled(&home).await;
     let large = format!("\"{}\"", "x".repeat(3 << 20));
     for seq in 1..=6 {
-        store.enqueue(events(seq, [large.clone()])).await.unwrap();
+        store.enqueue_writes(events(seq, [large.clone()])).await.unwrap();
     }
     let first = store.events_after("s", 0, 100).await.unwrap();
     assert_eq!(first.len(), 1, "as many as go beyond the bound, and no more");
@@ -71,15 +71,15 @@ async fn a_gap_or_a_repeat_is_refused_and_the_right_block_goes_on() {
     let last = store_events(&store, 1).await;
     assert_eq!(last, 1);
     for first in [i64::MIN, -1, 0, 1, 3, 100] {
-        let error = store.enqueue(events(first, [body(first)])).await.unwrap_err();
+        let error = store.enqueue_writes(events(first, [body(first)])).await.unwrap_err();
         assert!(matches!(error, StoreError::OutOfOrder { .. }), "{first}: {error}");
     }
     // Those that follow a bad one would leave a gap: they fail with it.
-    let bad = store.enqueue(events(2, ["{".to_owned()]));
-    let behind = store.enqueue(events(3, [body(3)]));
+    let bad = store.enqueue_writes(events(2, ["{".to_owned()]));
+    let behind = store.enqueue_writes(events(3, [body(3)]));
     assert!(matches!(bad.await, Err(StoreError::Invalid { .. })));
     assert!(matches!(behind.await, Err(StoreError::OutOfOrder { .. })));
-    store.enqueue(events(2, [body(2), body(3)])).await.unwrap();
+    store.enqueue_writes(events(2, [body(2), body(3)])).await.unwrap();
     assert_eq!(store.last_event("s").await.unwrap(), 3);
 }
 
@@ -94,11 +94,11 @@ async fn what_is_no_event_is_refused() {
         (vec![String::new()], 1),
         (vec!["1".to_owned(), "2".to_owned()], i64::MAX),
     ] {
-        let error = store.enqueue(events(first, bad)).await.unwrap_err();
+        let error = store.enqueue_writes(events(first, bad)).await.unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
     }
     let large = format!("\"{}\"", "x".repeat(MAX_BLOCK_BYTES));
-    let error = store.enqueue(events(1, [large])).await.unwrap_err();
+    let error = store.enqueue_writes(events(1, [large])).await.unwrap_err();
     assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
     assert_eq!(store.last_event("s").await.unwrap(), 0);
 }

@@ -19,7 +19,7 @@ fn key(id: &str, tenant: &str, scope: KeyScope) -> NewKey {
 async fn a_key_is_found_with_all_that_decides_about_it() {
     let home = Home::new();
     let store = home.open().await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     registry.create_tenant("acme", 5).await.unwrap();
     registry.create_key(&key("k1", "acme", KeyScope::Member)).await.unwrap();
     registry.create_key(&key("k2", TENANT, KeyScope::Admin)).await.unwrap();
@@ -47,22 +47,25 @@ async fn a_key_is_found_with_all_that_decides_about_it() {
     let ids = |keys: Vec<belljar_store::StoredKey>| -> Vec<String> {
         keys.into_iter().map(|key| key.id).collect()
     };
-    assert_eq!(ids(registry.keys(None).await.unwrap()), ["k1", "k2"]);
-    assert_eq!(ids(registry.keys(Some(TENANT)).await.unwrap()), ["k2"]);
+    assert_eq!(ids(registry.list_keys(None).await.unwrap()), ["k1", "k2"]);
+    assert_eq!(ids(registry.list_keys(Some(TENANT)).await.unwrap()), ["k2"]);
     store.close().await;
-    assert_eq!(ids(home.open().await.registry().keys(Some("acme")).await.unwrap()), ["k1"]);
+    assert_eq!(
+        ids(home.open().await.tenant_registry().list_keys(Some("acme")).await.unwrap()),
+        ["k1"]
+    );
 }
 
 #[tokio::test]
 async fn a_key_needs_a_tenant_and_an_id_of_its_own() {
     let home = Home::new();
-    let registry = home.open().await.registry();
+    let registry = home.open().await.tenant_registry();
     registry.create_key(&key("k1", TENANT, KeyScope::ReadOnly)).await.unwrap();
     let taken = registry.create_key(&key("k1", TENANT, KeyScope::Admin)).await.unwrap_err();
     assert!(matches!(taken, StoreError::Taken { .. }), "{taken}");
     let nobody = registry.create_key(&key("k2", "nobody", KeyScope::Admin)).await.unwrap_err();
     assert!(matches!(nobody, StoreError::NotFound { what: "tenant", .. }), "{nobody}");
-    let keys = registry.keys(None).await.unwrap();
+    let keys = registry.list_keys(None).await.unwrap();
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].scope, KeyScope::ReadOnly);
 }
@@ -70,7 +73,7 @@ async fn a_key_needs_a_tenant_and_an_id_of_its_own() {
 #[tokio::test]
 async fn a_tenants_name_is_a_plain_word_of_its_own() {
     let home = Home::new();
-    let registry = home.open().await.registry();
+    let registry = home.open().await.tenant_registry();
     let long = "a".repeat(41);
     for name in ["", "-", "-x", "Acme", "a/b", "..", "a b", "ä", "a\u{1b}", long.as_str()] {
         let error = registry.create_tenant(name, 1).await.unwrap_err();
@@ -83,20 +86,20 @@ async fn a_tenants_name_is_a_plain_word_of_its_own() {
         assert!(matches!(error, StoreError::Taken { .. }), "{error}");
     }
     let names: Vec<String> =
-        registry.tenants().await.unwrap().into_iter().map(|tenant| tenant.name).collect();
+        registry.list_tenants().await.unwrap().into_iter().map(|tenant| tenant.name).collect();
     assert_eq!(names, [&long[..40], TENANT]);
     let error = registry.set_tenant_disabled("nobody", true).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
-    assert!(registry.tenant("nobody").await.unwrap().is_none());
+    assert!(registry.find_tenant("nobody").await.unwrap().is_none());
     assert!(registry.delete_tenant(TENANT).await.is_err());
-    assert!(registry.tenant(TENANT).await.unwrap().is_some_and(|tenant| !tenant.disabled));
+    assert!(registry.find_tenant(TENANT).await.unwrap().is_some_and(|tenant| !tenant.disabled));
 }
 
 #[tokio::test]
 async fn keys_stay_needed_until_the_operator_says_otherwise() {
     let home = Home::new();
     let store = home.open().await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     assert!(!registry.keys_needed().await.unwrap());
     assert!(!registry.open_without_keys().await.unwrap(), "it was open before");
     registry.create_tenant("acme", 5).await.unwrap();
@@ -110,7 +113,7 @@ async fn keys_stay_needed_until_the_operator_says_otherwise() {
     registry.delete_tenant("acme").await.unwrap();
     assert!(registry.keys_needed().await.unwrap());
     store.close().await;
-    let registry = home.open().await.registry();
+    let registry = home.open().await.tenant_registry();
     assert!(registry.keys_needed().await.unwrap(), "it outlives the process");
     assert!(registry.open_without_keys().await.unwrap());
     assert!(!registry.keys_needed().await.unwrap());
@@ -123,10 +126,10 @@ async fn keys_may_be_needed_though_none_was_ever_stored() {
     let home = Home::new();
     let store = home.open().await;
     for now in [5, 6] {
-        store.registry().need_keys(now).await.unwrap();
+        store.tenant_registry().need_keys(now).await.unwrap();
     }
     store.close().await;
-    let registry = home.open().await.registry();
+    let registry = home.open().await.tenant_registry();
     assert!(registry.keys_needed().await.unwrap(), "it outlives the process");
     assert!(registry.open_without_keys().await.unwrap());
     assert!(!registry.keys_needed().await.unwrap());

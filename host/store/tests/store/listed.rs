@@ -1,7 +1,7 @@
 //! Lists in pages: each row once, in their order, and none of another tenant's.
 
 use belljar_store::{
-    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, Write,
+    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoreWrite, StoredSession,
 };
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn store() -> (tempfile::TempDir, Store) {
             created: number / 2,
             updated: number / 2,
         };
-        store.enqueue(vec![Write::CreateSession(session)]).await.unwrap();
+        store.enqueue_writes(vec![StoreWrite::CreateSession(session)]).await.unwrap();
     }
     (dir, store)
 }
@@ -48,7 +48,7 @@ async fn pages_of_sessions_join_without_gap_or_repeat() {
         seen.extend(page.into_iter().map(|session| session.id));
     }
     assert_eq!(seen, ["s4", "s3", "s2", "s1", "s0"]);
-    assert_eq!(store.of_tenant("other").sessions_page(Some("s4"), 2).await.unwrap(), []);
+    assert_eq!(store.for_tenant_name("other").sessions_page(Some("s4"), 2).await.unwrap(), []);
     assert_eq!(store.sessions_page(Some("nothing"), 2).await.unwrap(), []);
 }
 
@@ -56,11 +56,11 @@ async fn pages_of_sessions_join_without_gap_or_repeat() {
 async fn pages_of_messages_go_back_from_the_latest() {
     let (_dir, store) = store().await;
     let messages: Vec<_> = (1..=5).map(message).collect();
-    let append = Write::AppendMessages { session: "s0".to_owned(), messages };
-    store.enqueue(vec![append]).await.unwrap();
+    let append = StoreWrite::AppendMessages { session: "s0".to_owned(), messages };
+    store.enqueue_writes(vec![append]).await.unwrap();
     let all = i64::MAX;
     let page = store.messages_page("s0", None, 2, all).await.unwrap();
-    let ids = |page: &belljar_store::Page<belljar_store::StoredMessage>| {
+    let ids = |page: &belljar_store::ListPage<belljar_store::StoredMessage>| {
         page.rows.iter().map(|message| message.id.clone()).collect::<Vec<_>>()
     };
     assert_eq!((ids(&page), page.more), (vec!["m4".into(), "m5".into()], true));
@@ -77,11 +77,11 @@ async fn pages_of_messages_go_back_from_the_latest() {
     let two = i64::try_from(one).unwrap() + 1;
     let page = store.messages_page("s0", None, 10, two).await.unwrap();
     assert_eq!((ids(&page), page.more), (vec!["m4".into(), "m5".into()], true));
-    assert_eq!(store.message("s0", "m3").await.unwrap().content, json!({"text": 3}));
-    let other = store.of_tenant("other");
+    assert_eq!(store.read_message("s0", "m3").await.unwrap().content, json!({"text": 3}));
+    let other = store.for_tenant_name("other");
     assert_eq!(other.messages_page("s0", None, 10, all).await.unwrap().rows, []);
     for (store, session, id) in [(&other, "s0", "m3"), (&store, "s1", "m3"), (&store, "s0", "m9")] {
-        let error = store.message(session, id).await.unwrap_err();
+        let error = store.read_message(session, id).await.unwrap_err();
         assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
     }
 }

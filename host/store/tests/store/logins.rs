@@ -25,7 +25,7 @@ async fn key(registry: &Registry, id: &str, tenant: &str, scope: KeyScope) {
 async fn a_login_is_good_for_as_long_as_its_key_and_ends_by_itself() {
     let home = Home::new();
     let store = home.open().await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     registry.create_tenant("acme", 1).await.unwrap();
     key(&registry, "k1", "acme", KeyScope::Member).await;
     key(&registry, "k2", TENANT, KeyScope::ReadOnly).await;
@@ -36,7 +36,7 @@ async fn a_login_is_good_for_as_long_as_its_key_and_ends_by_itself() {
     store.close().await;
 
     let store = home.open().await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     let found = async |id: &str| registry.find_login(id).await.unwrap();
     let own = found("a").await.unwrap();
     assert_eq!((own.tenant.as_str(), own.scope), ("acme", KeyScope::Member));
@@ -45,7 +45,7 @@ async fn a_login_is_good_for_as_long_as_its_key_and_ends_by_itself() {
     let link = found("c").await.unwrap();
     assert_eq!((link.tenant.as_str(), link.scope, link.key), (TENANT, KeyScope::Admin, None));
     assert!(found("d").await.is_none());
-    let shown = serde_json::to_string(&registry.logins(20).await.unwrap()).unwrap();
+    let shown = serde_json::to_string(&registry.list_logins(20).await.unwrap()).unwrap();
     assert!(shown.contains("\"a\"") && !shown.contains("digest"), "{shown}");
 
     registry.revoke_key("k1", 30).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_login_is_good_for_as_long_as_its_key_and_ends_by_itself() {
 #[tokio::test]
 async fn a_key_has_so_many_logins_and_the_newest_stay() {
     let home = Home::new();
-    let registry = home.open().await.registry();
+    let registry = home.open().await.tenant_registry();
     key(&registry, "k1", TENANT, KeyScope::Admin).await;
     key(&registry, "k2", TENANT, KeyScope::Admin).await;
     registry.create_login(&login("other", Some("k2"), 1), 2).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_key_has_so_many_logins_and_the_newest_stay() {
         assert!(registry.create_login(&login(id, Some("k1"), at), 2).await.unwrap());
     }
     let ids = async |now| -> Vec<String> {
-        registry.logins(now).await.unwrap().into_iter().map(|login| login.id).collect()
+        registry.list_logins(now).await.unwrap().into_iter().map(|login| login.id).collect()
     };
     assert_eq!(ids(5).await, ["link", "other", "b", "c"]);
     assert_eq!(ids(103).await, ["c"]);

@@ -1,6 +1,6 @@
 //! A file of an older program.
 
-use belljar_store::{MessageStatus, SCHEMA_VERSION, Store, Write};
+use belljar_store::{MessageStatus, SCHEMA_VERSION, Store, StoreWrite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{Home, hanging, part, usage};
@@ -48,16 +48,16 @@ async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
     let in_flight = store.in_flight().await.unwrap();
     assert_eq!(in_flight.len(), 1);
     assert_eq!(in_flight[0].answer.status, MessageStatus::InFlight);
-    assert_eq!(store.subagents("s").await.unwrap().len(), 1);
-    store.enqueue(hanging("s", "s2", "")).await.unwrap();
+    assert_eq!(store.list_subagents("s").await.unwrap().len(), 1);
+    store.enqueue_writes(hanging("s", "s2", "")).await.unwrap();
     assert_eq!(store.last_event("s").await.unwrap(), 2);
-    let tenants = store.registry().tenants().await.unwrap();
+    let tenants = store.tenant_registry().list_tenants().await.unwrap();
     let names: Vec<&str> = tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     assert_eq!(names, ["guest", "local"], "whose rows were there goes on to have them");
     assert!(tenants.iter().all(|tenant| tenant.id == tenant.name), "with their directories");
     store.close().await;
     let again = home.open().await;
-    assert_eq!(again.messages("s").await.unwrap().len(), 2);
+    assert_eq!(again.list_messages("s").await.unwrap().len(), 2);
     assert_eq!(home.number("SELECT COUNT(*) FROM belljar_schema").await, SCHEMA_VERSION);
 }
 
@@ -85,12 +85,12 @@ async fn the_usage_of_days_before_agents_were_counted_apart_stays() {
         db.execute(statement).await.unwrap();
     }
     db.close().await.unwrap();
-    let store = home.open().await.of_tenant("guest");
+    let store = home.open().await.for_tenant_name("guest");
     let was = usage("2026-01-02", 3);
     assert_eq!(store.usage_parts("").await.unwrap(), [part("", "", was)]);
     let more = part("home/scout", "m", usage("2026-01-02", 1));
-    store.enqueue(vec![Write::Usage(more)]).await.unwrap();
-    assert_eq!(store.usage("").await.unwrap(), [usage("2026-01-02", 4)]);
+    store.enqueue_writes(vec![StoreWrite::Usage(more)]).await.unwrap();
+    assert_eq!(store.usage_by_day("").await.unwrap(), [usage("2026-01-02", 4)]);
 }
 
 #[tokio::test]

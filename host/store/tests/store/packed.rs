@@ -1,6 +1,6 @@
 //! Receipts that came together and are one row: read as if each were its own.
 
-use belljar_store::{ReceiptRow, Store, StoreError, Write};
+use belljar_store::{ReceiptRow, Store, StoreError, StoreWrite};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use crate::support::{Home, filled, receipt};
 /// Bytes of contents that are too many to be packed.
 const LARGE: usize = 20_000;
 
-fn write(packed: bool, message: &str, rows: &[ReceiptRow]) -> Vec<Write> {
+fn write(packed: bool, message: &str, rows: &[ReceiptRow]) -> Vec<StoreWrite> {
     let (session, message) = ("s".to_owned(), message.to_owned());
     let receipts = rows.iter().cloned().map(Into::into).collect();
     vec![match packed {
-        true => Write::PackedReceipts { session, message, receipts },
-        false => Write::Receipts { session, message, receipts },
+        true => StoreWrite::PackedReceipts { session, message, receipts },
+        false => StoreWrite::Receipts { session, message, receipts },
     }]
 }
 
@@ -24,7 +24,7 @@ fn numbered(numbers: std::ops::Range<i64>) -> Vec<ReceiptRow> {
 }
 
 async fn rows(store: &Store) -> Vec<ReceiptRow> {
-    let found = store.receipts("s", None, 1_000).await.unwrap();
+    let found = store.latest_receipts("s", None, 1_000).await.unwrap();
     found.into_iter().map(|found| found.receipt).collect()
 }
 
@@ -36,19 +36,19 @@ async fn many_are_few_rows_and_come_back_as_they_were() {
     all[150].body = json!({"text": "\u{1f41a}\n\"", "large": "x".repeat(LARGE)});
     all[151].body = Value::Null;
     all[152].ok = false;
-    store.enqueue(write(true, "m2", &all)).await.unwrap();
+    store.enqueue_writes(write(true, "m2", &all)).await.unwrap();
     assert_eq!(rows(&store).await, all);
     let of_turn = store.receipts_of_turn("s", "m2").await.unwrap();
     assert!(of_turn.iter().map(|found| &found.receipt).eq(&all));
     assert!(of_turn.iter().all(|found| found.message == "m2"));
-    assert_eq!(store.contents("s").await.unwrap().receipts, 300);
+    assert_eq!(store.read_contents("s").await.unwrap().receipts, 300);
     // Of small ones 128 are one row.
     assert_eq!(home.number("SELECT COUNT(*) FROM receipt_blocks").await, 3);
     assert_eq!(home.number("SELECT COUNT(*) FROM receipts").await, 1, "the large one");
-    store.enqueue(write(true, "m1", &numbered(300..303))).await.unwrap();
+    store.enqueue_writes(write(true, "m1", &numbered(300..303))).await.unwrap();
     assert_eq!(home.number("SELECT COUNT(*) FROM receipts").await, 4, "few are rows of their own");
-    assert_eq!(store.receipts("s", Some("m1"), 9).await.unwrap().len(), 3);
-    assert_eq!(store.receipts("s", Some("m2"), 1).await.unwrap()[0].receipt, all[299]);
+    assert_eq!(store.latest_receipts("s", Some("m1"), 9).await.unwrap().len(), 3);
+    assert_eq!(store.latest_receipts("s", Some("m2"), 1).await.unwrap()[0].receipt, all[299]);
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn they_take_little_room_and_count_for_their_length() {
     };
     let all: Vec<_> = (0..64).map(like).collect();
     let before = store.stored_bytes().await.unwrap();
-    store.enqueue(write(true, "m2", &all)).await.unwrap();
+    store.enqueue_writes(write(true, "m2", &all)).await.unwrap();
     let packed = home.number("SELECT SUM(LENGTH(body)) FROM receipt_blocks").await;
     let text: usize = all.iter().map(|row| row.body.to_string().len()).sum();
     assert!(usize::try_from(packed).unwrap() * 2 < text, "{packed} of {text}");
@@ -80,7 +80,7 @@ async fn a_row_takes_so_many_bytes_of_them() {
     for (row, bytes) in all.iter_mut().zip(15_000..) {
         row.body = json!("x".repeat(bytes));
     }
-    store.enqueue(write(true, "m2", &all)).await.unwrap();
+    store.enqueue_writes(write(true, "m2", &all)).await.unwrap();
     // 35 of these are half a MiB.
     assert_eq!(home.number("SELECT COUNT(*) FROM receipt_blocks").await, 3);
     assert_eq!(rows(&store).await, all);
@@ -94,14 +94,14 @@ async fn they_are_stored_whole_or_not_at_all_and_for_nobody_else() {
     let store = filled(&home).await;
     let mut both = write(true, "m2", &numbered(0..9));
     both.extend(write(true, "m9", &numbered(10..19)));
-    let error = store.enqueue(both).await.unwrap_err();
+    let error = store.enqueue_writes(both).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound { what: "message", .. }), "{error}");
-    let other = store.of_tenant("other");
-    let error = other.enqueue(write(true, "m2", &numbered(0..9))).await.unwrap_err();
+    let other = store.for_tenant_name("other");
+    let error = other.enqueue_writes(write(true, "m2", &numbered(0..9))).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound { what: "message", .. }), "{error}");
     assert_eq!(home.number("SELECT COUNT(*) FROM receipt_blocks").await, 0);
-    store.enqueue(write(true, "m2", &numbered(0..9))).await.unwrap();
-    assert!(other.receipts("s", None, 9).await.unwrap().is_empty());
+    store.enqueue_writes(write(true, "m2", &numbered(0..9))).await.unwrap();
+    assert!(other.latest_receipts("s", None, 9).await.unwrap().is_empty());
     assert!(other.receipts_page("s", None, Some("r005"), 9, 9_000).await.unwrap().rows.is_empty());
     assert!(other.receipts_of_turn("s", "m2").await.unwrap().is_empty());
     assert_eq!(rows(&store).await, numbered(0..9));
@@ -111,7 +111,7 @@ async fn they_are_stored_whole_or_not_at_all_and_for_nobody_else() {
 async fn packed_bytes_that_nobody_wrote_are_refused_and_take_no_memory() {
     let home = Home::new();
     let store = filled(&home).await;
-    store.enqueue(write(true, "m2", &numbered(0..9))).await.unwrap();
+    store.enqueue_writes(write(true, "m2", &numbered(0..9))).await.unwrap();
     for (change, why) in [
         ("UPDATE receipt_blocks SET body = X''", "larger than any that is written"),
         ("UPDATE receipt_blocks SET body = X'ffffffff00'", "larger than any that is written"),
@@ -119,7 +119,7 @@ async fn packed_bytes_that_nobody_wrote_are_refused_and_take_no_memory() {
         ("UPDATE receipt_blocks SET body = X'02000000207b7d'", "packed receipts"),
     ] {
         home.tamper(change).await;
-        let error = store.receipts("s", None, 9).await.unwrap_err();
+        let error = store.latest_receipts("s", None, 9).await.unwrap_err();
         assert!(matches!(error, StoreError::Row { .. }), "{change}: {error}");
         let text = error.to_string();
         assert!(text.contains("packed receipts") && text.contains(why), "{change}: {text}");
@@ -159,7 +159,7 @@ async fn like_rows(made: Vec<Made>, limit: u32, bytes: i64) {
     let (mut all, mut batch, mut packed, mut message) = (Vec::new(), Vec::new(), true, "m1");
     for (at, (created, size, begins, next)) in made.into_iter().enumerate() {
         if begins {
-            store.enqueue(write(packed, message, &batch)).await.unwrap();
+            store.enqueue_writes(write(packed, message, &batch)).await.unwrap();
             packed = next;
             message = if at % 2 == 0 { "m1" } else { "m2" };
             batch.clear();
@@ -170,7 +170,7 @@ async fn like_rows(made: Vec<Made>, limit: u32, bytes: i64) {
         batch.push(row.clone());
         all.push((message, row));
     }
-    store.enqueue(write(packed, message, &batch)).await.unwrap();
+    store.enqueue_writes(write(packed, message, &batch)).await.unwrap();
     all.sort_by(|(_, one), (_, other)| (one.created, &one.id).cmp(&(other.created, &other.id)));
     for of in [None, Some("m1"), Some("m2")] {
         let rows = all.iter().filter(|(message, _)| of.is_none_or(|of| of == *message));

@@ -1,6 +1,6 @@
 //! Lists that end behind so many bytes: each row once, in its order, and none of another tenant's.
 
-use belljar_store::{Page, Write};
+use belljar_store::{ListPage, StoreWrite};
 use serde_json::json;
 
 use crate::support::Writes as _;
@@ -11,9 +11,9 @@ const LARGE: usize = 1_000;
 
 /// The names of all rows, and how many pages they take; `page` gives the one behind a name.
 async fn all<T>(
-    page: impl AsyncFn(Option<String>) -> Page<T>,
+    page: impl AsyncFn(Option<String>) -> ListPage<T>,
     name: impl Fn(&T) -> String,
-    end: impl Fn(&Page<T>) -> Option<&T>,
+    end: impl Fn(&ListPage<T>) -> Option<&T>,
 ) -> (Vec<Vec<String>>, usize) {
     let (mut pages, mut seen): (Vec<Vec<String>>, Option<String>) = (Vec::new(), None);
     loop {
@@ -38,8 +38,9 @@ async fn pages_of_receipts_end_behind_their_bytes() {
         row
     });
     let (session, message) = ("s".to_owned(), "m2".to_owned());
-    let write = Write::Receipts { session, message, receipts: receipts.map(Into::into).collect() };
-    store.enqueue(vec![write]).await.unwrap();
+    let write =
+        StoreWrite::Receipts { session, message, receipts: receipts.map(Into::into).collect() };
+    store.enqueue_writes(vec![write]).await.unwrap();
     let read = async |limit: u32, bytes: usize| {
         let bytes = i64::try_from(bytes).unwrap();
         let page = async |before: Option<String>| {
@@ -60,7 +61,8 @@ async fn pages_of_receipts_end_behind_their_bytes() {
         let page = store.receipts_page(session, message, before, 9, 9_000).await.unwrap();
         assert!(page.rows.is_empty() && !page.more, "{session} {message:?} {before:?}");
     }
-    let other = store.of_tenant("other").receipts_page("s", None, None, 9, 9_000).await.unwrap();
+    let other =
+        store.for_tenant_name("other").receipts_page("s", None, None, 9, 9_000).await.unwrap();
     assert!(other.rows.is_empty());
 }
 
@@ -99,7 +101,8 @@ async fn pages_of_subagents_end_behind_their_bytes() {
         let page = store.subagents_page(session, message, after, 9, 9_000).await.unwrap();
         assert!(page.rows.is_empty() && !page.more, "{session} {message:?} {after:?}");
     }
-    let other = store.of_tenant("other").subagents_page("s", None, None, 9, 9_000).await.unwrap();
+    let other =
+        store.for_tenant_name("other").subagents_page("s", None, None, 9, 9_000).await.unwrap();
     assert!(other.rows.is_empty());
 }
 
@@ -110,11 +113,12 @@ async fn pages_of_the_audit_log_end_behind_their_bytes() {
     let lines = (0..5).map(|number| {
         let mut line = audit(&format!("a{number}"), number);
         line.detail = json!("x".repeat(LARGE));
-        Write::Audit(line)
+        StoreWrite::Audit(line)
     });
-    store.enqueue(lines.collect()).await.unwrap();
-    let page =
-        async |before: Option<String>| store.audit(before.as_deref(), 100, 1_500).await.unwrap();
+    store.enqueue_writes(lines.collect()).await.unwrap();
+    let page = async |before: Option<String>| {
+        store.read_audit(before.as_deref(), 100, 1_500).await.unwrap()
+    };
     let (pages, rows) = all(page, |line| line.id.clone(), |page| page.rows.last()).await;
     assert_eq!(pages, [vec!["a4", "a3"], vec!["a2", "a1"], vec!["a0"]]);
     assert_eq!(rows, 5);

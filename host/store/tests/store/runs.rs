@@ -1,18 +1,20 @@
 //! Runs: found by their turns, and deleted when they are too many.
 
-use belljar_store::{Finished, MessageStatus, Role, SessionKind, StoreError, StoredSession, Write};
+use belljar_store::{
+    MessageEnding, MessageStatus, Role, SessionKind, StoreError, StoreWrite, StoredSession,
+};
 use serde_json::json;
 
 use crate::support::Writes as _;
 use crate::support::{Home, message, session};
 
 /// A session of this kind with one turn, whose answer is called after it.
-fn one_turn(id: &str, kind: SessionKind, status: MessageStatus) -> Vec<Write> {
+fn one_turn(id: &str, kind: SessionKind, status: MessageStatus) -> Vec<StoreWrite> {
     let asked = message(&format!("{id}-asked"), Role::User, MessageStatus::Completed);
     let answer = message(&format!("{id}-run"), Role::Assistant, status);
     vec![
-        Write::CreateSession(StoredSession { kind, ..session(id, 1) }),
-        Write::AppendMessages { session: id.to_owned(), messages: vec![asked, answer] },
+        StoreWrite::CreateSession(StoredSession { kind, ..session(id, 1) }),
+        StoreWrite::AppendMessages { session: id.to_owned(), messages: vec![asked, answer] },
     ]
 }
 
@@ -29,11 +31,11 @@ async fn only_ended_runs_past_the_newest_are_deleted_and_never_a_conversation() 
         ("e-team", SessionKind::Team, Completed),
         ("f-run", SessionKind::Run, Completed),
     ] {
-        store.enqueue(one_turn(id, kind, status)).await.unwrap();
+        store.enqueue_writes(one_turn(id, kind, status)).await.unwrap();
     }
-    store.registry().create_tenant("other", 1).await.unwrap();
-    let other = store.of_tenant("other");
-    other.enqueue(one_turn("z-run", SessionKind::Run, Completed)).await.unwrap();
+    store.tenant_registry().create_tenant("other", 1).await.unwrap();
+    let other = store.for_tenant_name("other");
+    other.enqueue_writes(one_turn("z-run", SessionKind::Run, Completed)).await.unwrap();
     let latest = store.latest_session("/w").await.unwrap().unwrap();
     assert_eq!(latest.id, "c-api", "a run is no conversation");
     assert_eq!(store.runs_past(1).await.unwrap(), ["e-team", "b-run"]);
@@ -43,14 +45,14 @@ async fn only_ended_runs_past_the_newest_are_deleted_and_never_a_conversation() 
         assert!(!store.delete_run(spared).await.unwrap(), "{spared}");
     }
     assert!(store.delete_run("b-run").await.unwrap());
-    assert!(store.session("b-run").await.is_err());
+    assert!(store.read_session("b-run").await.is_err());
     // Somebody resumed it: it is a conversation now.
-    let kind = Write::SessionKind { session: "f-run".to_owned(), kind: SessionKind::Chat };
-    store.enqueue(vec![kind]).await.unwrap();
+    let kind = StoreWrite::SessionKind { session: "f-run".to_owned(), kind: SessionKind::Chat };
+    store.enqueue_writes(vec![kind]).await.unwrap();
     assert!(!store.delete_run("f-run").await.unwrap());
-    assert_eq!(store.session("f-run").await.unwrap().kind, SessionKind::Chat);
+    assert_eq!(store.read_session("f-run").await.unwrap().kind, SessionKind::Chat);
     // The one in flight ends.
-    let finished = Finished {
+    let finished = MessageEnding {
         status: Completed,
         content: json!({"text": "done"}),
         metadata: json!({}),
@@ -58,7 +60,7 @@ async fn only_ended_runs_past_the_newest_are_deleted_and_never_a_conversation() 
     };
     store.finish_message("d-dead", "d-dead-run", &finished).await.unwrap();
     assert_eq!(store.runs_past(0).await.unwrap(), ["e-team", "d-dead"]);
-    assert_eq!(store.sessions(10).await.unwrap().len(), 5);
+    assert_eq!(store.latest_sessions(10).await.unwrap().len(), 5);
     assert_eq!(other.runs_past(0).await.unwrap(), ["z-run"]);
 }
 
@@ -67,10 +69,13 @@ async fn turns_are_listed_across_sessions_and_found_by_a_unique_beginning() {
     let home = Home::new();
     let store = home.open().await;
     for id in ["1a", "1b", "2"] {
-        store.enqueue(one_turn(id, SessionKind::Run, MessageStatus::Completed)).await.unwrap();
+        store
+            .enqueue_writes(one_turn(id, SessionKind::Run, MessageStatus::Completed))
+            .await
+            .unwrap();
     }
     let ids = async |before: Option<&str>, limit| -> Vec<String> {
-        let turns = store.turns(before, limit).await.unwrap();
+        let turns = store.list_turns(before, limit).await.unwrap();
         turns.into_iter().map(|turn| turn.answer.id).collect()
     };
     assert_eq!(ids(None, 10).await, ["2-run", "1b-run", "1a-run"]);

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use belljar_store::{
-    Finished, MessageStatus, NewMessage, Role, SCHEMA_VERSION, Store, StoreError, SubagentRecord,
-    SubagentStatus,
+    MessageEnding, MessageStatus, NewMessage, Role, SCHEMA_VERSION, Store, StoreError,
+    SubagentRecord, SubagentStatus,
 };
 use serde_json::json;
 use sqlx::{Connection as _, SqliteConnection};
@@ -29,7 +29,7 @@ async fn a_first_start_makes_a_private_file_in_a_private_directory() {
             assert_eq!(mode(&path), 0o600, "{}", path.display());
         }
     }
-    assert_eq!(store.sessions(10).await.unwrap().len(), 1);
+    assert_eq!(store.latest_sessions(10).await.unwrap().len(), 1);
 }
 
 #[cfg(unix)]
@@ -65,8 +65,8 @@ async fn a_store_where_others_could_put_another_is_refused_and_left_as_it_is() {
         std::os::unix::fs::chown(home.file(), Some(0), None).unwrap();
     }
     assert_eq!(fs::read(home.file()).unwrap(), before);
-    filled(&neighbour).await.sessions(10).await.unwrap();
-    assert_eq!(home.open().await.session("s").await.unwrap().updated, 11);
+    filled(&neighbour).await.latest_sessions(10).await.unwrap();
+    assert_eq!(home.open().await.read_session("s").await.unwrap().updated, 11);
 }
 
 #[tokio::test]
@@ -74,21 +74,21 @@ async fn what_was_stored_is_there_after_a_restart() {
     let home = Home::new();
     let store = filled(&home).await;
     let (messages, subagents) =
-        (store.messages("s").await.unwrap(), store.subagents("s").await.unwrap());
+        (store.list_messages("s").await.unwrap(), store.list_subagents("s").await.unwrap());
     store.close().await;
     let again = home.open().await;
-    assert_eq!(again.messages("s").await.unwrap(), messages);
-    assert_eq!(again.subagents("s").await.unwrap(), subagents);
+    assert_eq!(again.list_messages("s").await.unwrap(), messages);
+    assert_eq!(again.list_subagents("s").await.unwrap(), subagents);
     let order: Vec<(i64, Role)> = messages.iter().map(|m| (m.sort_order, m.role)).collect();
     assert_eq!(order, [(1, Role::User), (2, Role::Assistant)]);
-    assert_eq!(again.session("s").await.unwrap().updated, 11);
+    assert_eq!(again.read_session("s").await.unwrap().updated, 11);
 }
 
 #[tokio::test]
 async fn a_placeholder_is_finished_once() {
     let home = Home::new();
     let store = filled(&home).await;
-    let finished = |text: &str| Finished {
+    let finished = |text: &str| MessageEnding {
         status: MessageStatus::Completed,
         content: json!({"text": text}),
         metadata: json!({"run": "r"}),
@@ -99,7 +99,7 @@ async fn a_placeholder_is_finished_once() {
     assert!(matches!(again, StoreError::Finished { .. }), "{again}");
     let none = store.finish_message("s", "m9", &finished("third")).await.unwrap_err();
     assert!(matches!(none, StoreError::NotFound { .. }), "{none}");
-    let messages = store.messages("s").await.unwrap();
+    let messages = store.list_messages("s").await.unwrap();
     assert_eq!(messages[1].content, json!({"text": "first"}));
     assert_eq!(messages[1].status, MessageStatus::Completed);
     assert_eq!(messages[0].updated, 10, "the neighbour is untouched");
@@ -112,7 +112,7 @@ async fn placeholders_of_a_dead_process_become_interrupted_and_nothing_else_does
     assert_eq!(store.interrupt_in_flight("s", 30).await.unwrap(), 1);
     assert_eq!(store.interrupt_in_flight("s", 31).await.unwrap(), 0);
     let status: Vec<_> =
-        store.messages("s").await.unwrap().iter().map(|message| message.status).collect();
+        store.list_messages("s").await.unwrap().iter().map(|message| message.status).collect();
     assert_eq!(status, [MessageStatus::Completed, MessageStatus::Interrupted]);
 }
 
@@ -124,8 +124,8 @@ async fn deleting_a_session_deletes_what_hangs_off_it_and_no_other() {
     store.append_message("t", &message("n1", Role::User, MessageStatus::Completed)).await.unwrap();
     assert!(store.delete_session("s").await.unwrap());
     assert!(!store.delete_session("s").await.unwrap());
-    assert!(matches!(store.messages("s").await, Err(StoreError::NotFound { .. })));
-    assert_eq!(store.messages("t").await.unwrap().len(), 1);
+    assert!(matches!(store.list_messages("s").await, Err(StoreError::NotFound { .. })));
+    assert_eq!(store.list_messages("t").await.unwrap().len(), 1);
     store.close().await;
     let path = format!("sqlite://{}", home.file().display());
     let mut db = SqliteConnection::connect(&path).await.unwrap();
@@ -146,8 +146,8 @@ async fn a_subagent_cannot_hang_off_another_sessions_message() {
     store.create_session(&session("t", 2)).await.unwrap();
     let stray = subagent("a2", "m2", 0);
     assert!(store.record_subagents("t", &[stray]).await.is_err());
-    assert!(store.subagents("t").await.unwrap().is_empty());
-    assert_eq!(store.subagents("s").await.unwrap().len(), 1);
+    assert!(store.list_subagents("t").await.unwrap().is_empty());
+    assert_eq!(store.list_subagents("s").await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn a_later_record_of_a_subagent_replaces_its_state_and_not_its_origin() {
         ..subagent("a1", "m2", 0)
     };
     store.record_subagents("s", &[later, subagent("a2", "m2", 1)]).await.unwrap();
-    let found = store.subagents("s").await.unwrap();
+    let found = store.list_subagents("s").await.unwrap();
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].status, SubagentStatus::Completed);
     assert_eq!((found[0].summary.as_str(), found[0].goal.as_str()), ("found it", "look"));
@@ -173,14 +173,14 @@ async fn a_later_record_of_a_subagent_replaces_its_state_and_not_its_origin() {
 async fn a_tenant_sees_nothing_of_another() {
     let home = Home::new();
     let store = filled(&home).await;
-    let other = store.of_tenant("other");
-    assert!(other.sessions(10).await.unwrap().is_empty());
+    let other = store.for_tenant_name("other");
+    assert!(other.latest_sessions(10).await.unwrap().is_empty());
     assert!(other.latest_session("/w").await.unwrap().is_none());
-    assert!(other.subagents("s").await.unwrap().is_empty());
+    assert!(other.list_subagents("s").await.unwrap().is_empty());
     for refused in [
-        other.session("s").await.map(drop),
+        other.read_session("s").await.map(drop),
         other.find_session("s").await.map(drop),
-        other.messages("s").await.map(drop),
+        other.list_messages("s").await.map(drop),
         other.append_message("s", &message("x", Role::User, MessageStatus::Completed)).await,
         other.record_subagents("s", &[subagent("x", "m2", 3)]).await,
     ] {
@@ -188,7 +188,7 @@ async fn a_tenant_sees_nothing_of_another() {
     }
     assert!(!other.delete_session("s").await.unwrap());
     assert_eq!(other.interrupt_in_flight("s", 1).await.unwrap(), 0);
-    assert_eq!(store.messages("s").await.unwrap().len(), 2);
+    assert_eq!(store.list_messages("s").await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn sessions_come_newest_first_and_are_found_by_a_prefix() {
     let ids = |sessions: Vec<belljar_store::StoredSession>| {
         sessions.into_iter().map(|session| session.id).collect::<Vec<_>>()
     };
-    assert_eq!(ids(store.sessions(2).await.unwrap()), ["20260101-a", "20260102-c"]);
+    assert_eq!(ids(store.latest_sessions(2).await.unwrap()), ["20260101-a", "20260102-c"]);
     assert_eq!(store.latest_session("/w").await.unwrap().unwrap().id, "20260101-a");
     assert!(store.latest_session("/elsewhere").await.unwrap().is_none());
     assert_eq!(store.find_session("20260101").await.unwrap().id, "20260101-a");
@@ -243,7 +243,7 @@ async fn handles_that_open_and_write_at_the_same_time_lose_nothing() {
     for task in writing.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    let messages = home.open().await.messages("s").await.unwrap();
+    let messages = home.open().await.list_messages("s").await.unwrap();
     let places: Vec<i64> = messages.iter().map(|message| message.sort_order).collect();
     let expected: Vec<i64> = (1..=(HANDLES * EACH) as i64).collect();
     assert_eq!(places, expected);
@@ -285,7 +285,7 @@ async fn a_store_with_a_damaged_page_is_an_error_and_not_an_empty_list() {
     // All pages but the first, which holds the schema.
     bytes[4096..].fill(0xa5);
     fs::write(home.file(), &bytes).unwrap();
-    let read = async { Store::open(&home.file()).await?.sessions(10).await };
+    let read = async { Store::open(&home.file()).await?.latest_sessions(10).await };
     let error = read.await.unwrap_err();
     assert!(matches!(error, StoreError::Unusable { .. }), "{error}");
 }
@@ -315,7 +315,7 @@ async fn a_row_that_cannot_be_understood_is_an_error_that_names_it() {
     let home = Home::new();
     filled(&home).await.close().await;
     home.tamper("UPDATE messages SET status = 'odd' WHERE id = 'm1'").await;
-    let error = home.open().await.messages("s").await.unwrap_err();
+    let error = home.open().await.list_messages("s").await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("`m1`") && text.contains("`odd`"), "{text}");
 }

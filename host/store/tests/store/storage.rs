@@ -1,6 +1,6 @@
 //! How much is counted as stored, and that nothing stays counted.
 
-use belljar_store::{AuditEntry, Write};
+use belljar_store::{AuditEntry, StoreWrite};
 
 use crate::support::{Home, full};
 
@@ -32,15 +32,15 @@ async fn lines_of_the_audit_log_count_until_their_time_is_over_and_those_of_refu
         object: "1234567890".to_owned(),
         detail: serde_json::json!({}),
     };
-    let write = async |line| store.enqueue(vec![Write::Audit(line)]).await.unwrap();
+    let write = async |line| store.enqueue_writes(vec![StoreWrite::Audit(line)]).await.unwrap();
     write(line("a", "apply_changes", 5)).await;
     write(line("b", "cancel", 15)).await;
     assert_eq!(store.stored_bytes().await.unwrap(), 2 * (128 + 10 + 2));
     write(line("c", "refused", 15)).await;
     write(line("d", "strangers", 15)).await;
     assert_eq!(store.stored_bytes().await.unwrap(), 2 * (128 + 10 + 2), "others cause those");
-    assert_eq!(store.of_tenant("other").stored_bytes().await.unwrap(), 0, "the neighbour");
-    assert_eq!(store.registry().prune_audit(10).await.unwrap(), 1);
+    assert_eq!(store.for_tenant_name("other").stored_bytes().await.unwrap(), 0, "the neighbour");
+    assert_eq!(store.tenant_registry().prune_audit(10).await.unwrap(), 1);
     assert_eq!(store.stored_bytes().await.unwrap(), 128 + 10 + 2);
 }
 
@@ -48,7 +48,7 @@ async fn lines_of_the_audit_log_count_until_their_time_is_over_and_those_of_refu
 async fn what_a_tenant_has_stored_is_what_its_rows_hold() {
     let home = Home::new();
     let store = full(&home).await;
-    assert_eq!(store.of_tenant("other").stored_bytes().await.unwrap(), 0);
+    assert_eq!(store.for_tenant_name("other").stored_bytes().await.unwrap(), 0);
     let sum = async || u64::try_from(home.number(SUM).await).unwrap();
     let all = store.stored_bytes().await.unwrap();
     assert_eq!(all, sum().await);

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use belljar_store::{
-    AuditEntry, Compaction, EventBlock, Finished, JournalEntry, JournalKind, MessageStatus,
+    AuditEntry, Compaction, EventBlock, JournalEntry, JournalKind, MessageEnding, MessageStatus,
     NewAttachment, NewMessage, PermissionAnswer, ReceiptRow, Role, SessionKind, Store, StoreError,
-    StoredSession, SubagentRecord, SubagentSource, SubagentStatus, UsagePart, UsageRow, Write,
+    StoreWrite, StoredSession, SubagentRecord, SubagentSource, SubagentStatus, UsagePart, UsageRow,
 };
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
@@ -20,7 +20,7 @@ pub(crate) trait Writes {
         &self,
         session: &str,
         id: &str,
-        to: &Finished,
+        to: &MessageEnding,
     ) -> Result<(), StoreError>;
     async fn record_subagents(
         &self,
@@ -31,12 +31,12 @@ pub(crate) trait Writes {
 
 impl Writes for Store {
     async fn create_session(&self, new: &StoredSession) -> Result<(), StoreError> {
-        self.enqueue(vec![Write::CreateSession(new.clone())]).await
+        self.enqueue_writes(vec![StoreWrite::CreateSession(new.clone())]).await
     }
 
     async fn append_messages(&self, session: &str, new: &[NewMessage]) -> Result<(), StoreError> {
         let (session, messages) = (session.to_owned(), new.to_vec());
-        self.enqueue(vec![Write::AppendMessages { session, messages }]).await
+        self.enqueue_writes(vec![StoreWrite::AppendMessages { session, messages }]).await
     }
 
     async fn append_message(&self, session: &str, new: &NewMessage) -> Result<(), StoreError> {
@@ -47,10 +47,10 @@ impl Writes for Store {
         &self,
         session: &str,
         id: &str,
-        to: &Finished,
+        to: &MessageEnding,
     ) -> Result<(), StoreError> {
         let (session, message, finished) = (session.to_owned(), id.to_owned(), to.clone());
-        self.enqueue(vec![Write::FinishMessage { session, message, finished }]).await
+        self.enqueue_writes(vec![StoreWrite::FinishMessage { session, message, finished }]).await
     }
 
     async fn record_subagents(
@@ -59,7 +59,7 @@ impl Writes for Store {
         records: &[SubagentRecord],
     ) -> Result<(), StoreError> {
         let (session, records) = (session.to_owned(), records.to_vec());
-        self.enqueue(vec![Write::Subagents { session, records }]).await
+        self.enqueue_writes(vec![StoreWrite::Subagents { session, records }]).await
     }
 }
 
@@ -204,22 +204,22 @@ pub(crate) async fn filled(home: &Home) -> Store {
 pub(crate) async fn full(home: &Home) -> Store {
     let store = home.open().await;
     for id in ["s", "t"] {
-        store.enqueue(everything(id)).await.unwrap();
+        store.enqueue_writes(everything(id)).await.unwrap();
         store.save_compaction(id, &summary(1)).await.unwrap();
     }
     store
 }
 
 /// All that makes a session and fills it, one of each kind of write.
-pub(crate) fn everything(id: &str) -> Vec<Write> {
+pub(crate) fn everything(id: &str) -> Vec<StoreWrite> {
     let (session_id, answer) = (id.to_owned(), format!("{id}2"));
     let messages = vec![
         message(&format!("{id}1"), Role::User, MessageStatus::Completed),
         message(&answer, Role::Assistant, MessageStatus::InFlight),
     ];
     let mut writes = vec![
-        Write::CreateSession(session(id, 1)),
-        Write::AppendMessages { session: session_id, messages },
+        StoreWrite::CreateSession(session(id, 1)),
+        StoreWrite::AppendMessages { session: session_id, messages },
     ];
     writes.extend(hanging(id, &answer, ""));
     writes
@@ -227,7 +227,7 @@ pub(crate) fn everything(id: &str) -> Vec<Write> {
 
 /// One of each kind of write that belongs to a placeholder. `mark` makes the ids of a second
 /// set.
-pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<Write> {
+pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<StoreWrite> {
     let (session, message) = (session.to_owned(), message.to_owned());
     let id = |kind: &str| format!("{session}-{kind}{mark}");
     let first_seq = if mark.is_empty() { 1 } else { 3 };
@@ -242,22 +242,27 @@ pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<Write> {
     let both = || (session.clone(), message.clone());
     let (metadata, updated) = (json!({"batch": id("row")}), 12);
     vec![
-        Write::Subagents { session: session.clone(), records },
-        with(both(), |session, message| Write::Journal { session, message, entries }),
-        with(both(), |session, message| Write::Events { session, message, block }),
-        with(both(), |session, message| Write::Receipts { session, message, receipts }),
-        with(both(), |session, message| Write::PackedReceipts {
+        StoreWrite::Subagents { session: session.clone(), records },
+        with(both(), |session, message| StoreWrite::Journal { session, message, entries }),
+        with(both(), |session, message| StoreWrite::Events { session, message, block }),
+        with(both(), |session, message| StoreWrite::Receipts { session, message, receipts }),
+        with(both(), |session, message| StoreWrite::PackedReceipts {
             session,
             message,
             receipts: packed,
         }),
-        Write::Answer(answer),
-        with(both(), |session, message| Write::Attachments { session, message, attachments }),
-        with(both(), |session, message| Write::Metadata { session, message, metadata, updated }),
+        StoreWrite::Answer(answer),
+        with(both(), |session, message| StoreWrite::Attachments { session, message, attachments }),
+        with(both(), |session, message| StoreWrite::Metadata {
+            session,
+            message,
+            metadata,
+            updated,
+        }),
     ]
 }
 
-fn with(ids: (String, String), make: impl FnOnce(String, String) -> Write) -> Write {
+fn with(ids: (String, String), make: impl FnOnce(String, String) -> StoreWrite) -> StoreWrite {
     make(ids.0, ids.1)
 }
 

@@ -4,15 +4,15 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use belljar_store::{JournalKind, Store, Write};
+use belljar_store::{JournalKind, Store, StoreWrite};
 
 use crate::support::{Home, entry, filled};
 
 /// Names the file to the child.
 const FILE: &str = "BELLJAR_STORE_TEST_FILE";
 
-fn step(number: i64) -> Vec<Write> {
-    vec![Write::Journal {
+fn step(number: i64) -> Vec<StoreWrite> {
+    vec![StoreWrite::Journal {
         session: "s".into(),
         message: "m2".into(),
         entries: vec![entry(JournalKind::Said, number), entry(JournalKind::Result, number)],
@@ -24,11 +24,11 @@ async fn write_and_die(file: &Path) -> ! {
     let store = Store::open(file).await.unwrap();
     let mut out = std::io::stdout();
     for number in 0..100 {
-        store.enqueue(step(number)).await.unwrap();
+        store.enqueue_writes(step(number)).await.unwrap();
         writeln!(out, "\nacknowledged {number}").unwrap();
     }
     for number in 100..200 {
-        drop(store.enqueue(step(number)));
+        drop(store.enqueue_writes(step(number)));
     }
     out.flush().unwrap();
     std::process::abort()
@@ -74,8 +74,8 @@ async fn what_was_acknowledged_outlives_the_process() {
 async fn what_was_acknowledged_outlives_handles_that_nobody_closed() {
     let home = Home::new();
     let store = filled(&home).await;
-    store.enqueue(step(1)).await.unwrap();
-    drop(store.enqueue(step(2)));
+    store.enqueue_writes(step(1)).await.unwrap();
+    drop(store.enqueue_writes(step(2)));
     drop(store);
     let again = home.open().await;
     // The old writer ends when it has written what it was given.

@@ -1,7 +1,8 @@
 //! No tenant reaches another one's rows: every write, every read.
 
 use belljar_store::{
-    Finished, MessageStatus, NewMessage, Role, SessionHead, SessionKind, Store, StoreError, Write,
+    MessageEnding, MessageStatus, NewMessage, Role, SessionHead, SessionKind, Store, StoreError,
+    StoreWrite,
 };
 use serde_json::json;
 
@@ -12,27 +13,27 @@ use crate::support::{
 
 /// Whether a write is about a session, and so refused to other tenants. A new kind of write
 /// does not compile until it is named here, and fails below until it is tried.
-fn about_a_session(write: &Write) -> Option<&'static str> {
+fn about_a_session(write: &StoreWrite) -> Option<&'static str> {
     match write {
-        Write::SessionKind { .. } => Some("kind"),
-        Write::SessionHead { .. } => Some("head"),
-        Write::AppendMessages { .. } => Some("append"),
-        Write::FinishMessage { .. } => Some("finish"),
-        Write::Metadata { .. } => Some("metadata"),
-        Write::Subagents { .. } => Some("subagents"),
-        Write::Journal { .. } => Some("journal"),
-        Write::Events { .. } => Some("events"),
-        Write::Receipts { .. } => Some("receipts"),
-        Write::PackedReceipts { .. } => Some("packed receipts"),
-        Write::Answer(_) => Some("answer"),
-        Write::Attachments { .. } => Some("attachments"),
-        Write::CreateSession(_) | Write::Audit(_) | Write::Usage(_) => None,
+        StoreWrite::SessionKind { .. } => Some("kind"),
+        StoreWrite::SessionHead { .. } => Some("head"),
+        StoreWrite::AppendMessages { .. } => Some("append"),
+        StoreWrite::FinishMessage { .. } => Some("finish"),
+        StoreWrite::Metadata { .. } => Some("metadata"),
+        StoreWrite::Subagents { .. } => Some("subagents"),
+        StoreWrite::Journal { .. } => Some("journal"),
+        StoreWrite::Events { .. } => Some("events"),
+        StoreWrite::Receipts { .. } => Some("receipts"),
+        StoreWrite::PackedReceipts { .. } => Some("packed receipts"),
+        StoreWrite::Answer(_) => Some("answer"),
+        StoreWrite::Attachments { .. } => Some("attachments"),
+        StoreWrite::CreateSession(_) | StoreWrite::Audit(_) | StoreWrite::Usage(_) => None,
     }
 }
 
-fn finished() -> Finished {
+fn finished() -> MessageEnding {
     let (content, metadata) = (json!({"text": "done"}), json!({}));
-    Finished { status: MessageStatus::Completed, content, metadata, updated: 30 }
+    MessageEnding { status: MessageStatus::Completed, content, metadata, updated: 30 }
 }
 
 fn one_more() -> NewMessage {
@@ -40,24 +41,25 @@ fn one_more() -> NewMessage {
 }
 
 /// One of each kind of write about session `s`.
-fn writes() -> Vec<Write> {
+fn writes() -> Vec<StoreWrite> {
     let (session, placeholder) = ("s".to_owned(), "s2".to_owned());
     let mut writes = hanging("s", "s2", "-more");
-    writes.push(Write::SessionKind { session: session.clone(), kind: SessionKind::Run });
+    writes.push(StoreWrite::SessionKind { session: session.clone(), kind: SessionKind::Run });
     let head = SessionHead { title: "taken".into(), agent: "home/x".into(), model: "x".into() };
-    writes.push(Write::SessionHead { session: session.clone(), head });
-    writes.push(Write::AppendMessages { session: session.clone(), messages: vec![one_more()] });
+    writes.push(StoreWrite::SessionHead { session: session.clone(), head });
+    writes
+        .push(StoreWrite::AppendMessages { session: session.clone(), messages: vec![one_more()] });
     let finished = finished();
-    writes.push(Write::FinishMessage { session, message: placeholder, finished });
+    writes.push(StoreWrite::FinishMessage { session, message: placeholder, finished });
     writes
 }
 
 /// A store with everything, and another tenant's view of it.
 async fn two(home: &Home) -> (Store, Store) {
     let store = full(home).await;
-    store.registry().create_tenant("other", 1).await.unwrap();
-    let other = store.of_tenant("other");
-    other.enqueue(everything("u")).await.unwrap();
+    store.tenant_registry().create_tenant("other", 1).await.unwrap();
+    let other = store.for_tenant_name("other");
+    other.enqueue_writes(everything("u")).await.unwrap();
     (store, other)
 }
 
@@ -70,17 +72,17 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
         let name = about_a_session(&write).unwrap();
         let before = home.dump().await;
         // Alone; behind one that is its own right; and with another session's name on it.
-        let own = || Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)));
+        let own = || StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1)));
         for group in [vec![write.clone()], vec![own(), write.clone()]] {
-            let error = other.enqueue(group).await.unwrap_err();
+            let error = other.enqueue_writes(group).await.unwrap_err();
             assert!(matches!(error, StoreError::NotFound { .. }), "{name}: {error}");
             assert_eq!(home.dump().await, before, "{name}");
         }
         if let Some(mixed) = under_session(&write, "u") {
-            let error = other.enqueue(vec![mixed]).await.unwrap_err();
+            let error = other.enqueue_writes(vec![mixed]).await.unwrap_err();
             assert_eq!(home.dump().await, before, "{name}: {error}");
         }
-        store.enqueue(vec![write]).await.unwrap();
+        store.enqueue_writes(vec![write]).await.unwrap();
         assert_ne!(home.dump().await, before, "{name}: the owner may");
         tried.push(name);
     }
@@ -103,25 +105,25 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
 }
 
 /// The same about a message of `s`, said to be in another session.
-fn under_session(write: &Write, id: &str) -> Option<Write> {
+fn under_session(write: &StoreWrite, id: &str) -> Option<StoreWrite> {
     let mut write = write.clone();
     match &mut write {
-        Write::FinishMessage { session, .. }
-        | Write::Metadata { session, .. }
-        | Write::Journal { session, .. }
-        | Write::Events { session, .. }
-        | Write::Receipts { session, .. }
-        | Write::PackedReceipts { session, .. }
-        | Write::Attachments { session, .. }
-        | Write::Subagents { session, .. } => *session = id.to_owned(),
-        Write::Answer(answer) => answer.session = id.to_owned(),
+        StoreWrite::FinishMessage { session, .. }
+        | StoreWrite::Metadata { session, .. }
+        | StoreWrite::Journal { session, .. }
+        | StoreWrite::Events { session, .. }
+        | StoreWrite::Receipts { session, .. }
+        | StoreWrite::PackedReceipts { session, .. }
+        | StoreWrite::Attachments { session, .. }
+        | StoreWrite::Subagents { session, .. } => *session = id.to_owned(),
+        StoreWrite::Answer(answer) => answer.session = id.to_owned(),
         // These name no message that is there already.
-        Write::AppendMessages { .. }
-        | Write::SessionKind { .. }
-        | Write::SessionHead { .. }
-        | Write::CreateSession(_)
-        | Write::Audit(_)
-        | Write::Usage(_) => return None,
+        StoreWrite::AppendMessages { .. }
+        | StoreWrite::SessionKind { .. }
+        | StoreWrite::SessionHead { .. }
+        | StoreWrite::CreateSession(_)
+        | StoreWrite::Audit(_)
+        | StoreWrite::Usage(_) => return None,
     }
     Some(write)
 }
@@ -142,8 +144,8 @@ async fn every_call_that_writes_is_refused_to_another_tenant() {
         other.save_compaction("s", &summary(2)).await,
         other.save_agent("mine", "theirs", 6, Some(5)).await.map(drop),
         other.create_session(&session("s", 1)).await,
-        other.of_tenant("nobody").create_session(&session("x", 1)).await,
-        other.of_tenant("nobody").save_agent("x", "text", 1, None).await.map(drop),
+        other.for_tenant_name("nobody").create_session(&session("x", 1)).await,
+        other.for_tenant_name("nobody").save_agent("x", "text", 1, None).await.map(drop),
     ] {
         let expected = matches!(
             refused,
@@ -156,7 +158,7 @@ async fn every_call_that_writes_is_refused_to_another_tenant() {
     assert!(!other.delete_session("s").await.unwrap());
     assert!(!other.delete_agent("mine").await.unwrap());
     assert_eq!(other.interrupt_in_flight("s", 1).await.unwrap(), 0);
-    assert_eq!(other.of_tenant("nobody").delete_all_sessions().await.unwrap(), 0);
+    assert_eq!(other.for_tenant_name("nobody").delete_all_sessions().await.unwrap(), 0);
     assert_eq!(home.dump().await, before);
     store.record_subagents("s", &[record]).await.unwrap();
     assert!(store.delete_agent("mine").await.unwrap());
@@ -168,12 +170,12 @@ async fn every_read_gives_another_tenant_nothing() {
     let (store, _) = two(&home).await;
     store.save_agent("mine", "text", 5, None).await.unwrap();
     let more = vec![
-        Write::Audit(audit("a", 5)),
-        Write::Usage(part("home/scout", "m", usage("2026-01-02", 1))),
+        StoreWrite::Audit(audit("a", 5)),
+        StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1))),
     ];
-    store.enqueue(more).await.unwrap();
-    store.registry().create_tenant("empty", 1).await.unwrap();
-    let empty = store.of_tenant("empty");
+    store.enqueue_writes(more).await.unwrap();
+    store.tenant_registry().create_tenant("empty", 1).await.unwrap();
+    let empty = store.for_tenant_name("empty");
     let (own, theirs) = (reads(&store).await, reads(&empty).await);
     for ((name, own), (_, theirs)) in own.into_iter().zip(theirs) {
         assert!(own.is_ok_and(|rows| rows > 0), "{name}: the owner sees something");
@@ -193,33 +195,33 @@ async fn reads(store: &Store) -> Vec<(&'static str, Result<usize, StoreError>)> 
         found.map(|found| usize::from(found.is_some()))
     }
     vec![
-        ("session", store.session("s").await.map(|_| 1)),
+        ("session", store.read_session("s").await.map(|_| 1)),
         ("find_session", store.find_session("s").await.map(|_| 1)),
-        ("sessions", rows(store.sessions(10).await)),
+        ("sessions", rows(store.latest_sessions(10).await)),
         ("latest_session", row(store.latest_session("/w").await)),
-        ("messages", rows(store.messages("s").await)),
-        ("subagents", rows(store.subagents("s").await)),
-        ("subagent", row(store.subagent("s", "s-agent").await)),
+        ("messages", rows(store.list_messages("s").await)),
+        ("subagents", rows(store.list_subagents("s").await)),
+        ("subagent", row(store.find_subagent("s", "s-agent").await)),
         ("in_flight", rows(store.in_flight().await)),
         ("journal_of", rows(store.journal_of("s", "s2").await)),
         ("last_event", store.last_event("s").await.map(|last| last as usize)),
         ("events_after", rows(store.events_after("s", 0, 10).await)),
-        ("receipts", rows(store.receipts("s", None, 10).await)),
-        ("receipts of a message", rows(store.receipts("s", Some("s2"), 10).await)),
+        ("receipts", rows(store.latest_receipts("s", None, 10).await)),
+        ("receipts of a message", rows(store.latest_receipts("s", Some("s2"), 10).await)),
         ("receipts of a turn", rows(store.receipts_of_turn("s", "s2").await)),
-        ("turns", rows(store.turns(None, 10).await)),
-        ("turn", store.turn("s", "s2").await.map(|_| 1)),
+        ("turns", rows(store.list_turns(None, 10).await)),
+        ("turn", store.read_turn("s", "s2").await.map(|_| 1)),
         ("find_turn", store.find_turn("s2").await.map(|_| 1)),
         ("latest_turn", row(store.latest_turn("s").await)),
-        ("answers", rows(store.answers("s").await)),
-        ("attachments", rows(store.attachments("s").await)),
-        ("attachment", store.attachment("s", "s-file").await.map(|_| 1)),
-        ("compaction", row(store.compaction("s").await)),
-        ("agent", row(store.agent("mine").await)),
-        ("agents", rows(store.agents().await)),
+        ("answers", rows(store.latest_answers("s").await)),
+        ("attachments", rows(store.latest_attachments("s").await)),
+        ("attachment", store.read_attachment("s", "s-file").await.map(|_| 1)),
+        ("compaction", row(store.latest_compaction("s").await)),
+        ("agent", row(store.find_agent("mine").await)),
+        ("agents", rows(store.list_agents().await)),
         ("agent_slugs", rows(store.agent_slugs().await)),
-        ("usage", rows(store.usage("").await)),
-        ("audit", rows(store.audit(None, 10, i64::MAX).await.map(|page| page.rows))),
+        ("usage", rows(store.usage_by_day("").await)),
+        ("audit", rows(store.read_audit(None, 10, i64::MAX).await.map(|page| page.rows))),
     ]
 }
 
@@ -227,13 +229,13 @@ async fn reads(store: &Store) -> Vec<(&'static str, Result<usize, StoreError>)> 
 async fn tenants_in_flight_are_those_with_a_placeholder() {
     let home = Home::new();
     let (store, other) = two(&home).await;
-    let registry = store.registry();
+    let registry = store.tenant_registry();
     assert_eq!(names(&registry).await, ["local", "other"]);
     other.finish_message("u", "u2", &finished()).await.unwrap();
     assert_eq!(names(&registry).await, ["local"]);
     let entries = vec![entry(belljar_store::JournalKind::Said, 9)];
-    let late = Write::Journal { session: "u".into(), message: "u2".into(), entries };
-    let error = other.enqueue(vec![late]).await.unwrap_err();
+    let late = StoreWrite::Journal { session: "u".into(), message: "u2".into(), entries };
+    let error = other.enqueue_writes(vec![late]).await.unwrap_err();
     assert!(matches!(error, StoreError::Finished { .. }), "{error}");
 }
 
@@ -245,14 +247,14 @@ async fn names(registry: &belljar_store::Registry) -> Vec<String> {
 #[tokio::test]
 async fn a_tenant_that_is_made_again_has_an_id_that_nobody_had() {
     let home = Home::new();
-    let registry = home.open().await.registry();
+    let registry = home.open().await.tenant_registry();
     let first = registry.create_tenant("acme", 1).await.unwrap();
     let other = registry.create_tenant("other", 1).await.unwrap();
     assert!(registry.delete_tenant("acme").await.unwrap());
     let second = registry.create_tenant("acme", 1).await.unwrap();
-    assert_eq!(registry.tenant("acme").await.unwrap().unwrap(), second);
+    assert_eq!(registry.find_tenant("acme").await.unwrap().unwrap(), second);
     let ids = [&first.id, &second.id, &other.id];
     assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())));
     assert!(first.id != second.id && second.id != other.id);
-    assert_eq!(registry.tenant("other").await.unwrap().unwrap(), other, "the neighbour");
+    assert_eq!(registry.find_tenant("other").await.unwrap().unwrap(), other, "the neighbour");
 }

@@ -1,4 +1,4 @@
-//! The containers of a release: tar, gzip, and ar, which a Debian package is.
+//! The archive formats of a release: tar, gzip, and ar, the format of a Debian package.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -8,22 +8,22 @@ use flate2::{Compression, GzBuilder};
 
 /// A file of the release, below a prefix such as `/usr`.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct ReleaseFile {
     pub(super) path: String,
     mode: u32,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Entry {
-    pub(super) fn file(path: &str, bytes: impl Into<Vec<u8>>) -> Self {
+impl ReleaseFile {
+    pub(super) fn data_file(path: &str, bytes: impl Into<Vec<u8>>) -> Self {
         Self { path: path.to_owned(), mode: 0o644, bytes: bytes.into() }
     }
 
-    pub(super) fn program(path: &str, bytes: Vec<u8>) -> Self {
+    pub(super) fn program_file(path: &str, bytes: Vec<u8>) -> Self {
         Self { path: path.to_owned(), mode: 0o755, bytes }
     }
 
-    /// The same where Debian's packages have it: zsh looks elsewhere there.
+    /// Replaces the directory of zsh's completions by the one that zsh reads on Debian.
     pub(super) fn for_debian(mut self) -> Self {
         self.path = self.path.replace("zsh/site-functions", "zsh/vendor-completions");
         self
@@ -31,7 +31,7 @@ impl Entry {
 }
 
 /// A tar archive of the entries, each below `prefix`, with their directories before them.
-pub(super) fn tar(prefix: &str, entries: &[&Entry], date: u64) -> Result<Vec<u8>> {
+pub(super) fn tar_archive(prefix: &str, entries: &[&ReleaseFile], date: u64) -> Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut made = BTreeSet::new();
     for entry in entries {
@@ -39,15 +39,15 @@ pub(super) fn tar(prefix: &str, entries: &[&Entry], date: u64) -> Result<Vec<u8>
         for (at, _) in path.match_indices('/') {
             let directory = path.get(..=at).unwrap_or_default();
             if made.insert(directory.to_owned()) {
-                append(&mut tar, directory, tar::EntryType::Directory, 0o755, &[], date)?;
+                append_entry(&mut tar, directory, tar::EntryType::Directory, 0o755, &[], date)?;
             }
         }
-        append(&mut tar, &path, tar::EntryType::Regular, entry.mode, &entry.bytes, date)?;
+        append_entry(&mut tar, &path, tar::EntryType::Regular, entry.mode, &entry.bytes, date)?;
     }
     tar.into_inner().context("failed to end an archive")
 }
 
-fn append(
+fn append_entry(
     tar: &mut tar::Builder<Vec<u8>>,
     path: &str,
     kind: tar::EntryType,
@@ -68,7 +68,7 @@ fn append(
 }
 
 /// The bytes compressed, without name or date. `fast` is for archives that nobody downloads.
-pub(super) fn gzip(bytes: &[u8], fast: bool) -> Result<Vec<u8>> {
+pub(super) fn gzip_bytes(bytes: &[u8], fast: bool) -> Result<Vec<u8>> {
     let level = if fast { Compression::fast() } else { Compression::best() };
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), level);
     gzip.write_all(bytes)?;
@@ -76,7 +76,7 @@ pub(super) fn gzip(bytes: &[u8], fast: bool) -> Result<Vec<u8>> {
 }
 
 /// An ar archive: a line of text before each member, at even offsets.
-pub(super) fn ar(members: &[(&str, Vec<u8>)], date: u64) -> Result<Vec<u8>> {
+pub(super) fn ar_archive(members: &[(&str, Vec<u8>)], date: u64) -> Result<Vec<u8>> {
     let mut ar = b"!<arch>\n".to_vec();
     for (name, bytes) in members {
         let (owner, group, mode, size) = (0, 0, "100644", bytes.len());
@@ -95,8 +95,11 @@ mod tests {
 
     #[test]
     fn a_directory_stands_once_and_before_its_files() {
-        let entries = [Entry::file("share/doc/a", "1"), Entry::program("share/b", b"2".to_vec())];
-        let tar = tar("usr/", &entries.iter().collect::<Vec<_>>(), 7).unwrap();
+        let entries = [
+            ReleaseFile::data_file("share/doc/a", "1"),
+            ReleaseFile::program_file("share/b", b"2".to_vec()),
+        ];
+        let tar = tar_archive("usr/", &entries.iter().collect::<Vec<_>>(), 7).unwrap();
         let mut archive = tar::Archive::new(tar.as_slice());
         let found: Vec<String> = archive
             .entries()
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn members_of_ar_begin_at_even_offsets() {
-        let ar = ar(&[("one", b"x".to_vec()), ("two", b"yz".to_vec())], 7).unwrap();
+        let ar = ar_archive(&[("one", b"x".to_vec()), ("two", b"yz".to_vec())], 7).unwrap();
         let text = String::from_utf8(ar).unwrap();
         let expected = "!<arch>\none             7           0     0     100644  1         `\nx\n\
             two             7           0     0     100644  2         `\nyz";

@@ -18,9 +18,9 @@ const PROGRAM: &str = "belljar-cli";
 const TOOLS_TARGET: &str = "wasm32-wasip2";
 
 /// The crates with the edges between them.
-pub(super) struct Crates {
+pub(super) struct CrateGraph {
     /// By id; sorted by name and version first.
-    packages: Vec<Package>,
+    packages: Vec<CratePackage>,
     /// From a crate's id to those that it depends on.
     edges: BTreeMap<String, BTreeSet<String>>,
     /// From name and version to the digest of what the registry served.
@@ -29,7 +29,7 @@ pub(super) struct Crates {
 
 /// A crate as `cargo metadata` describes it.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Package {
+pub(super) struct CratePackage {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) version: String,
@@ -40,57 +40,57 @@ pub(super) struct Package {
     pub(super) repository: Option<String>,
     pub(super) authors: Vec<String>,
     manifest_path: PathBuf,
-    targets: Vec<Target>,
+    targets: Vec<CrateTarget>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Target {
+struct CrateTarget {
     kind: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
+struct GraphMetadata {
+    packages: Vec<CratePackage>,
     workspace_members: BTreeSet<String>,
-    resolve: Resolve,
+    resolve: GraphResolve,
 }
 
 #[derive(Debug, Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
+struct GraphResolve {
+    nodes: Vec<GraphNode>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Node {
+struct GraphNode {
     id: String,
-    deps: Vec<Dependency>,
+    deps: Vec<CrateDependency>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Dependency {
+struct CrateDependency {
     pkg: String,
-    dep_kinds: Vec<Kind>,
+    dep_kinds: Vec<DependencyKind>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Kind {
+struct DependencyKind {
     /// `None` for a normal dependency.
     kind: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Lock {
-    package: Vec<Locked>,
+struct LockFile {
+    package: Vec<LockedCrate>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Locked {
+struct LockedCrate {
     name: String,
     version: String,
     checksum: Option<String>,
 }
 
-impl Package {
+impl CratePackage {
     fn is_macro(&self) -> bool {
         self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
     }
@@ -100,33 +100,34 @@ impl Package {
     }
 
     /// Its licence as an SPDX expression. Old manifests write `MIT/Apache-2.0`, which means `OR`.
-    pub(super) fn licence(&self) -> Result<String> {
+    pub(super) fn licence_expression(&self) -> Result<String> {
         let text = self.license.as_deref();
         let text = text.with_context(|| format!("{} states no licence", self.name))?;
         Ok(text.split('/').map(str::trim).collect::<Vec<_>>().join(" OR "))
     }
 }
 
-impl Crates {
-    pub(super) fn read(root: &Path) -> Result<Self> {
+impl CrateGraph {
+    pub(super) fn read_workspace(root: &Path) -> Result<Self> {
         let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let mut crates =
-            Self { packages: Vec::new(), edges: BTreeMap::new(), checksums: checksums(root)? };
-        crates.add(&metadata::read(root, &host)?, |package| package.name == PROGRAM);
+            Self { packages: Vec::new(), edges: BTreeMap::new(), checksums: read_checksums(root)? };
+        crates
+            .add_linked(&metadata::read_metadata(root, &host)?, |package| package.name == PROGRAM);
         let tools = root.join("tools");
-        crates.add(&metadata::read(root, TOOLS_TARGET)?, |package| {
+        crates.add_linked(&metadata::read_metadata(root, TOOLS_TARGET)?, |package| {
             package.manifest_path.starts_with(&tools)
         });
-        let key = |package: &Package| (package.name.clone(), package.version.clone());
+        let key = |package: &CratePackage| (package.name.clone(), package.version.clone());
         crates.packages.sort_by_key(key);
         Ok(crates)
     }
 
     /// Adds what the members that are `wanted` link.
-    fn add(&mut self, metadata: &Metadata, wanted: impl Fn(&Package) -> bool) {
-        let packages: BTreeMap<&str, &Package> =
+    fn add_linked(&mut self, metadata: &GraphMetadata, wanted: impl Fn(&CratePackage) -> bool) {
+        let packages: BTreeMap<&str, &CratePackage> =
             metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
-        let nodes: BTreeMap<&str, &Node> =
+        let nodes: BTreeMap<&str, &GraphNode> =
             metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
         let members = metadata.workspace_members.iter().filter_map(|id| packages.get(id.as_str()));
         let mut left: Vec<&str> =
@@ -153,42 +154,42 @@ impl Crates {
     }
 
     /// All of them, ours included, sorted by name and version.
-    pub(super) fn all(&self) -> &[Package] {
+    pub(super) fn all_packages(&self) -> &[CratePackage] {
         &self.packages
     }
 
     /// Those that somebody else wrote.
-    pub(super) fn foreign(&self) -> impl Iterator<Item = &Package> {
+    pub(super) fn foreign_packages(&self) -> impl Iterator<Item = &CratePackage> {
         self.packages.iter().filter(|package| package.source.is_some())
     }
 
     /// The packages that a crate links directly.
-    pub(super) fn below(&self, package: &Package) -> Vec<&Package> {
+    pub(super) fn linked_packages(&self, package: &CratePackage) -> Vec<&CratePackage> {
         let ids = self.edges.get(&package.id);
-        let is_below = |other: &&Package| ids.is_some_and(|ids| ids.contains(&other.id));
+        let is_below = |other: &&CratePackage| ids.is_some_and(|ids| ids.contains(&other.id));
         self.packages.iter().filter(is_below).collect()
     }
 
     /// The SHA-256 of the crate as the registry served it, in hexadecimal.
-    pub(super) fn checksum(&self, package: &Package) -> Option<&str> {
+    pub(super) fn registry_checksum(&self, package: &CratePackage) -> Option<&str> {
         let key = (package.name.clone(), package.version.clone());
         self.checksums.get(&key).map(String::as_str)
     }
 
-    pub(super) fn program(&self) -> Option<&Package> {
+    pub(super) fn program_package(&self) -> Option<&CratePackage> {
         self.packages.iter().find(|package| package.name == PROGRAM)
     }
 
-    pub(super) fn version(&self) -> &str {
-        self.program().map_or("0.0.0", |package| &package.version)
+    pub(super) fn program_version(&self) -> &str {
+        self.program_package().map_or("0.0.0", |package| &package.version)
     }
 }
 
-fn checksums(root: &Path) -> Result<BTreeMap<(String, String), String>> {
+fn read_checksums(root: &Path) -> Result<BTreeMap<(String, String), String>> {
     let text = fs::read_to_string(root.join("Cargo.lock")).context("failed to read Cargo.lock")?;
-    let lock: Lock = toml::from_str(&text).context("Cargo.lock is not understood")?;
+    let lock: LockFile = toml::from_str(&text).context("Cargo.lock is not understood")?;
     let known = lock.package.into_iter().filter_map(|locked| {
-        let Locked { name, version, checksum } = locked;
+        let LockedCrate { name, version, checksum } = locked;
         Some(((name, version), checksum?))
     });
     Ok(known.collect())

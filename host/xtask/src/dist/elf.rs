@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// The shared libraries that the binary links to, and the oldest glibc that has what it uses.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Linked {
+pub(super) struct LinkedLibraries {
     libraries: Vec<String>,
     glibc: Option<(u32, u32)>,
 }
 
-impl Linked {
-    pub(super) fn read(binary: &Path) -> Result<Self> {
+impl LinkedLibraries {
+    pub(super) fn read_binary(binary: &Path) -> Result<Self> {
         let readelf = Command::new("readelf")
             .args(["--wide", "--dynamic", "--version-info"])
             .arg(binary)
@@ -22,21 +22,21 @@ impl Linked {
             .output()
             .context("failed to start `readelf`, which is in the package binutils")?;
         ensure!(readelf.status.success(), "readelf does not understand the binary");
-        Ok(Self::parse(&String::from_utf8_lossy(&readelf.stdout)))
+        Ok(Self::parse_readelf(&String::from_utf8_lossy(&readelf.stdout)))
     }
 
-    fn parse(text: &str) -> Self {
+    fn parse_readelf(text: &str) -> Self {
         let needed = text.lines().filter(|line| line.contains("(NEEDED)"));
         let name = |line: &str| Some(line.split_once('[')?.1.split_once(']')?.0.to_owned());
         let mut libraries: Vec<String> = needed.filter_map(name).collect();
         libraries.sort();
         let versions = text.split_whitespace().filter_map(|word| word.strip_prefix("GLIBC_"));
-        let glibc = versions.filter_map(version).max();
+        let glibc = versions.filter_map(parse_version).max();
         Self { libraries, glibc }
     }
 
     /// The packages of Debian that it depends on.
-    pub(super) fn debian(&self) -> Result<String> {
+    pub(super) fn debian_packages(&self) -> Result<String> {
         let mut packages = Vec::new();
         if let Some((major, minor)) = self.glibc {
             packages.push(format!("libc6 (>= {major}.{minor})"));
@@ -58,7 +58,7 @@ impl Linked {
     }
 }
 
-impl fmt::Display for Linked {
+impl fmt::Display for LinkedLibraries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.libraries.is_empty() {
             return f.write_str("links to nothing");
@@ -72,7 +72,7 @@ impl fmt::Display for Linked {
 }
 
 /// `2.34`, `2.2.5`: the first two numbers.
-fn version(text: &str) -> Option<(u32, u32)> {
+fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
@@ -87,9 +87,11 @@ mod tests {
             0x01 (NEEDED)  Shared library: [libc.so.6]\n \
             0x0010: Name: GLIBC_2.9  Flags: none\n 0x0020: Name: GLIBC_2.34  Flags: none\n \
             0x0030: Name: GLIBC_2.2.5  Flags: none\n 0x0040: Name: GCC_3.0\n";
-        let linked = Linked::parse(text);
+        let linked = LinkedLibraries::parse_readelf(text);
         assert_eq!(linked.to_string(), "links to libc.so.6, libgcc_s.so.1; needs glibc 2.34");
-        assert_eq!(linked.debian().unwrap(), "libc6 (>= 2.34), libgcc-s1");
-        assert!(Linked::parse("(NEEDED) [libssl.so.3]").debian().is_err());
+        assert_eq!(linked.debian_packages().unwrap(), "libc6 (>= 2.34), libgcc-s1");
+        assert!(
+            LinkedLibraries::parse_readelf("(NEEDED) [libssl.so.3]").debian_packages().is_err()
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::crates::{Crates, Package};
+use super::crates::{CrateGraph, CratePackage};
 
 /// How the files of licences and notices begin, in any case.
 const NAMES: &[&str] = &["license", "licence", "copying", "copyright", "notice", "unlicense"];
@@ -19,11 +19,11 @@ const MIT: &str = include_str!("mit.txt");
 type Numbers = Vec<usize>;
 
 /// Every crate with its licence, then every text once.
-pub(super) fn text(crates: &Crates, root: &Path) -> Result<String> {
+pub(super) fn licence_text(crates: &CrateGraph, root: &Path) -> Result<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     let mut list = String::new();
-    for package in crates.foreign() {
+    for package in crates.foreign_packages() {
         let mut numbers = Numbers::new();
         for text in texts_of(package, root)? {
             // The same words, however they are wrapped, are the same text.
@@ -38,9 +38,13 @@ pub(super) fn text(crates: &Crates, root: &Path) -> Result<String> {
             }
         }
         let numbers = numbers.iter().map(|number| format!("[{number}]")).collect::<String>();
-        let Package { name, version, repository, .. } = package;
+        let CratePackage { name, version, repository, .. } = package;
         let from = repository.as_deref().unwrap_or("no repository stated");
-        writeln!(list, "{name} {version}\n    {}  {numbers}\n    {from}", package.licence()?)?;
+        writeln!(
+            list,
+            "{name} {version}\n    {}  {numbers}\n    {from}",
+            package.licence_expression()?
+        )?;
     }
     let mut page = format!(
         "What is compiled into belljar, with the licence of each and, by number, the texts that \
@@ -55,9 +59,9 @@ pub(super) fn text(crates: &Crates, root: &Path) -> Result<String> {
 }
 
 /// The texts that a crate brings, or, of one that brings none, those of the licence that it names.
-fn texts_of(package: &Package, root: &Path) -> Result<Vec<String>> {
+fn texts_of(package: &CratePackage, root: &Path) -> Result<Vec<String>> {
     let mut texts = Vec::new();
-    for file in files(package)? {
+    for file in licence_files(package)? {
         let bytes =
             fs::read(&file).with_context(|| format!("failed to read `{}`", file.display()))?;
         texts.push(String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
@@ -65,7 +69,7 @@ fn texts_of(package: &Package, root: &Path) -> Result<Vec<String>> {
     if !texts.is_empty() {
         return Ok(texts);
     }
-    let licence = package.licence()?;
+    let licence = package.licence_expression()?;
     if licence.split([' ', '(', ')']).any(|word| word == "MIT") {
         let authors = package.authors.join(", ");
         let authors =
@@ -78,7 +82,7 @@ fn texts_of(package: &Package, root: &Path) -> Result<Vec<String>> {
     bail!("{} is under `{licence}` and brings no text of it", package.name)
 }
 
-fn files(package: &Package) -> Result<Vec<PathBuf>> {
+fn licence_files(package: &CratePackage) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let directory = package.directory();
     for entry in fs::read_dir(directory).context("failed to read the sources of a crate")? {

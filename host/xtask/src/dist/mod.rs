@@ -21,9 +21,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use self::archive::{Entry, gzip};
-use self::crates::Crates;
-use self::elf::Linked;
+use self::archive::{ReleaseFile, gzip_bytes};
+use self::crates::CrateGraph;
+use self::elf::LinkedLibraries;
 pub(crate) use self::test::run as test;
 
 /// Most bytes of the stripped binary of a release. What grows past it (a second TLS stack, a
@@ -32,76 +32,88 @@ const MAX_BINARY: usize = 60 << 20;
 
 /// Options of `pack release` and `test release`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DistArgs {
     /// Pack the debug build, stripped: for trying the packing, not for people
     #[arg(long)]
     debug: bool,
 }
 
 /// A release in the making.
-pub(super) struct Release {
+pub(super) struct ReleaseParts {
     version: String,
     /// Seconds since 1970 that every entry is dated with.
     date: u64,
     /// Below a prefix, sorted by path.
-    entries: Vec<Entry>,
-    linked: Linked,
+    entries: Vec<ReleaseFile>,
+    linked: LinkedLibraries,
     debug: bool,
 }
 
 /// `cargo xtask pack release`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(root: &Path, arguments: &DistArgs) -> Result<()> {
     let to = root.join("target/dist");
-    let release = Release::gather(root, arguments.debug)?;
-    for file in release.write(&to)? {
+    let release = ReleaseParts::gather_files(root, arguments.debug)?;
+    for file in release.write_files(&to)? {
         let bytes = fs::metadata(&file)?.len();
-        crate::say(&format!("{} ({})", file.display(), mebibytes(bytes)));
+        crate::print_line(&format!("{} ({})", file.display(), format_mebibytes(bytes)));
     }
     Ok(())
 }
 
-impl Release {
+impl ReleaseParts {
     /// Builds the binary and collects everything that goes with it.
-    fn gather(root: &Path, debug: bool) -> Result<Self> {
+    fn gather_files(root: &Path, debug: bool) -> Result<Self> {
         ensure!(cfg!(target_os = "linux"), "releases are packed on Linux only");
-        let Built { binary: built, beside } = build(root, debug)?;
+        let BuiltBinary { binary: built, beside } = build_binary(root, debug)?;
         let scratch = tempfile::tempdir().context("failed to make a temporary directory")?;
-        let binary = stripped(&built, &scratch.path().join("belljar"))?;
+        let binary = strip_binary(&built, &scratch.path().join("belljar"))?;
         ensure!(
             debug || binary.len() <= MAX_BINARY,
             "the stripped binary has {}; a release may have {}",
-            mebibytes(binary.len() as u64),
-            mebibytes(MAX_BINARY as u64)
+            format_mebibytes(binary.len() as u64),
+            format_mebibytes(MAX_BINARY as u64)
         );
-        let linked = Linked::read(&scratch.path().join("belljar"))?;
-        crate::say(&format!("binary: {}; {linked}", mebibytes(binary.len() as u64)));
-        let date = date(root)?;
-        let crates = Crates::read(root)?;
+        let linked = LinkedLibraries::read_binary(&scratch.path().join("belljar"))?;
+        crate::print_line(&format!("binary: {}; {linked}", format_mebibytes(binary.len() as u64)));
+        let date = release_date(root)?;
+        let crates = CrateGraph::read_workspace(root)?;
         let mut entries = vec![
-            Entry::program("bin/belljar", binary),
-            Entry::file("share/doc/belljar/README.md", fs::read(root.join("README.md"))?),
-            Entry::file("share/doc/belljar/LICENSE", fs::read(root.join("LICENSE"))?),
-            Entry::file("share/doc/belljar/THIRD-PARTY.txt", licences::text(&crates, root)?),
-            Entry::file("share/doc/belljar/sbom.cdx.json", sbom::json(&crates, date)?),
+            ReleaseFile::program_file("bin/belljar", binary),
+            ReleaseFile::data_file(
+                "share/doc/belljar/README.md",
+                fs::read(root.join("README.md"))?,
+            ),
+            ReleaseFile::data_file("share/doc/belljar/LICENSE", fs::read(root.join("LICENSE"))?),
+            ReleaseFile::data_file(
+                "share/doc/belljar/THIRD-PARTY.txt",
+                licences::licence_text(&crates, root)?,
+            ),
+            ReleaseFile::data_file(
+                "share/doc/belljar/sbom.cdx.json",
+                sbom::sbom_json(&crates, date)?,
+            ),
         ];
         if let Some(directory) = beside {
-            entries.extend(code(&directory, &built)?);
+            entries.extend(code_files(&directory, &built)?);
         }
-        entries.extend(completions(&built)?);
-        entries.extend(manual(&built, &scratch.path().join("man"))?);
+        entries.extend(completion_files(&built)?);
+        entries.extend(manual_pages(&built, &scratch.path().join("man"))?);
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { version: crates.version().to_owned(), date, entries, linked, debug })
+        Ok(Self { version: crates.program_version().to_owned(), date, entries, linked, debug })
     }
 
     /// Writes archive, package and their sums; gives the files.
-    fn write(&self, to: &Path) -> Result<Vec<PathBuf>> {
+    fn write_files(&self, to: &Path) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(to).with_context(|| format!("failed to make `{}`", to.display()))?;
-        let name = self.name();
+        let name = self.archive_name();
         let mut files = vec![
-            (format!("{name}.tar.gz"), self.archive(&name)?),
-            (format!("belljar_{}_{}.deb", self.version, debian_arch()?), self.package()?),
+            (format!("{name}.tar.gz"), self.make_archive(&name)?),
+            (
+                format!("belljar_{}_{}.deb", self.version, debian_arch()?),
+                self.make_debian_package()?,
+            ),
         ];
-        let sums = files.iter().map(|(name, bytes)| sum(name, bytes)).collect::<String>();
+        let sums = files.iter().map(|(name, bytes)| checksum_line(name, bytes)).collect::<String>();
         files.push(("SHA256SUMS".to_owned(), sums.into_bytes()));
         let write = |(name, bytes): (String, Vec<u8>)| {
             let path = to.join(name);
@@ -113,22 +125,22 @@ impl Release {
     }
 
     /// The archive's name without its ending.
-    fn name(&self) -> String {
+    fn archive_name(&self) -> String {
         format!("belljar-{}-{}-linux", self.version, std::env::consts::ARCH)
     }
 
-    fn archive(&self, name: &str) -> Result<Vec<u8>> {
-        let sums = self.entries.iter().map(|entry| sum(&entry.path, &entry.bytes));
-        let sums = Entry::file("share/doc/belljar/SHA256SUMS", sums.collect::<String>());
-        let mut entries: Vec<&Entry> = self.entries.iter().chain([&sums]).collect();
+    fn make_archive(&self, name: &str) -> Result<Vec<u8>> {
+        let sums = self.entries.iter().map(|entry| checksum_line(&entry.path, &entry.bytes));
+        let sums = ReleaseFile::data_file("share/doc/belljar/SHA256SUMS", sums.collect::<String>());
+        let mut entries: Vec<&ReleaseFile> = self.entries.iter().chain([&sums]).collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        let tar = archive::tar(&format!("{name}/"), &entries, self.date)?;
-        gzip(&tar, self.debug)
+        let tar = archive::tar_archive(&format!("{name}/"), &entries, self.date)?;
+        gzip_bytes(&tar, self.debug)
     }
 
     /// The Debian package. Its few hundred bytes around two archives are written here: dpkg-deb
     /// would be one more program to have, and dates members by the clock of its own.
-    fn package(&self) -> Result<Vec<u8>> {
+    fn make_debian_package(&self) -> Result<Vec<u8>> {
         let installed: u64 = self.entries.iter().map(|entry| entry.bytes.len() as u64).sum();
         let control = format!(
             "Package: belljar\nVersion: {}\nSection: utils\nPriority: optional\nArchitecture: {}\n\
@@ -139,27 +151,28 @@ impl Release {
              were granted, metered by fuel, behind an OS sandbox of the whole process.\n",
             self.version,
             debian_arch()?,
-            self.linked.debian()?,
+            self.linked.debian_packages()?,
             installed.div_ceil(1024),
         );
-        let control = Entry::file("control", control);
-        let copyright = Entry::file("share/doc/belljar/copyright", self.copyright());
+        let control = ReleaseFile::data_file("control", control);
+        let copyright =
+            ReleaseFile::data_file("share/doc/belljar/copyright", self.copyright_text());
         // There the licences are the file `copyright`, and LICENSE would be a second copy.
         let own = self.entries.iter().filter(|entry| !entry.path.ends_with("/LICENSE"));
-        let own = own.cloned().chain([copyright]).map(Entry::for_debian);
+        let own = own.cloned().chain([copyright]).map(ReleaseFile::for_debian);
         let mut entries = own.collect::<Vec<_>>();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        let control = archive::tar("./", &[&control], self.date)?;
-        let data = archive::tar("./usr/", &entries.iter().collect::<Vec<_>>(), self.date)?;
+        let control = archive::tar_archive("./", &[&control], self.date)?;
+        let data = archive::tar_archive("./usr/", &entries.iter().collect::<Vec<_>>(), self.date)?;
         let members = [
             ("debian-binary", b"2.0\n".to_vec()),
-            ("control.tar.gz", gzip(&control, self.debug)?),
-            ("data.tar.gz", gzip(&data, self.debug)?),
+            ("control.tar.gz", gzip_bytes(&control, self.debug)?),
+            ("data.tar.gz", gzip_bytes(&data, self.debug)?),
         ];
-        archive::ar(&members, self.date)
+        archive::ar_archive(&members, self.date)
     }
 
-    fn copyright(&self) -> Vec<u8> {
+    fn copyright_text(&self) -> Vec<u8> {
         let of = |name: &str| {
             let found = self.entries.iter().find(|entry| entry.path.ends_with(name));
             found.map(|entry| entry.bytes.clone()).unwrap_or_default()
@@ -172,16 +185,16 @@ impl Release {
 }
 
 /// The files that were built.
-struct Built {
+struct BuiltBinary {
     binary: PathBuf,
     /// Where the build script of the binary has left machine code that is installed beside it.
     beside: Option<PathBuf>,
 }
 
 /// Builds the binary. A release names no directory of the machine that built it.
-fn build(root: &Path, debug: bool) -> Result<Built> {
+fn build_binary(root: &Path, debug: bool) -> Result<BuiltBinary> {
     if debug {
-        return Ok(Built { binary: crate::built(root)?, beside: None });
+        return Ok(BuiltBinary { binary: crate::build_binary(root)?, beside: None });
     }
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -191,7 +204,7 @@ fn build(root: &Path, debug: bool) -> Result<Built> {
         cargo_home.display(),
         root.display()
     );
-    let built = crate::cargo()
+    let built = crate::cargo_command()
         .args(["build", "--profile", "shipped", "--locked", "--bin", "belljar"])
         .args(["--message-format", "json-render-diagnostics"])
         .env("RUSTFLAGS", flags)
@@ -206,7 +219,7 @@ fn build(root: &Path, debug: bool) -> Result<Built> {
     ensure!(built.status.success(), "belljar does not build");
     let said = String::from_utf8(built.stdout).context("cargo's messages are no text")?;
     let beside = left_by("belljar-cli", &said).context("cargo named no build script of belljar")?;
-    Ok(Built { binary: root.join("target/shipped/belljar"), beside: Some(beside) })
+    Ok(BuiltBinary { binary: root.join("target/shipped/belljar"), beside: Some(beside) })
 }
 
 /// The directory of a package's build script, by cargo's messages.
@@ -222,7 +235,7 @@ fn left_by(package: &str, messages: &str) -> Option<PathBuf> {
 
 /// The files that are installed beside the binary, which names them: machine code, and a component that is
 /// compiled at its first use.
-fn code(directory: &Path, binary: &Path) -> Result<Vec<Entry>> {
+fn code_files(directory: &Path, binary: &Path) -> Result<Vec<ReleaseFile>> {
     let binary = fs::read(binary)?;
     let mut entries = Vec::new();
     for file in fs::read_dir(directory)? {
@@ -231,7 +244,10 @@ fn code(directory: &Path, binary: &Path) -> Result<Vec<Entry>> {
         let is_code =
             name.contains('-') && (name.ends_with(".code") || name.ends_with(".code.zst"));
         if is_code && binary.windows(name.len()).any(|part| part == name.as_bytes()) {
-            entries.push(Entry::file(&format!("lib/belljar/{name}"), fs::read(file.path())?));
+            entries.push(ReleaseFile::data_file(
+                &format!("lib/belljar/{name}"),
+                fs::read(file.path())?,
+            ));
         }
     }
     ensure!(!entries.is_empty(), "the binary names no file in `{}`", directory.display());
@@ -239,7 +255,7 @@ fn code(directory: &Path, binary: &Path) -> Result<Vec<Entry>> {
 }
 
 /// The binary without symbols. `strip` comes with the C compiler that building took.
-fn stripped(binary: &Path, to: &Path) -> Result<Vec<u8>> {
+fn strip_binary(binary: &Path, to: &Path) -> Result<Vec<u8>> {
     let strip = Command::new("strip").args(["--strip-all", "-o"]).arg(to).arg(binary).output();
     let strip = strip.context("failed to start `strip`, which is in the package binutils")?;
     ensure!(strip.status.success(), "strip: {}", String::from_utf8_lossy(&strip.stderr));
@@ -247,7 +263,7 @@ fn stripped(binary: &Path, to: &Path) -> Result<Vec<u8>> {
 }
 
 /// When the release was made, as far as it says: `SOURCE_DATE_EPOCH`, or the time of the commit.
-fn date(root: &Path) -> Result<u64> {
+fn release_date(root: &Path) -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
         Err(_) => {
@@ -260,7 +276,7 @@ fn date(root: &Path) -> Result<u64> {
     text.trim().parse().context("no date: set `SOURCE_DATE_EPOCH` to seconds since 1970")
 }
 
-fn completions(binary: &Path) -> Result<Vec<Entry>> {
+fn completion_files(binary: &Path) -> Result<Vec<ReleaseFile>> {
     const SHELLS: [(&str, &str); 3] = [
         ("bash", "share/bash-completion/completions/belljar"),
         ("fish", "share/fish/vendor_completions.d/belljar.fish"),
@@ -269,21 +285,21 @@ fn completions(binary: &Path) -> Result<Vec<Entry>> {
     let of = |(shell, path): (&str, &str)| {
         let done = Command::new(binary).args(["completions", shell]).output()?;
         ensure!(done.status.success(), "`belljar completions {shell}` failed");
-        Ok(Entry::file(path, done.stdout))
+        Ok(ReleaseFile::data_file(path, done.stdout))
     };
     SHELLS.into_iter().map(of).collect()
 }
 
 /// The pages of the manual, compressed as `man` finds them everywhere.
-fn manual(binary: &Path, scratch: &Path) -> Result<Vec<Entry>> {
+fn manual_pages(binary: &Path, scratch: &Path) -> Result<Vec<ReleaseFile>> {
     let done = Command::new(binary).arg("man").arg(scratch).output()?;
     ensure!(done.status.success(), "belljar man: {}", String::from_utf8_lossy(&done.stderr));
     let mut pages = Vec::new();
     for file in fs::read_dir(scratch)? {
         let file = file?;
         let name = file.file_name().to_string_lossy().into_owned();
-        let page = gzip(&fs::read(file.path())?, false)?;
-        pages.push(Entry::file(&format!("share/man/man1/{name}.gz"), page));
+        let page = gzip_bytes(&fs::read(file.path())?, false)?;
+        pages.push(ReleaseFile::data_file(&format!("share/man/man1/{name}.gz"), page));
     }
     Ok(pages)
 }
@@ -297,12 +313,12 @@ fn debian_arch() -> Result<&'static str> {
 }
 
 /// A line of SHA256SUMS, as `sha256sum --check` reads it.
-fn sum(name: &str, bytes: &[u8]) -> String {
+fn checksum_line(name: &str, bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{digest}  {name}\n")
 }
 
-fn mebibytes(bytes: u64) -> String {
+fn format_mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / 1_048_576.0)
 }

@@ -4,24 +4,25 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::crates::{Crates, Package};
+use super::crates::{CrateGraph, CratePackage};
 
-/// The document. Its components are the crates whose code is in the binary (see [`Crates`]).
-pub(super) fn json(crates: &Crates, date: u64) -> Result<String> {
-    let program = crates.program().context("the program is not in the workspace")?;
-    let components = crates.all().iter().filter(|package| package.id != program.id);
-    let components = components.map(|package| component(package, crates, "library"));
+/// The document. Its components are the crates whose code is in the binary (see [`CrateGraph`]).
+pub(super) fn sbom_json(crates: &CrateGraph, date: u64) -> Result<String> {
+    let program = crates.program_package().context("the program is not in the workspace")?;
+    let components = crates.all_packages().iter().filter(|package| package.id != program.id);
+    let components = components.map(|package| component_json(package, crates, "library"));
     let components = components.collect::<Result<Vec<Value>>>()?;
     let dependencies: Vec<Value> = crates
-        .all()
+        .all_packages()
         .iter()
         .map(|package| {
-            let mut below: Vec<String> = crates.below(package).into_iter().map(reference).collect();
+            let mut below: Vec<String> =
+                crates.linked_packages(package).into_iter().map(package_reference).collect();
             if package.id == program.id {
                 // The program carries the components of the stock tools.
-                below.extend(tools(crates).map(reference));
+                below.extend(tool_packages(crates).map(package_reference));
             }
-            json!({ "ref": reference(package), "dependsOn": below })
+            json!({ "ref": package_reference(package), "dependsOn": below })
         })
         .collect();
     let mut document = json!({
@@ -29,10 +30,10 @@ pub(super) fn json(crates: &Crates, date: u64) -> Result<String> {
         "specVersion": "1.5",
         "version": 1,
         "metadata": {
-            "timestamp": timestamp(date),
+            "timestamp": format_timestamp(date),
             "lifecycles": [{ "phase": "build" }],
             "tools": { "components": [{ "type": "application", "name": "cargo xtask pack release" }] },
-            "component": component(program, crates, "application")?,
+            "component": component_json(program, crates, "application")?,
             "properties": [{
                 "name": "belljar:scope",
                 "value": "normal dependencies of the program and of the stock tools that it \
@@ -43,35 +44,35 @@ pub(super) fn json(crates: &Crates, date: u64) -> Result<String> {
         "dependencies": dependencies,
     });
     // The same content has the same number.
-    let number = uuid(document.to_string().as_bytes());
+    let number = digest_uuid(document.to_string().as_bytes());
     if let Some(object) = document.as_object_mut() {
         object.insert("serialNumber".to_owned(), json!(format!("urn:uuid:{number}")));
     }
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-fn tools(crates: &Crates) -> impl Iterator<Item = &Package> {
-    let is_tool = |package: &&Package| {
+fn tool_packages(crates: &CrateGraph) -> impl Iterator<Item = &CratePackage> {
+    let is_tool = |package: &&CratePackage| {
         let parent = package.directory().parent().and_then(|parent| parent.file_name());
         package.source.is_none() && parent.is_some_and(|name| name == "tools")
     };
-    crates.all().iter().filter(is_tool)
+    crates.all_packages().iter().filter(is_tool)
 }
 
-fn component(package: &Package, crates: &Crates, kind: &str) -> Result<Value> {
+fn component_json(package: &CratePackage, crates: &CrateGraph, kind: &str) -> Result<Value> {
     let mut component = json!({
         "type": kind,
-        "bom-ref": reference(package),
+        "bom-ref": package_reference(package),
         "name": package.name,
         "version": package.version,
-        "licenses": [{ "expression": package.licence()? }],
+        "licenses": [{ "expression": package.licence_expression()? }],
     });
     let Some(object) = component.as_object_mut() else { return Ok(component) };
     // Our own crates are in no registry: a purl would name somebody else's.
     if package.source.is_some() {
-        let checksum = crates.checksum(package);
+        let checksum = crates.registry_checksum(package);
         let checksum = checksum.with_context(|| format!("{} has no checksum", package.name))?;
-        object.insert("purl".to_owned(), json!(reference(package)));
+        object.insert("purl".to_owned(), json!(package_reference(package)));
         object.insert("scope".to_owned(), json!("required"));
         object.insert("hashes".to_owned(), json!([{ "alg": "SHA-256", "content": checksum }]));
         if let Some(url) = &package.repository {
@@ -81,7 +82,7 @@ fn component(package: &Package, crates: &Crates, kind: &str) -> Result<Value> {
     Ok(component)
 }
 
-fn reference(package: &Package) -> String {
+fn package_reference(package: &CratePackage) -> String {
     // `+` is no character of a purl's version.
     let version = package.version.replace('+', "%2B");
     match package.source {
@@ -91,7 +92,7 @@ fn reference(package: &Package) -> String {
 }
 
 /// A UUID of version 8, whose bits are of the writer's choosing, made of a digest.
-fn uuid(bytes: &[u8]) -> String {
+fn digest_uuid(bytes: &[u8]) -> String {
     let mut bits = Sha256::digest(bytes)
         .iter()
         .take(16)
@@ -104,7 +105,7 @@ fn uuid(bytes: &[u8]) -> String {
 }
 
 /// Seconds since 1970 as RFC 3339.
-fn timestamp(seconds: u64) -> String {
+fn format_timestamp(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March here, so that the day that leap years add is their last.
     let day = days + 719_468;
@@ -125,9 +126,9 @@ mod tests {
 
     #[test]
     fn the_bill_names_what_is_in_the_binary_with_its_digest_and_nothing_else() {
-        let root = crate::root().unwrap();
-        let crates = Crates::read(&root).unwrap();
-        let document: Value = serde_json::from_str(&json(&crates, 0).unwrap()).unwrap();
+        let root = crate::find_root().unwrap();
+        let crates = CrateGraph::read_workspace(&root).unwrap();
+        let document: Value = serde_json::from_str(&sbom_json(&crates, 0).unwrap()).unwrap();
         let components = document["components"].as_array().unwrap();
         let named = |name: &str| components.iter().find(|component| component["name"] == name);
         for name in ["wasmtime", "libsqlite3-sys", "belljar-policy", "belljar-tool-shell"] {
@@ -146,8 +147,8 @@ mod tests {
         }
         let wasmtime = named("wasmtime").unwrap();
         assert_eq!(wasmtime["hashes"][0]["content"].as_str().unwrap().len(), 64);
-        let notices = super::super::licences::text(&crates, &root).unwrap();
-        for package in crates.foreign() {
+        let notices = super::super::licences::licence_text(&crates, &root).unwrap();
+        for package in crates.foreign_packages() {
             let line = format!("\n{} {}\n", package.name, package.version);
             assert!(notices.contains(&line), "no notice of {}", package.name);
         }
@@ -155,14 +156,14 @@ mod tests {
 
     #[test]
     fn a_time_is_written_as_rfc_3339() {
-        assert_eq!(timestamp(0), "1970-01-01T00:00:00Z");
-        assert_eq!(timestamp(951_827_696), "2000-02-29T12:34:56Z");
-        assert_eq!(timestamp(4_102_444_799), "2099-12-31T23:59:59Z");
+        assert_eq!(format_timestamp(0), "1970-01-01T00:00:00Z");
+        assert_eq!(format_timestamp(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(format_timestamp(4_102_444_799), "2099-12-31T23:59:59Z");
     }
 
     #[test]
     fn a_serial_number_is_a_uuid_of_version_8() {
-        let number = uuid(b"x");
+        let number = digest_uuid(b"x");
         assert_eq!(number.len(), 36);
         assert_eq!(number.get(14..15), Some("8"));
         assert!("89ab".contains(number.get(19..20).unwrap()), "{number}");

@@ -14,7 +14,7 @@ const CLAUSES: &[&str] =
 
 /// Counts over files.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Words {
+pub(super) struct WordCounts {
     /// How often a type of each name is defined.
     pub(super) types: BTreeMap<String, usize>,
     pub(super) functions: usize,
@@ -29,7 +29,7 @@ pub(super) struct Words {
 }
 
 /// Adds the words of a file's text, up to its module of tests.
-pub(super) fn count_words(text: &str, words: &mut Words) {
+pub(super) fn count_words(text: &str, words: &mut WordCounts) {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut comment = String::new();
     for line in code.lines().map(str::trim_start) {
@@ -46,7 +46,7 @@ pub(super) fn count_words(text: &str, words: &mut Words) {
 }
 
 /// Counts the type or function that a line of code defines.
-fn count_definition(line: &str, words: &mut Words) {
+fn count_definition(line: &str, words: &mut WordCounts) {
     let mut tokens = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     while let Some(token) = tokens.next() {
         match token {
@@ -73,7 +73,7 @@ fn count_definition(line: &str, words: &mut Words) {
     }
 }
 
-fn count_comment(comment: &str, words: &mut Words) {
+fn count_comment(comment: &str, words: &mut WordCounts) {
     let all: Vec<&str> = comment
         .split(|letter: char| !letter.is_alphanumeric() && letter != '\'' && letter != '_')
         .filter(|word| !word.is_empty())
@@ -111,10 +111,10 @@ mod tests {
     fn it() {}
 }
 ";
-        let mut words = Words::default();
+        let mut words = WordCounts::default();
         count_words(text, &mut words);
         let types = [("LoginState".to_owned(), 1), ("State".to_owned(), 1)].into();
-        let counted = Words {
+        let counted = WordCounts {
             types,
             functions: 3,
             functions_of_one_word: 1,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::File;
+use super::TreeFile;
 
 /// The methods that start such work, or stop an async worker for it, as they stand in `disallowed-methods`.
 const METHODS: [&str; 8] = [
@@ -20,7 +20,7 @@ const METHODS: [&str; 8] = [
 /// The file of clippy's settings. A crate's own replaces the one of the root.
 const SETTINGS: &str = ".clippy.toml";
 
-pub(super) fn breaches(root: &Path, files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(root: &Path, files: &[TreeFile]) -> Vec<String> {
     let crates = files.iter().filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
     let crates = crates.filter(|folder| folder.starts_with("host/") && !folder.contains("/guests"));
     let own = crates.map(|folder| format!("{folder}/{SETTINGS}"));
@@ -29,14 +29,15 @@ pub(super) fn breaches(root: &Path, files: &[File]) -> Vec<String> {
         // One without a file of its own has the root's.
         if let Ok(text) = fs::read_to_string(root.join(&path)) {
             breaches.extend(
-                missing(&text).map(|method| format!("{path}: does not disallow `{method}`")),
+                missing_methods(&text)
+                    .map(|method| format!("{path}: does not disallow `{method}`")),
             );
         }
     }
     breaches
 }
 
-fn missing(text: &str) -> impl Iterator<Item = &'static str> {
+fn missing_methods(text: &str) -> impl Iterator<Item = &'static str> {
     METHODS.into_iter().filter(move |method| !text.contains(&format!("path = \"{method}\"")))
 }
 
@@ -52,16 +53,16 @@ mod tests {
         fs::write(root.path().join(SETTINGS), &all).unwrap();
         fs::create_dir_all(root.path().join("host/one")).unwrap();
         fs::create_dir_all(root.path().join("host/other")).unwrap();
-        let file = |path: &str| File { path: path.to_owned(), text: String::new() };
+        let file = |path: &str| TreeFile { path: path.to_owned(), text: String::new() };
         let files = [file("host/one/Cargo.toml"), file("host/other/Cargo.toml")];
-        assert!(breaches(root.path(), &files).is_empty(), "the root's counts");
+        assert!(find_breaches(root.path(), &files).is_empty(), "the root's counts");
         let some = all.replace(METHODS[1], "std::env::var");
         fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
-        let told = breaches(root.path(), &files);
+        let told = find_breaches(root.path(), &files);
         assert_eq!(told, [format!("host/one/.clippy.toml: does not disallow `{}`", METHODS[1])]);
         // Threads and a worker that waits would do the same work around it.
         let some = all.replace("std::thread", "std::other").replace("block_in_place", "other");
         fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
-        assert_eq!(breaches(root.path(), &files).len(), 3);
+        assert_eq!(find_breaches(root.path(), &files).len(), 3);
     }
 }

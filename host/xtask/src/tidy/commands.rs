@@ -1,10 +1,10 @@
-//! A command in a message stands between backticks: there no terminal breaks it over lines, and a
-//! reader sees where it ends. A text that begins with a command is the command itself; whoever prints
-//! it adds the backticks, which `tests/e2e/commands.rs` looks at.
+//! Refuses a message in which a command has no backticks: a reader could not see the command's end. A text
+//! that begins with a command is the command alone; the printing code adds the backticks, which
+//! `tests/e2e/commands.rs` checks.
 
-use super::File;
+use super::TreeFile;
 
-/// Words behind the program's name that make a command of it.
+/// The words after `belljar` in a message that mark a command, for example `belljar run`.
 const SUBCOMMANDS: &[&str] = &[
     "agents", "backup", "chat", "demo", "doctor", "drafts", "explain", "grant", "init", "keys",
     "limits", "prove", "receipts", "restore", "revoke", "run", "serve", "sessions", "skills",
@@ -13,14 +13,14 @@ const SUBCOMMANDS: &[&str] = &[
 
 const PROGRAM: &str = "belljar ";
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let speaks = |path: &str| {
         path.starts_with("host/") && path.ends_with(".rs") && !path.starts_with("host/xtask/")
     };
-    files.iter().filter(|file| speaks(&file.path)).flat_map(of_file).collect()
+    files.iter().filter(|file| speaks(&file.path)).flat_map(file_breaches).collect()
 }
 
-fn of_file(file: &File) -> Vec<String> {
+fn file_breaches(file: &TreeFile) -> Vec<String> {
     let lines = file.text.lines().zip(1..).filter(|(line, _)| !line.trim_start().starts_with("//"));
     let bare = lines.filter(|(line, _)| is_bare(line));
     bare.map(|(line, number)| {
@@ -46,8 +46,8 @@ mod tests {
     #[test]
     fn a_command_without_backticks_is_a_breach_and_one_alone_is_none() {
         let of = |text: &str| {
-            let file = File { path: "host/cli/src/x.rs".into(), text: text.to_owned() };
-            breaches(&[file]).len()
+            let file = TreeFile { path: "host/cli/src/x.rs".into(), text: text.to_owned() };
+            find_breaches(&[file]).len()
         };
         assert_eq!(of("out.line(\"to allow it: belljar grant x\");"), 1);
         assert_eq!(of("out.line(\"to allow it: `belljar grant x`\");"), 0);

@@ -1,6 +1,6 @@
 //! Imports run one way: which crate of the workspace may name which.
 
-use super::File;
+use super::TreeFile;
 
 /// A crate's manifest and the workspace crates that it may depend on, outside of tests.
 const EDGES: &[(&str, &[&str])] = &[
@@ -148,7 +148,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// Crates that guests and hostile guests may name.
 const GUEST_EDGES: &[&str] = &["belljar-guest"];
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let mut breaches = Vec::new();
     for file in files {
         let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { continue };
@@ -159,7 +159,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
         } else {
             continue;
         };
-        for name in dependencies(&file.text).filter(|name| !allowed.contains(name)) {
+        for name in crate_dependencies(&file.text).filter(|name| !allowed.contains(name)) {
             breaches
                 .push(format!("{}: `{name}` is not an import that this crate may have", file.path));
         }
@@ -168,7 +168,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
 }
 
 /// Names of workspace crates in `[dependencies]`; test-only dependencies are free.
-fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+fn crate_dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     manifest.lines().filter_map(move |line| {
         if line.starts_with('[') {
@@ -185,10 +185,11 @@ mod tests {
 
     #[test]
     fn an_import_that_runs_the_wrong_way_is_a_breach() {
-        let file = |text: &str| File { path: "host/policy/Cargo.toml".into(), text: text.into() };
+        let file =
+            |text: &str| TreeFile { path: "host/policy/Cargo.toml".into(), text: text.into() };
         let wrong = file("[dependencies]\nbelljar-session.workspace = true\n");
-        assert_eq!(breaches(&[wrong]).len(), 1);
+        assert_eq!(find_breaches(&[wrong]).len(), 1);
         let test_only = file("[dev-dependencies]\nbelljar-kit.workspace = true\n");
-        assert!(breaches(&[test_only]).is_empty());
+        assert!(find_breaches(&[test_only]).is_empty());
     }
 }

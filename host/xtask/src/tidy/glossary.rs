@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::File;
+use super::TreeFile;
 
 const PAGE: &str = "host/docs/contributing/words.md";
 
@@ -16,7 +16,7 @@ const HEADING: &str = "## Glossary";
 /// The fewest words of the table: a page whose table is not found breaks no name.
 const MIN_WORDS: usize = 30;
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![format!("`{PAGE}` is missing")];
     };
@@ -94,8 +94,9 @@ mod tests {
         let filler: String = (1..=MIN_WORDS).map(|n| format!("| w{n} | a meaning | |\n")).collect();
         let page =
             format!("{HEADING}\n\n| word | meaning | not |\n| --- | --- | --- |\n{filler}{rows}");
-        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
-        breaches(&[file(PAGE, &page), file("host/a/src/b.rs", code), file("tests/b.rs", code)])
+        let file =
+            |path: &str, text: &str| TreeFile { path: path.to_owned(), text: text.to_owned() };
+        find_breaches(&[file(PAGE, &page), file("host/a/src/b.rs", code), file("tests/b.rs", code)])
     }
 
     #[test]
@@ -118,7 +119,7 @@ mod tests {
         {
             assert_eq!(found(rows, "").len(), 1, "{rows}");
         }
-        let page = File { path: PAGE.to_owned(), text: String::new() };
-        assert!(breaches(&[page])[0].contains("0 words"));
+        let page = TreeFile { path: PAGE.to_owned(), text: String::new() };
+        assert!(find_breaches(&[page])[0].contains("0 words"));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::File;
+use super::TreeFile;
 
 const README: &str = "README.md";
 const GUIDE: &str = "host/docs/";
@@ -13,7 +13,7 @@ const GUIDE: &str = "host/docs/";
 /// the guide.
 const MAX_README_LINES: usize = 130;
 
-pub(super) fn breaches(root: &Path, files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(root: &Path, files: &[TreeFile]) -> Vec<String> {
     let mut breaches = Vec::new();
     for file in files.iter().filter(|file| is_page(&file.path)) {
         let lines = file.text.lines().count();
@@ -24,7 +24,7 @@ pub(super) fn breaches(root: &Path, files: &[File]) -> Vec<String> {
         let folder = root.join(&file.path);
         let folder = folder.parent().unwrap_or(root);
         for (number, line) in file.text.lines().enumerate() {
-            for target in links(line).filter(|target| !folder.join(target).exists()) {
+            for target in linked_files(line).filter(|target| !folder.join(target).exists()) {
                 breaches.push(format!(
                     "{}:{}: the link to `{target}` leads nowhere",
                     file.path,
@@ -42,7 +42,7 @@ fn is_page(path: &str) -> bool {
 }
 
 /// The files that a line links to, without the part of a page; other sites are nobody's files.
-fn links(line: &str) -> impl Iterator<Item = &str> {
+fn linked_files(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
         .skip(1)
         .filter_map(|rest| rest.split(')').next())
@@ -59,7 +59,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("here.md"), "").unwrap();
         let of = |path: &str, text: String| {
-            breaches(root.path(), &[File { path: path.to_owned(), text }])
+            find_breaches(root.path(), &[TreeFile { path: path.to_owned(), text }])
         };
         let links = "[a](here.md#part) [b](https://a.test/x) [c](#part)\n\n[d](gone.md)\n";
         assert_eq!(

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::File;
+use super::TreeFile;
 
 const FRONT: &str = "host/SECURITY.md";
 
@@ -34,11 +34,11 @@ impl InvariantRow<'_> {
     }
 }
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let Some(front) = files.iter().find(|file| file.path == FRONT) else {
         return vec![format!("`{FRONT}` is missing")];
     };
-    let is_page = |file: &&File| file.path.starts_with(PAGES) && file.path.ends_with(".md");
+    let is_page = |file: &&TreeFile| file.path.starts_with(PAGES) && file.path.ends_with(".md");
     let pages: Vec<_> = files.iter().filter(is_page).collect();
     let rows: Vec<_> = pages.iter().flat_map(|page| find_rows(page)).collect();
     if rows.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     breaches.extend(rows.iter().flat_map(|row| row_breaches(row, files)));
     breaches.extend(repeated_id_breaches(&rows));
     breaches.extend(detail_breaches(&pages));
-    breaches.extend(citations(files, &rows));
+    breaches.extend(citation_breaches(files, &rows));
     match pages.iter().find(|page| page.path == HOST_WORK_PAGE) {
         Some(page) => breaches.extend(host_work(&page.text, files)),
         None => breaches.push(format!("`{HOST_WORK_PAGE}` is missing")),
@@ -56,14 +56,14 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     breaches
 }
 
-fn find_rows(page: &File) -> impl Iterator<Item = InvariantRow<'_>> {
+fn find_rows(page: &TreeFile) -> impl Iterator<Item = InvariantRow<'_>> {
     let lines = page.text.lines().filter(|line| line.starts_with("| INV-"));
     lines.map(|line| InvariantRow { page: &page.path, line })
 }
 
 /// Pages that the front page does not list, and rows that stand on the front page itself.
-fn front_page_breaches(front: &File, pages: &[&File]) -> Vec<String> {
-    let is_listed = |page: &File| {
+fn front_page_breaches(front: &TreeFile, pages: &[&TreeFile]) -> Vec<String> {
+    let is_listed = |page: &TreeFile| {
         let link = page.path.strip_prefix("host/").unwrap_or(&page.path);
         front.text.contains(&format!("]({link}) |"))
     };
@@ -89,7 +89,7 @@ fn repeated_id_breaches(rows: &[InvariantRow<'_>]) -> Vec<String> {
 }
 
 /// Paragraphs of details whose id has no row on the same page.
-fn detail_breaches(pages: &[&File]) -> Vec<String> {
+fn detail_breaches(pages: &[&TreeFile]) -> Vec<String> {
     let mut breaches = Vec::new();
     for page in pages {
         for line in page.text.lines().filter(|line| line.starts_with("**INV-")) {
@@ -103,7 +103,7 @@ fn detail_breaches(pages: &[&File]) -> Vec<String> {
 }
 
 /// The rows of the table of host work: five cells, of which the last names a proof that exists.
-fn host_work(page: &str, files: &[File]) -> Vec<String> {
+fn host_work(page: &str, files: &[TreeFile]) -> Vec<String> {
     const PAGE: &str = HOST_WORK_PAGE;
     let section = page.split(HOST_WORK).nth(1).and_then(|rest| rest.split("\n## ").next());
     let Some(section) = section else {
@@ -116,10 +116,10 @@ fn host_work(page: &str, files: &[File]) -> Vec<String> {
             return vec![format!("{PAGE}: this row does not have five cells: {row}")];
         };
         let mut breaches = Vec::new();
-        if names(proof).next().is_none() || cells.iter().any(|cell| cell.is_empty()) {
+        if test_names(proof).next().is_none() || cells.iter().any(|cell| cell.is_empty()) {
             breaches.push(format!("{PAGE}: host work `{work}` lacks a cell, or names no test"));
         }
-        for name in names(proof).filter(|name| !has_proof(files, name)) {
+        for name in test_names(proof).filter(|name| !has_proof(files, name)) {
             breaches
                 .push(format!("{PAGE}: host work `{work}` names `{name}`, which does not exist"));
         }
@@ -129,7 +129,7 @@ fn host_work(page: &str, files: &[File]) -> Vec<String> {
 }
 
 /// Whether a name is one of a test, of an attack of `prove`, or of a file of tests.
-fn has_proof(files: &[File], name: &str) -> bool {
+fn has_proof(files: &[TreeFile], name: &str) -> bool {
     let attack = format!("\"{name}\",");
     let attacks = || files.iter().filter(|file| file.path.starts_with("host/prove/src/"));
     has_test(files, name)
@@ -137,7 +137,7 @@ fn has_proof(files: &[File], name: &str) -> bool {
         || attacks().any(|file| file.text.contains(&attack))
 }
 
-fn row_breaches(row: &InvariantRow<'_>, files: &[File]) -> Vec<String> {
+fn row_breaches(row: &InvariantRow<'_>, files: &[TreeFile]) -> Vec<String> {
     let InvariantRow { page, line } = row;
     let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
     let [id, claim, code, tests] = cells.as_slice() else {
@@ -152,21 +152,21 @@ fn row_breaches(row: &InvariantRow<'_>, files: &[File]) -> Vec<String> {
         ));
     }
     for (what, cell) in [("code", code), ("test", tests)] {
-        if names(cell).next().is_none() {
+        if test_names(cell).next().is_none() {
             breaches.push(format!("{page}: {id} names no {what}"));
         }
     }
-    for path in names(code).filter(|path| !files.iter().any(|file| file.path == *path)) {
+    for path in test_names(code).filter(|path| !files.iter().any(|file| file.path == *path)) {
         breaches.push(format!("{page}: {id} names `{path}`, which does not exist"));
     }
-    for test in names(tests).filter(|test| !has_test(files, test)) {
+    for test in test_names(tests).filter(|test| !has_test(files, test)) {
         breaches.push(format!("{page}: {id} names the test `{test}`, which does not exist"));
     }
     breaches
 }
 
 /// Citations in comments of invariants without a row.
-fn citations(files: &[File], rows: &[InvariantRow<'_>]) -> Vec<String> {
+fn citation_breaches(files: &[TreeFile], rows: &[InvariantRow<'_>]) -> Vec<String> {
     let known = |id: &str| rows.iter().any(|row| row.id().strip_prefix("INV-") == Some(id));
     let mut breaches = Vec::new();
     for file in
@@ -182,11 +182,11 @@ fn citations(files: &[File], rows: &[InvariantRow<'_>]) -> Vec<String> {
     breaches
 }
 
-fn names(cell: &str) -> impl Iterator<Item = &str> {
+fn test_names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-fn has_test(files: &[File], name: &str) -> bool {
+fn has_test(files: &[TreeFile], name: &str) -> bool {
     let definition = format!("fn {name}(");
     files.iter().any(|file| file.path.ends_with(".rs") && file.text.contains(&definition))
 }
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
 
     /// A front page with a list of areas, the page of host work, and one page of invariants with a test.
-    fn make_tree(front: &str, rows: &str) -> Vec<File> {
-        let file = |path: &str, text: String| File { path: path.into(), text };
+    fn make_tree(front: &str, rows: &str) -> Vec<TreeFile> {
+        let file = |path: &str, text: String| TreeFile { path: path.into(), text };
         vec![
             file(FRONT, format!("| [a](docs/security/a.md) | b |\n{front}\n")),
             file("host/docs/security/a.md", format!("{rows}\n")),
@@ -215,11 +215,11 @@ mod tests {
     #[test]
     fn a_row_without_its_test_is_a_breach() {
         let claim = "é".repeat(MAX_CLAIM);
-        assert_eq!(breaches(&make_tree(LISTED, &make_row(1, &claim))), [""; 0]);
+        assert_eq!(find_breaches(&make_tree(LISTED, &make_row(1, &claim))), [""; 0]);
         let missing = make_row(1, "a claim").replace("holds", "missing");
-        assert_eq!(breaches(&make_tree(LISTED, &missing)).len(), 1);
+        assert_eq!(find_breaches(&make_tree(LISTED, &missing)).len(), 1);
         assert_eq!(
-            breaches(&make_tree(LISTED, &make_row(2, "a claim"))).len(),
+            find_breaches(&make_tree(LISTED, &make_row(2, "a claim"))).len(),
             1,
             "INV-1 is cited"
         );
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_claim_that_is_too_long_is_a_breach() {
         let claim = "é".repeat(MAX_CLAIM + 1);
-        let [breach] = &breaches(&make_tree(LISTED, &make_row(1, &claim)))[..] else {
+        let [breach] = &find_breaches(&make_tree(LISTED, &make_row(1, &claim)))[..] else {
             panic!("one breach expected");
         };
         assert!(breach.contains("INV-1 has 301 characters"), "{breach}");
@@ -237,18 +237,18 @@ mod tests {
     #[test]
     fn an_id_that_stands_twice_is_a_breach_on_one_page_and_on_two() {
         let twice = make_row(1, "a") + &make_row(1, "b");
-        let [breach] = &breaches(&make_tree(LISTED, &twice))[..] else {
+        let [breach] = &find_breaches(&make_tree(LISTED, &twice))[..] else {
             panic!("one breach expected");
         };
         assert!(breach.starts_with("INV-1 has several rows"), "{breach}");
         let mut files = make_tree(LISTED, &make_row(1, "a"));
         files[2].text.push_str(&make_row(1, "b"));
-        assert!(breaches(&files)[0].contains("a.md, host/docs/security/host-work.md"));
+        assert!(find_breaches(&files)[0].contains("a.md, host/docs/security/host-work.md"));
     }
 
     #[test]
     fn a_page_outside_of_the_list_of_areas_is_a_breach() {
-        let [breach] = &breaches(&make_tree("", &make_row(1, "a")))[..] else {
+        let [breach] = &find_breaches(&make_tree("", &make_row(1, "a")))[..] else {
             panic!("one breach expected");
         };
         assert!(
@@ -257,16 +257,17 @@ mod tests {
         );
         let on_the_front = format!("{LISTED}\n{}", make_row(3, "a"));
         assert!(
-            breaches(&make_tree(&on_the_front, &make_row(1, "a")))[0].contains("INV-3 belongs to")
+            find_breaches(&make_tree(&on_the_front, &make_row(1, "a")))[0]
+                .contains("INV-3 belongs to")
         );
     }
 
     #[test]
     fn details_stand_on_the_page_of_their_row() {
         let page = make_row(1, "a") + "\n**INV-1.** More.\n";
-        assert_eq!(breaches(&make_tree(LISTED, &page)), [""; 0]);
+        assert_eq!(find_breaches(&make_tree(LISTED, &page)), [""; 0]);
         let page = make_row(1, "a") + "\n**INV-12.** More.\n";
-        assert!(breaches(&make_tree(LISTED, &page))[0].contains("details of INV-12"));
+        assert!(find_breaches(&make_tree(LISTED, &page))[0].contains("details of INV-12"));
     }
 
     #[test]
@@ -275,8 +276,8 @@ mod tests {
             format!("{HOST_WORK}\n\n| a | b |\n| --- |\n{cells}\n\n## Other\n| x |\n")
         };
         let files = [
-            File { path: "src/a.rs".into(), text: "fn holds() {}".into() },
-            File { path: "host/prove/src/a.rs".into(), text: "id: \"cpu-loop\",".into() },
+            TreeFile { path: "src/a.rs".into(), text: "fn holds() {}".into() },
+            TreeFile { path: "host/prove/src/a.rs".into(), text: "id: \"cpu-loop\",".into() },
         ];
         let of = |cells: &str| host_work(&page(cells), &files);
         assert!(of("| work | worst | bound | end | `holds` `cpu-loop` `src/a.rs` |").is_empty());

@@ -32,7 +32,7 @@ const TOP_LEVEL: &[&str] = &[
 ];
 
 /// A text file of the tree.
-pub(crate) struct File {
+pub(crate) struct TreeFile {
     /// Relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
@@ -42,19 +42,19 @@ pub(crate) struct File {
 pub(crate) fn run(root: &Path) -> Result<()> {
     let files = read_tree(root)?;
     let mut breaches = top_level(root)?;
-    breaches.extend(source::breaches(&files));
-    breaches.extend(commands::breaches(&files));
-    breaches.extend(edges::breaches(&files));
-    breaches.extend(blocking::breaches(root, &files));
-    breaches.extend(invariants::breaches(&files));
-    breaches.extend(public::breaches(&files));
-    breaches.extend(rings::breaches(&files));
-    breaches.extend(glossary::breaches(&files));
-    breaches.extend(guide::breaches(root, &files));
-    breaches.extend(walks::breaches(&files));
-    breaches.extend(crate::prose::breaches(&files));
+    breaches.extend(source::find_breaches(&files));
+    breaches.extend(commands::find_breaches(&files));
+    breaches.extend(edges::find_breaches(&files));
+    breaches.extend(blocking::find_breaches(root, &files));
+    breaches.extend(invariants::find_breaches(&files));
+    breaches.extend(public::find_breaches(&files));
+    breaches.extend(rings::find_breaches(&files));
+    breaches.extend(glossary::find_breaches(&files));
+    breaches.extend(guide::find_breaches(root, &files));
+    breaches.extend(walks::find_breaches(&files));
+    breaches.extend(crate::prose::find_breaches(&files));
     for breach in &breaches {
-        crate::say(&format!("tidy: {breach}"));
+        crate::print_line(&format!("tidy: {breach}"));
     }
     if !breaches.is_empty() {
         bail!("{} breaches of house rules", breaches.len());
@@ -74,7 +74,7 @@ fn top_level(root: &Path) -> Result<Vec<String>> {
 }
 
 /// Every text file of the tree that a rule is about.
-pub(crate) fn read_tree(root: &Path) -> Result<Vec<File>> {
+pub(crate) fn read_tree(root: &Path) -> Result<Vec<TreeFile>> {
     let passed_over = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         path != root && (name.starts_with('.') || name == "target" || name == "node_modules")
@@ -88,15 +88,15 @@ pub(crate) fn read_tree(root: &Path) -> Result<Vec<File>> {
         // The page's tests are named on the page about security.
         let is_page_test = entry.file_name().to_string_lossy().ends_with(".test.ts");
         if entry.file_type().is_file() && (is_page_test || wanted.contains(&ending.as_str())) {
-            files.push(read(root, entry.into_path())?);
+            files.push(read_file(root, entry.into_path())?);
         }
     }
     Ok(files)
 }
 
-fn read(root: &Path, path: PathBuf) -> Result<File> {
+fn read_file(root: &Path, path: PathBuf) -> Result<TreeFile> {
     let text = fs::read(&path).with_context(|| format!("failed to read `{}`", path.display()))?;
     let relative = path.strip_prefix(root).unwrap_or(&path);
     let path = relative.to_string_lossy().replace('\\', "/");
-    Ok(File { path, text: String::from_utf8_lossy(&text).into_owned() })
+    Ok(TreeFile { path, text: String::from_utf8_lossy(&text).into_owned() })
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::File;
+use super::TreeFile;
 
 /// Names that no crate of this workspace uses, by crate: types that a caller meets in a public
 /// signature and may have to write down, and the bounds that documentation refers to.
@@ -13,7 +13,8 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
         "host/agent",
         &[
             "AgentBuildError",
-            "ListedAgent",
+            "CallerSchemas",
+            "Finding",
             "MemberOutcome",
             "NoAsker",
             "NoJournal",
@@ -21,44 +22,59 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "StageOutcome",
         ],
     ),
+    ("host/changes", &["ApplyRecovery", "ChangeConflict", "KeptCopies"]),
     ("host/conformance", &["ConformanceError"]),
     (
         "host/definition",
         &[
             "AgentIdError",
             "CommandSpec",
-            "Decider",
             "DefaultGrant",
             "MAX_SKILL",
             "MAX_TEAM",
             "MAX_TOML",
             "McpOauthSetting",
+            "NarrowingField",
             "NotKept",
-            "Skipped",
-            "Snippet",
+            "SkippedFile",
+            "SourceSnippet",
             "SubagentPolicy",
+            "TaskTemplate",
             "ToolSetting",
-            "Translated",
+            "ToolTranslation",
+            "UnavailableTool",
         ],
     ),
+    ("host/guest_build", &["FoundToolchain"]),
     ("host/mcp", &["AcceptedError", "LeftOut", "ServerError"]),
     (
         "host/model",
         &[
-            "Alias",
             "ConfigError",
             "EndpointError",
             "KeyError",
-            "Played",
             "RecordingError",
+            "RoleAlias",
+            "RoleAssignment",
             "ScriptMismatch",
-            "Unplayed",
+            "UnplayedTurns",
         ],
     ),
     ("host/policy", &["HostList", "HostPattern", "InvalidName", "Port"]),
-    ("host/prove", &["SoakReport", "scene"]),
-    ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
-    ("host/server", &["NoKeys", "StdioError"]),
+    ("host/prove", &["AttackKind", "SoakReport", "scene"]),
+    (
+        "host/sandbox",
+        &[
+            "CallBytes",
+            "CallTimes",
+            "Import",
+            "JarBuildError",
+            "JarError",
+            "LogLine",
+            "RECEIPT_VERSION",
+        ],
+    ),
+    ("host/server", &["NoKeys", "ProblemKind", "StdioError"]),
     ("host/session", &["RECORD_VERSION"]),
     ("host/store", &["MAX_AGENTS_BYTES", "MAX_JSON_BYTES", "MAX_TENANT_NAME", "UnknownWord"]),
 ];
@@ -70,16 +86,19 @@ const SHARED: &[&str] = &["CancellationToken", "Kind"];
 /// Where those stand who use a crate of the host.
 const USERS: &[&str] = &["host/", "tests/"];
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
-    let code = |file: &&File| {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
+    let code = |file: &&TreeFile| {
         file.path.ends_with(".rs")
             && USERS.iter().any(|folder| file.path.starts_with(folder))
             // The names listed here use nothing.
             && !file.path.ends_with("tidy/public.rs")
     };
-    let words: Vec<(&str, BTreeSet<&str>)> =
-        files.iter().filter(code).map(|file| (file.path.as_str(), words(&file.text))).collect();
-    let mut breaches = shared(files);
+    let words: Vec<(&str, BTreeSet<&str>)> = files
+        .iter()
+        .filter(code)
+        .map(|file| (file.path.as_str(), distinct_words(&file.text)))
+        .collect();
+    let mut breaches = shared_type_breaches(files);
     for file in files {
         let Some(root) = file.path.strip_suffix("/src/lib.rs") else { continue };
         if !root.starts_with("host/") {
@@ -91,7 +110,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
         let used = |name: &str| {
             words.iter().any(|(path, words)| !path.starts_with(&own) && words.contains(name))
         };
-        let public = exported(&file.text);
+        let public = exported_names(&file.text);
         for name in public.iter().filter(|name| !used(name) && !listed.contains(&name.as_str())) {
             breaches.push(format!(
                 "{}: `{name}` is public and used by nothing outside; make it `pub(crate)`, or list \
@@ -109,7 +128,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
 }
 
 /// Types that two crates show by one name.
-fn shared(files: &[File]) -> Vec<String> {
+fn shared_type_breaches(files: &[TreeFile]) -> Vec<String> {
     let mut first: BTreeMap<String, &str> = BTreeMap::new();
     let mut breaches = Vec::new();
     for file in files {
@@ -122,7 +141,7 @@ fn shared(files: &[File]) -> Vec<String> {
         let is_type = |name: &String| {
             name.starts_with(char::is_uppercase) && !SHARED.contains(&name.as_str())
         };
-        for name in exported(&own).into_iter().filter(is_type) {
+        for name in exported_names(&own).into_iter().filter(is_type) {
             match first.get(&name) {
                 None => drop(first.insert(name, &file.path)),
                 Some(other) => breaches.push(format!(
@@ -136,7 +155,7 @@ fn shared(files: &[File]) -> Vec<String> {
 }
 
 /// The names that the root of a crate exports: its `pub use`, its `pub mod`.
-fn exported(root: &str) -> BTreeSet<String> {
+fn exported_names(root: &str) -> BTreeSet<String> {
     let code: String =
         root.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let mut names = BTreeSet::new();
@@ -154,7 +173,7 @@ fn exported(root: &str) -> BTreeSet<String> {
     names
 }
 
-fn words(text: &str) -> BTreeSet<&str> {
+fn distinct_words(text: &str) -> BTreeSet<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
 }
 
@@ -162,15 +181,15 @@ fn words(text: &str) -> BTreeSet<&str> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> File {
-        File { path: path.to_owned(), text: text.to_owned() }
+    fn file(path: &str, text: &str) -> TreeFile {
+        TreeFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     #[test]
     fn the_names_of_a_root_are_read_in_every_form() {
         let root = "mod a;\npub mod b;\npub use a::One; // pub use a::No;\npub use a::{\n    Two, \
                     c::Three, d::{Four as Five},\n};\n";
-        let names: Vec<String> = exported(root).into_iter().collect();
+        let names: Vec<String> = exported_names(root).into_iter().collect();
         assert_eq!(names, ["Five", "One", "Three", "Two", "b"]);
     }
 
@@ -179,7 +198,7 @@ mod tests {
         let library = file("host/a/src/lib.rs", "pub use b::{Used, Unused};");
         let inside = file("host/a/src/b.rs", "pub struct Unused; pub struct Used;");
         let outside = file("host/c/src/main.rs", "use a::Used;");
-        let found = breaches(&[library, inside, outside]);
+        let found = find_breaches(&[library, inside, outside]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("`Unused` is public"), "{found:?}");
     }
@@ -189,7 +208,7 @@ mod tests {
         let first = file("host/a/src/lib.rs", "pub use b::Thing;\npub use c::run;");
         let other = file("host/d/src/lib.rs", "pub use e::Thing;\npub use f::run;");
         let again = file("host/g/src/lib.rs", concat!("pub use ", "belljar_a::Thing;"));
-        let found = shared(&[first, other, again]);
+        let found = shared_type_breaches(&[first, other, again]);
         assert!(matches!(found.as_slice(), [one] if one.starts_with("host/d/")), "{found:?}");
     }
 
@@ -197,7 +216,7 @@ mod tests {
     fn a_listed_name_that_is_used_or_gone_leaves_the_list() {
         let library = file("host/server/src/lib.rs", "pub use b::Other;");
         let outside = file("host/c/src/main.rs", "use a::Other;");
-        let found = breaches(&[library, outside]);
+        let found = find_breaches(&[library, outside]);
         assert!(found.iter().any(|found| found.contains("`NoKeys`")), "{found:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::File;
+use super::TreeFile;
 
 /// Most modules of a ring.
 const MOST: usize = 3;
@@ -14,18 +14,20 @@ const TESTS: &str = "#[cfg(test)]\nmod tests {";
 /// The imports of one crate, by module.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
     for file in files {
         let Some((root, inner)) = file.path.split_once("/src/") else { continue };
         if !root.starts_with("host/") || !inner.ends_with(".rs") || is_test(inner) {
             continue;
         }
-        crates.entry(root).or_default().push((module(inner), &file.text));
+        crates.entry(root).or_default().push((module_path(inner), &file.text));
     }
     let mut breaches = Vec::new();
     for (root, modules) in crates {
-        for ring in rings(&imports(&modules)).into_iter().filter(|ring| ring.len() > MOST) {
+        for ring in
+            find_rings(&module_imports(&modules)).into_iter().filter(|ring| ring.len() > MOST)
+        {
             breaches.push(format!(
                 "{root}: {} modules import each other: {}; move what they share below them",
                 ring.len(),
@@ -41,21 +43,21 @@ fn is_test(inner: &str) -> bool {
 }
 
 /// `a/b.rs` and `a/b/mod.rs` are `a::b`; the crate's root is empty.
-fn module(inner: &str) -> String {
+fn module_path(inner: &str) -> String {
     let path = inner.trim_end_matches(".rs");
     let path = path.strip_suffix("/mod").unwrap_or(path);
     if ["lib", "main", "mod"].contains(&path) { String::new() } else { path.replace('/', "::") }
 }
 
-fn imports(modules: &[(String, &str)]) -> Imports {
+fn module_imports(modules: &[(String, &str)]) -> Imports {
     let known: BTreeSet<&str> = modules.iter().map(|(name, _)| name.as_str()).collect();
     let mut imports = Imports::new();
     for (name, text) in modules {
         let text = text.split(TESTS).next().unwrap_or_default();
         let code: String = text.lines().map(without_comment).collect::<Vec<_>>().join("\n");
         let mut found = BTreeSet::new();
-        for path in paths(&code) {
-            let Some(absolute) = absolute(name, &path) else { continue };
+        for path in imported_paths(&code) {
+            let Some(absolute) = absolute_path(name, &path) else { continue };
             // The longest part that is a module; what follows are items in it.
             let target = (1..=absolute.len()).rev().find_map(|end| {
                 let path = absolute.get(..end)?.join("::");
@@ -73,7 +75,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// The paths that begin at the crate, the parent or the module itself, each part of a group apart.
-fn paths(code: &str) -> Vec<Vec<String>> {
+fn imported_paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
@@ -81,14 +83,14 @@ fn paths(code: &str) -> Vec<Vec<String>> {
             if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
                 continue;
             }
-            collect(code.get(at..).unwrap_or_default(), &mut Vec::new(), &mut found);
+            collect_paths(code.get(at..).unwrap_or_default(), &mut Vec::new(), &mut found);
         }
     }
     found
 }
 
 /// Reads `a::b::{c, d::e}` from the beginning of `text` on. Gives what is left.
-fn collect<'t>(
+fn collect_paths<'t>(
     mut text: &'t str,
     begun: &mut Vec<String>,
     found: &mut Vec<Vec<String>>,
@@ -104,7 +106,7 @@ fn collect<'t>(
             Some(more) if more.starts_with('{') => {
                 let mut inner = more.get(1..).unwrap_or_default().trim_start();
                 while !inner.is_empty() && !inner.starts_with('}') {
-                    inner = collect(inner, begun, found);
+                    inner = collect_paths(inner, begun, found);
                     // An alias, and what separates the parts.
                     let next = inner.find([',', '}']).unwrap_or(inner.len());
                     inner = inner.get(next..).unwrap_or_default();
@@ -124,7 +126,7 @@ fn collect<'t>(
 }
 
 /// The path from the crate's root on.
-fn absolute(module: &str, path: &[String]) -> Option<Vec<String>> {
+fn absolute_path(module: &str, path: &[String]) -> Option<Vec<String>> {
     let mut base: Vec<String> = match path.first()?.as_str() {
         "crate" => Vec::new(),
         _ => module.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect(),
@@ -142,29 +144,29 @@ fn absolute(module: &str, path: &[String]) -> Option<Vec<String>> {
 }
 
 /// The sets of modules of which each reaches each, by Tarjan's way.
-fn rings(imports: &Imports) -> Vec<Vec<String>> {
-    let mut search = Search::over(imports);
+fn find_rings(imports: &Imports) -> Vec<Vec<String>> {
+    let mut search = RingSearch::over_imports(imports);
     for module in imports.keys() {
         if !search.index.contains_key(module.as_str()) {
-            search.visit(module);
+            search.visit_module(module);
         }
     }
     search.rings
 }
 
-struct Search<'a> {
+struct RingSearch<'a> {
     imports: &'a Imports,
     index: BTreeMap<&'a str, usize>,
     open: Vec<&'a str>,
     rings: Vec<Vec<String>>,
 }
 
-impl<'a> Search<'a> {
-    fn over(imports: &'a Imports) -> Self {
+impl<'a> RingSearch<'a> {
+    fn over_imports(imports: &'a Imports) -> Self {
         Self { imports, index: BTreeMap::new(), open: Vec::new(), rings: Vec::new() }
     }
 
-    fn visit(&mut self, module: &'a str) -> usize {
+    fn visit_module(&mut self, module: &'a str) -> usize {
         let own = self.index.len();
         self.index.insert(module, own);
         self.open.push(module);
@@ -172,7 +174,7 @@ impl<'a> Search<'a> {
         for next in self.imports.get(module).into_iter().flatten() {
             let next = next.as_str();
             match self.index.get(next) {
-                None => lowest = lowest.min(self.visit(next)),
+                None => lowest = lowest.min(self.visit_module(next)),
                 Some(seen) if self.open.contains(&next) => lowest = lowest.min(*seen),
                 Some(_) => {}
             }
@@ -194,8 +196,8 @@ impl<'a> Search<'a> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> File {
-        File { path: format!("host/a/src/{path}.rs"), text: text.to_owned() }
+    fn file(path: &str, text: &str) -> TreeFile {
+        TreeFile { path: format!("host/a/src/{path}.rs"), text: text.to_owned() }
     }
 
     #[test]
@@ -206,11 +208,11 @@ mod tests {
             file("d", "fn f() { crate::e::g() }"),
             file("e", "use crate::{\n    b::B as Other,\n};"),
         ];
-        let found = breaches(&four);
+        let found = find_breaches(&four);
         assert!(found[0].contains("4 modules") && found[0].contains("b, c, d, e"), "{found:?}");
         let three = [&four[0], &four[1], &file("d", "use crate::b::B;")]
-            .map(|file| File { path: file.path.clone(), text: file.text.clone() });
-        assert!(breaches(&three).is_empty());
+            .map(|file| TreeFile { path: file.path.clone(), text: file.text.clone() });
+        assert!(find_breaches(&three).is_empty());
     }
 
     #[test]
@@ -220,9 +222,11 @@ mod tests {
             file("c", "//! [`crate::d`]\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}"),
             file("d", "use crate::b::B;\nuse other_crate::c;"),
         ];
-        assert!(breaches(&one_way).is_empty());
-        let imports =
-            imports(&[("a::b".to_owned(), "use super::c::{self, D};"), ("a::c".to_owned(), "")]);
+        assert!(find_breaches(&one_way).is_empty());
+        let imports = module_imports(&[
+            ("a::b".to_owned(), "use super::c::{self, D};"),
+            ("a::c".to_owned(), ""),
+        ]);
         assert!(imports["a::b"].contains("a::c"));
     }
 }

@@ -4,7 +4,7 @@
 //! of its third cell are functions, for example `` `run` → `perform`: what happens ``. Names after the first word of
 //! prose are free.
 
-use super::File;
+use super::TreeFile;
 
 const PAGE: &str = "host/ARCHITECTURE.md";
 
@@ -14,7 +14,7 @@ const CHAT_TURN: &str = "### A turn of a chat over HTTP";
 /// The most functions of that walk: what a reader follows in one sitting.
 const MAX_TURN_FUNCTIONS: usize = 14;
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
+pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![format!("`{PAGE}` is missing")];
     };
@@ -36,16 +36,16 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
 }
 
 /// One row of a walk.
-struct Hop<'a> {
+struct WalkHop<'a> {
     files: Vec<&'a str>,
     functions: Vec<&'a str>,
 }
 
 /// The hop of a line that is a row with a number.
-fn parse_hop(line: &str) -> Option<Hop<'_>> {
+fn parse_hop(line: &str) -> Option<WalkHop<'_>> {
     let mut cells = line.trim_matches('|').split('|').map(str::trim);
     cells.next()?.parse::<u32>().ok()?;
-    let files = quoted(cells.next()?).collect();
+    let files = quoted_texts(cells.next()?).collect();
     let mut rest = cells.next()?;
     let mut functions = Vec::new();
     while let Some((name, after)) = rest.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
@@ -56,16 +56,16 @@ fn parse_hop(line: &str) -> Option<Hop<'_>> {
             None => break,
         }
     }
-    Some(Hop { files, functions })
+    Some(WalkHop { files, functions })
 }
 
 /// The texts between backticks.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
+fn quoted_texts(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
 /// Files and functions of a hop that do not exist.
-fn hop_breaches(hop: &Hop<'_>, files: &[File]) -> Vec<String> {
+fn hop_breaches(hop: &WalkHop<'_>, files: &[TreeFile]) -> Vec<String> {
     let Some(first) = hop.files.first() else {
         return vec![format!("{PAGE}: a hop names no file")];
     };
@@ -100,8 +100,8 @@ fn hop_breaches(hop: &Hop<'_>, files: &[File]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> File {
-        File { path: path.to_owned(), text: text.to_owned() }
+    fn file(path: &str, text: &str) -> TreeFile {
+        TreeFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         let found = |page: &str, beside: &str| {
             let page = file(PAGE, page);
             let beside = file("host/a/src/c.rs", beside);
-            breaches(&[
+            find_breaches(&[
                 page,
                 file("host/a/src/b.rs", &code.text),
                 beside,

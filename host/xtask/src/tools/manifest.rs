@@ -11,12 +11,12 @@ const HEADER: &str = "# Written by `cargo xtask rebuild tools`.\n\n";
 /// The entries by tool name.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Manifest(BTreeMap<String, Entry>);
+pub(crate) struct ComponentManifest(BTreeMap<String, ManifestEntry>);
 
 /// One built component.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct ManifestEntry {
     /// SHA-256 of the component, in hex.
     pub(crate) digest: String,
     /// SHA-256 over everything it was built from; see [`super::sources`].
@@ -27,19 +27,19 @@ pub(crate) struct Entry {
     pub(crate) toolchain: String,
 }
 
-impl Manifest {
-    pub(crate) fn read(directory: &Path) -> Result<Manifest> {
+impl ComponentManifest {
+    pub(crate) fn read(directory: &Path) -> Result<ComponentManifest> {
         let path = directory.join(FILE);
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("failed to read `{}`", path.display()))?;
         toml::from_str(&text).with_context(|| format!("failed to parse `{}`", path.display()))
     }
 
-    pub(crate) fn read_or_empty(directory: &Path) -> Result<Manifest> {
+    pub(crate) fn read_or_empty(directory: &Path) -> Result<ComponentManifest> {
         if directory.join(FILE).exists() {
-            Manifest::read(directory)
+            ComponentManifest::read(directory)
         } else {
-            Ok(Manifest::default())
+            Ok(ComponentManifest::default())
         }
     }
 
@@ -49,20 +49,20 @@ impl Manifest {
         std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, name: &str) -> Option<&ManifestEntry> {
         self.0.get(name)
     }
 
-    pub(crate) fn set(&mut self, name: &str, entry: Entry) {
+    pub(crate) fn set_entry(&mut self, name: &str, entry: ManifestEntry) {
         self.0.insert(name.to_owned(), entry);
     }
 
     /// Forgets the tools that are not in `names`.
-    pub(crate) fn retain(&mut self, names: &[String]) {
+    pub(crate) fn retain_names(&mut self, names: &[String]) {
         self.0.retain(|name, _| names.contains(name));
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }
 }

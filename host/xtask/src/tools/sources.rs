@@ -6,7 +6,7 @@
 //! component stale; nor are documentation, `tool.toml` and test cases, which the component
 //! does not contain.
 
-use super::{hex, package};
+use super::{encode_hex, package_name};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub(crate) const SDK: &[&str] =
     &["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit", "guest-sdk/wit-0.1"];
 
 /// One guest: a package of the workspace.
-pub(crate) struct Crate<'c> {
+pub(crate) struct GuestCrate<'c> {
     /// Its name.
     pub(crate) package: &'c str,
     /// Its directory.
@@ -29,42 +29,49 @@ pub(crate) struct Crate<'c> {
 }
 
 /// The sources that all tools are built from, read once.
-pub(crate) struct Sources<'a> {
+pub(crate) struct ToolSources<'a> {
     root: &'a Path,
     manifest: Table,
     /// Locked packages by name; a name can have several versions.
     locked: BTreeMap<String, Vec<Table>>,
 }
 
-impl<'a> Sources<'a> {
-    pub(crate) fn read(root: &'a Path) -> Result<Sources<'a>> {
-        let manifest = parse(&root.join("Cargo.toml"))?;
-        let lock = parse(&root.join("Cargo.lock"))?;
+impl<'a> ToolSources<'a> {
+    pub(crate) fn read_workspace(root: &'a Path) -> Result<ToolSources<'a>> {
+        let manifest = parse_toml(&root.join("Cargo.toml"))?;
+        let lock = parse_toml(&root.join("Cargo.lock"))?;
         let mut locked: BTreeMap<String, Vec<Table>> = BTreeMap::new();
-        for entry in array(lock.get("package")) {
+        for entry in array_or_empty(lock.get("package")) {
             if let Value::Table(entry) = entry {
-                locked.entry(text(entry, "name").to_owned()).or_default().push(entry.clone());
+                locked
+                    .entry(text_or_empty(entry, "name").to_owned())
+                    .or_default()
+                    .push(entry.clone());
             }
         }
-        Ok(Sources { root, manifest, locked })
+        Ok(ToolSources { root, manifest, locked })
     }
 
     /// The digest for one tool, in hex.
-    pub(crate) fn digest(&self, name: &str) -> Result<String> {
-        if super::python::is(self.root, name) {
+    pub(crate) fn source_digest(&self, name: &str) -> Result<String> {
+        if super::python::is_python_tool(self.root, name) {
             let mut digest = Sha256::new();
             self.add_files(&mut digest, &format!("tools/{name}/src"))?;
             self.add_files(&mut digest, "guest-sdk/wit")?;
-            add(&mut digest, "toolchain", super::python::VERSION.as_bytes());
-            add(&mut digest, "lock", self.reachable(super::python::ZONES)?.as_bytes());
-            return Ok(hex(&digest.finalize()));
+            digest_part(&mut digest, "toolchain", super::python::VERSION.as_bytes());
+            digest_part(
+                &mut digest,
+                "lock",
+                self.reachable_packages(super::python::ZONES)?.as_bytes(),
+            );
+            return Ok(encode_hex(&digest.finalize()));
         }
-        let (package, folder) = (package(name), format!("tools/{name}"));
-        self.digest_of(&Crate { package: &package, folder: &folder, sdk: SDK })
+        let (package, folder) = (package_name(name), format!("tools/{name}"));
+        self.digest_of(&GuestCrate { package: &package, folder: &folder, sdk: SDK })
     }
 
     /// The digest for any guest, in hex.
-    pub(crate) fn digest_of(&self, guest: &Crate<'_>) -> Result<String> {
+    pub(crate) fn digest_of(&self, guest: &GuestCrate<'_>) -> Result<String> {
         let mut digest = Sha256::new();
         for part in ["Cargo.toml", "build.rs", "src"] {
             self.add_files(&mut digest, &format!("{}/{part}", guest.folder))?;
@@ -72,9 +79,9 @@ impl<'a> Sources<'a> {
         for place in guest.sdk {
             self.add_files(&mut digest, place)?;
         }
-        add(&mut digest, "workspace", self.shared(guest.folder)?.as_bytes());
-        add(&mut digest, "lock", self.reachable(guest.package)?.as_bytes());
-        Ok(hex(&digest.finalize()))
+        digest_part(&mut digest, "workspace", self.shared_manifest_text(guest.folder)?.as_bytes());
+        digest_part(&mut digest, "lock", self.reachable_packages(guest.package)?.as_bytes());
+        Ok(encode_hex(&digest.finalize()))
     }
 
     fn add_files(&self, digest: &mut Sha256, place: &str) -> Result<()> {
@@ -87,20 +94,20 @@ impl<'a> Sources<'a> {
             if entry.file_type().is_file() {
                 let name =
                     entry.path().strip_prefix(self.root)?.to_string_lossy().replace('\\', "/");
-                add(digest, &name, &super::read(entry.path())?);
+                digest_part(digest, &name, &super::read_file(entry.path())?);
             }
         }
         Ok(())
     }
 
     /// The parts of the root manifest that shape this tool.
-    fn shared(&self, tool: &str) -> Result<String> {
-        let workspace = table(self.manifest.get("workspace"));
-        let dependencies = table(workspace.get("dependencies"));
-        let own = parse(&self.root.join(tool).join("Cargo.toml"))?;
-        let used = table(own.get("dependencies"));
+    fn shared_manifest_text(&self, tool: &str) -> Result<String> {
+        let workspace = table_or_empty(self.manifest.get("workspace"));
+        let dependencies = table_or_empty(workspace.get("dependencies"));
+        let own = parse_toml(&self.root.join(tool).join("Cargo.toml"))?;
+        let used = table_or_empty(own.get("dependencies"));
         let mut shared = Table::new();
-        for (name, _) in used.iter().filter(|(_, line)| inherits(line)) {
+        for (name, _) in used.iter().filter(|(_, line)| inherits_workspace(line)) {
             let root = dependencies
                 .get(name)
                 .with_context(|| format!("`{name}` is not in `[workspace.dependencies]`"))?;
@@ -118,7 +125,7 @@ impl<'a> Sources<'a> {
     }
 
     /// The lock file's entries that can be reached from a package, sorted.
-    fn reachable(&self, package: &str) -> Result<String> {
+    fn reachable_packages(&self, package: &str) -> Result<String> {
         let mut found = BTreeSet::new();
         let mut open = vec![package.to_owned()];
         while let Some(reference) = open.pop() {
@@ -130,13 +137,18 @@ impl<'a> Sources<'a> {
                 .locked
                 .get(name)
                 .and_then(|all| {
-                    all.iter()
-                        .find(|entry| version.is_none_or(|wanted| text(entry, "version") == wanted))
+                    all.iter().find(|entry| {
+                        version.is_none_or(|wanted| text_or_empty(entry, "version") == wanted)
+                    })
                 })
                 .with_context(|| format!("`{reference}` is not in `Cargo.lock`"))?;
-            let line = format!("{name} {} {}", text(entry, "version"), text(entry, "checksum"));
+            let line = format!(
+                "{name} {} {}",
+                text_or_empty(entry, "version"),
+                text_or_empty(entry, "checksum")
+            );
             if found.insert(line) {
-                let next = array(entry.get("dependencies"));
+                let next = array_or_empty(entry.get("dependencies"));
                 open.extend(next.iter().filter_map(Value::as_str).map(str::to_owned));
             }
         }
@@ -145,32 +157,32 @@ impl<'a> Sources<'a> {
 }
 
 /// Adds one part with its length, so that no two lists of parts have the same bytes.
-fn add(digest: &mut Sha256, name: &str, content: &[u8]) {
+fn digest_part(digest: &mut Sha256, name: &str, content: &[u8]) {
     digest.update((name.len() as u64).to_le_bytes());
     digest.update(name);
     digest.update((content.len() as u64).to_le_bytes());
     digest.update(content);
 }
 
-fn parse(path: &Path) -> Result<Table> {
+fn parse_toml(path: &Path) -> Result<Table> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("failed to read `{}`", path.display()))?;
     text.parse().with_context(|| format!("failed to parse `{}`", path.display()))
 }
 
-fn inherits(line: &Value) -> bool {
+fn inherits_workspace(line: &Value) -> bool {
     line.get("workspace").and_then(Value::as_bool).unwrap_or(false)
 }
 
-fn table(value: Option<&Value>) -> Table {
+fn table_or_empty(value: Option<&Value>) -> Table {
     value.and_then(Value::as_table).cloned().unwrap_or_default()
 }
 
-fn array(value: Option<&Value>) -> &[Value] {
+fn array_or_empty(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn text<'t>(table: &'t Table, key: &str) -> &'t str {
+fn text_or_empty<'t>(table: &'t Table, key: &str) -> &'t str {
     table.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -212,7 +224,7 @@ mod tests {
             fs::write(path, content).unwrap();
         }
         assert!(changed, "`{from}` is not in `{file}`");
-        Sources::read(root.path()).unwrap().digest("a_b").unwrap()
+        ToolSources::read_workspace(root.path()).unwrap().source_digest("a_b").unwrap()
     }
 
     #[test]

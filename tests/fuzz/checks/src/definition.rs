@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use belljar_definition::suspicion::{MAX_PER_RULE, RULES, Suspicion, suspicions};
+use belljar_definition::suspicion::{MAX_PER_RULE, RULES, Suspicion, find_suspicions};
 use belljar_definition::{
-    AgentDefinition, BUILTIN_TOOLS, Diagnostic, Dialect, FileRead, Filed, KnownTools,
-    MAX_DIAGNOSTICS, MAX_TEAM_AGENTS, Parsed, Severity, Skill, TOOL_ALIASES, TeamDefinition,
-    parse_agent,
+    AgentDefinition, BUILTIN_TOOLS, CatalogItem, Diagnostic, Dialect, FileRead, KnownTools,
+    MAX_DIAGNOSTICS, MAX_TEAM_AGENTS, ParsedAgentFile, Severity, SkillDefinition, TOOL_ALIASES,
+    TeamDefinition, parse_agent,
 };
 use belljar_policy::{
-    Access, Grants, GuestPath, HostRule, Limits, Mount, Permission, Rights, SecretName, ToolName,
+    CallPermission, Grants, GuestPath, HostRule, Limits, Mount, MountAccess, Rights, SecretName,
+    ToolName,
 };
 
 use crate::is_safe_to_show;
@@ -43,7 +44,7 @@ fn agent(data: &[u8]) {
         let parsed = parse_agent(path, data, &known);
         assert_eq!(parsed, parse_agent(path, data, &known), "two readings of the same bytes");
         match &parsed {
-            Parsed::Agent { definition, diagnostics } => {
+            ParsedAgentFile::Agent { definition, diagnostics } => {
                 findings(diagnostics, data, false);
                 assert!(!definition.body.trim().is_empty());
                 assert!(data.ends_with(definition.body.as_bytes()), "the body, byte for byte");
@@ -53,8 +54,8 @@ fn agent(data: &[u8]) {
                 suspects(definition, data);
                 taking_away_takes_away(path, data, &known);
             }
-            Parsed::Invalid { diagnostics } => findings(diagnostics, data, true),
-            Parsed::NotAnAgent { .. } => {}
+            ParsedAgentFile::Invalid { diagnostics } => findings(diagnostics, data, true),
+            ParsedAgentFile::NotAnAgent { .. } => {}
         }
     }
 }
@@ -63,7 +64,7 @@ fn agent(data: &[u8]) {
 /// file is found.
 fn suspects(definition: &AgentDefinition, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let found = suspicions(text, definition);
+    let found = find_suspicions(text, definition);
     assert!(found.len() <= RULES.len() * MAX_PER_RULE);
     let lines = text.split('\n').count();
     for it in &found {
@@ -72,7 +73,7 @@ fn suspects(definition: &AgentDefinition, data: &[u8]) {
     }
     let more = format!("{text}\nhidden\u{202e}");
     let is_hidden = |it: &Suspicion| it.rule.name == "hidden-character";
-    assert!(suspicions(&more, definition).iter().any(is_hidden));
+    assert!(find_suspicions(&more, definition).iter().any(is_hidden));
 }
 
 /// Every tool that it asks for stands in its list, under its own name or one that means it.
@@ -85,7 +86,11 @@ fn asks_no_more_than_it_names(definition: &AgentDefinition, known: &KnownTools) 
         Some(tools) => {
             for tool in tools {
                 assert!(known.contains(tool.as_str()), "`{tool}` does not exist");
-                assert_ne!(asked.most(tool.as_str()), Permission::Deny, "`{tool}`");
+                assert_ne!(
+                    asked.highest_permission(tool.as_str()),
+                    CallPermission::Deny,
+                    "`{tool}`"
+                );
                 let means = |name: &&str| {
                     let row = |row: &&belljar_definition::ToolAlias| row.name == *name;
                     *name == tool.as_str()
@@ -111,14 +116,14 @@ fn asks_no_more_than_it_names(definition: &AgentDefinition, known: &KnownTools) 
 /// Its requests give it nothing that the grants alone would not give.
 fn narrows(definition: &AgentDefinition, known: &KnownTools) {
     let grants = grants(known);
-    let (given, _) = Rights::effective(&definition.asked, &grants, None);
-    let (all, _) = Rights::effective(&belljar_policy::Asked::default(), &grants, None);
-    assert!(given.within(&all), "{:?}", definition.asked);
-    for (tool, permission) in given.tools() {
-        assert!(permission <= definition.asked.most(tool.as_str()), "`{tool}`");
+    let (given, _) = Rights::intersect_rights(&definition.asked, &grants, None);
+    let (all, _) = Rights::intersect_rights(&belljar_policy::AskedRights::default(), &grants, None);
+    assert!(given.is_within(&all), "{:?}", definition.asked);
+    for (tool, permission) in given.offered_tools() {
+        assert!(permission <= definition.asked.highest_permission(tool.as_str()), "`{tool}`");
     }
     // A limit that nobody understood leaves nothing, rather than all but that limit.
-    assert!(definition.not_kept.is_empty() || given.tools().next().is_none());
+    assert!(definition.not_kept.is_empty() || given.offered_tools().next().is_none());
 }
 
 /// With a line that takes a tool away, the same file does not have that tool.
@@ -129,20 +134,23 @@ fn taking_away_takes_away(path: &Path, data: &[u8], known: &KnownTools) {
         return;
     };
     let less = format!("{fence}---\ndisallowedTools: [file_read]\n{rest}");
-    let Parsed::Agent { definition, .. } = parse_agent(path, less.as_bytes(), known) else {
+    let ParsedAgentFile::Agent { definition, .. } = parse_agent(path, less.as_bytes(), known)
+    else {
         return;
     };
     // Where the first line opens a document of its own, or a flow map, it is another file.
-    let Parsed::Agent { definition: before, .. } = parse_agent(path, data, known) else { return };
+    let ParsedAgentFile::Agent { definition: before, .. } = parse_agent(path, data, known) else {
+        return;
+    };
     if before.description != definition.description {
         return;
     }
-    let (given, _) = Rights::effective(&definition.asked, &grants(known), None);
-    assert_eq!(given.permission("file_read"), Permission::Deny, "{less:?}");
+    let (given, _) = Rights::intersect_rights(&definition.asked, &grants(known), None);
+    assert_eq!(given.tool_permission("file_read"), CallPermission::Deny, "{less:?}");
 }
 
 fn team(data: &[u8]) {
-    let read = || TeamDefinition::read(Path::new("teams/t.yaml"), data, &());
+    let read = || TeamDefinition::read_file(Path::new("teams/t.yaml"), data, &());
     match read() {
         FileRead::Item { item, diagnostics } => {
             findings(&diagnostics, data, false);
@@ -163,7 +171,7 @@ fn team(data: &[u8]) {
 }
 
 fn skill(data: &[u8]) {
-    match Skill::read(Path::new("skills/s/SKILL.md"), data, &()) {
+    match SkillDefinition::read_file(Path::new("skills/s/SKILL.md"), data, &()) {
         FileRead::Item { item, diagnostics } => {
             findings(&diagnostics, data, false);
             assert!(!item.body.trim().is_empty() && data.ends_with(item.body.as_bytes()));
@@ -202,9 +210,9 @@ fn grants(known: &KnownTools) -> Grants {
         Some(Mount { guest, host: "/srv".into(), access })
     };
     let rule = |text: &str| text.parse::<HostRule>().ok();
-    let mounts = [("/workspace", Access::ReadWrite), ("/data", Access::Read)];
+    let mounts = [("/workspace", MountAccess::ReadWrite), ("/data", MountAccess::Read)];
     Grants {
-        tools: known.iter().map(|tool| (tool.clone(), Permission::Allow)).collect(),
+        tools: known.iter().map(|tool| (tool.clone(), CallPermission::Allow)).collect(),
         mounts: mounts.into_iter().filter_map(|(guest, access)| mount(guest, access)).collect(),
         hosts: vec![["https://*", "http://10.0.0.0/8"].into_iter().filter_map(rule).collect()],
         secrets: SecretName::new("s").into_iter().collect(),

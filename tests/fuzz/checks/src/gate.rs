@@ -8,7 +8,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use belljar_policy::{HostRule, HostScope, Source, Target, TargetHost, UrlPermit};
+use belljar_policy::{DecisionSource, HostRule, HostScope, RequestTarget, TargetHost, UrlPermit};
 
 use crate::is_safe_to_show;
 
@@ -36,22 +36,22 @@ pub fn gate(data: &[u8]) {
         }
     }
     covering(&granted, &asked, &targets);
-    let operator = HostScope::of(Source::Grants, granted.clone());
-    let both = operator.clone().and(Source::Definition, asked.clone());
-    assert!(both.within(&operator));
+    let operator = HostScope::from_rules(DecisionSource::Grants, granted.clone());
+    let both = operator.clone().with_rules(DecisionSource::Definition, asked.clone());
+    assert!(both.is_within(&operator));
     assert!(HostScope::none().lists().count() == 1 && HostScope::none().is_none());
     for target in &targets {
         addresses.extend(match target.host() {
             TargetHost::Ip(ip) => Some(*ip),
             TargetHost::Name(_) => None,
         });
-        assert!(HostScope::none().check(target).is_err(), "an empty list is nothing");
-        if let Ok(permit) = operator.check(target) {
+        assert!(HostScope::none().check_target(target).is_err(), "an empty list is nothing");
+        if let Ok(permit) = operator.check_target(target) {
             assert!(granted.iter().any(|rule| fits(rule, target)), "{target} by {granted:?}");
             connecting(&permit, &granted, &addresses);
         }
-        if let Ok(permit) = both.check(target) {
-            assert!(operator.check(target).is_ok(), "a definition opens nothing");
+        if let Ok(permit) = both.check_target(target) {
+            assert!(operator.check_target(target).is_ok(), "a definition opens nothing");
             assert!(asked.iter().any(|rule| fits(rule, target)), "{target} by {asked:?}");
             connecting(&permit, &granted, &addresses);
         }
@@ -62,7 +62,7 @@ fn read_rule(text: &str) -> Option<HostRule> {
     match text.parse::<HostRule>() {
         Ok(rule) => {
             assert_eq!(rule.to_string(), text, "a rule is shown as it was written");
-            assert!(rule.covers(&rule));
+            assert!(rule.covers_rule(&rule));
             Some(rule)
         }
         Err(error) => {
@@ -72,12 +72,12 @@ fn read_rule(text: &str) -> Option<HostRule> {
     }
 }
 
-fn read_target(url: &str) -> Option<Target> {
-    let target = Target::parse(url).ok()?;
+fn read_target(url: &str) -> Option<RequestTarget> {
+    let target = RequestTarget::parse(url).ok()?;
     // What is checked is what is shown, written into `Host`, and read again from there.
     let shown = target.to_string();
     assert!(is_safe_to_show(&shown), "{shown:?}");
-    assert_eq!(Target::parse(&shown).as_ref(), Ok(&target), "{url:?} is shown as {shown:?}");
+    assert_eq!(RequestTarget::parse(&shown).as_ref(), Ok(&target), "{url:?} is shown as {shown:?}");
     if let TargetHost::Name(name) = target.host() {
         assert!(!name.is_empty() && name.is_ascii(), "{name:?}");
         assert_eq!(name.to_ascii_lowercase(), *name);
@@ -88,12 +88,14 @@ fn read_target(url: &str) -> Option<Target> {
 }
 
 /// A rule that covers another allows all that the other allows.
-fn covering(granted: &[HostRule], asked: &[HostRule], targets: &[Target]) {
-    let passes = |rule: &HostRule, target: &Target| {
-        HostScope::of(Source::Grants, vec![rule.clone()]).check(target).is_ok()
+fn covering(granted: &[HostRule], asked: &[HostRule], targets: &[RequestTarget]) {
+    let passes = |rule: &HostRule, target: &RequestTarget| {
+        HostScope::from_rules(DecisionSource::Grants, vec![rule.clone()])
+            .check_target(target)
+            .is_ok()
     };
     for wide in granted {
-        for narrow in asked.iter().filter(|narrow| wide.covers(narrow)) {
+        for narrow in asked.iter().filter(|narrow| wide.covers_rule(narrow)) {
             for target in targets {
                 let holds = !passes(narrow, target) || passes(wide, target);
                 assert!(holds, "`{wide}` covers `{narrow}`, and not {target}");
@@ -104,7 +106,7 @@ fn covering(granted: &[HostRule], asked: &[HostRule], targets: &[Target]) {
 
 /// Whether the rule's text means the target, as far as it can be read here: a host that is not
 /// ASCII, and an address in another notation, are left to the host's parser.
-fn fits(rule: &HostRule, target: &Target) -> bool {
+fn fits(rule: &HostRule, target: &RequestTarget) -> bool {
     let text = rule.to_string();
     let rule = written(&text);
     let scheme = target.scheme().as_str();
@@ -173,8 +175,11 @@ fn network_holds(network: &str, ip: IpAddr) -> bool {
 fn connecting(permit: &UrlPermit, granted: &[HostRule], addresses: &[IpAddr]) {
     let target = permit.target();
     for ip in addresses {
-        let Ok(allowed) = permit.address(*ip) else { continue };
-        assert_eq!((allowed.socket().ip(), allowed.socket().port()), (*ip, target.port()));
+        let Ok(allowed) = permit.check_address(*ip) else { continue };
+        assert_eq!(
+            (allowed.socket_address().ip(), allowed.socket_address().port()),
+            (*ip, target.port())
+        );
         if let TargetHost::Ip(own) = target.host() {
             assert_eq!(own, ip, "the address is the URL's own");
         }

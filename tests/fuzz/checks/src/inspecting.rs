@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::is_safe_to_show;
-use crate::sandbox::described::{Claim, DescribeLimits, check};
-use crate::sandbox::inspect::{self, Need, inspect};
-use crate::sandbox::tool_info::{Hints, ToolInfo};
+use crate::sandbox::described::{DescribeLimits, ToolClaim, check_claims};
+use crate::sandbox::inspect::{self, ImportNeed, inspect_component};
+use crate::sandbox::tool_info::{ToolHints, ToolInfo};
 
 /// Checks the inspection of a component and the check of what it says of its tools.
 pub fn component(data: &[u8]) {
@@ -22,7 +22,7 @@ pub fn component(data: &[u8]) {
 }
 
 fn read(data: &[u8]) {
-    let found = match inspect(data) {
+    let found = match inspect_component(data) {
         Ok(found) => found,
         Err(error) => return assert!(is_safe_to_show(&error.to_string()), "{error:?}"),
     };
@@ -32,15 +32,15 @@ fn read(data: &[u8]) {
     for import in &found.imports {
         assert!(stands_there(&import.name), "an import that the file does not name");
         let offered = ["wasi:", "belljar:tool/"].iter().any(|it| import.name.starts_with(it));
-        assert!(offered || import.need == Need::Unknown, "{import:?} is not ours to offer");
+        assert!(offered || import.need == ImportNeed::Unknown, "{import:?} is not ours to offer");
     }
     for contract in [&found.tool_export, &found.hook_export].into_iter().flatten() {
         assert!(found.exports.contains(contract) && contract.starts_with("belljar:"));
     }
-    match inspect::check(data) {
+    match inspect::check_component(data) {
         Ok(loads) => {
             assert_eq!(loads, found, "two readings of the same bytes");
-            assert!(found.imports.iter().all(|import| import.need != Need::Unknown));
+            assert!(found.imports.iter().all(|import| import.need != ImportNeed::Unknown));
             assert!(found.kind.is_some());
         }
         Err(error) => assert!(is_safe_to_show(&error.to_string()), "{error:?}"),
@@ -58,9 +58,9 @@ fn describe(text: &str) {
         schema_bytes: 8_000,
         ..DescribeLimits::default()
     };
-    let claims: Vec<Claim> = text.split("\n===\n").map(claim).collect();
+    let claims: Vec<ToolClaim> = text.split("\n===\n").map(claim).collect();
     let offered = claims.len();
-    match check(claims.clone(), &limits) {
+    match check_claims(claims.clone(), &limits) {
         Ok(tools) => {
             assert!(offered <= limits.tools && tools.len() == offered);
             let names: BTreeSet<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -73,11 +73,11 @@ fn describe(text: &str) {
     }
 }
 
-fn claim(text: &str) -> Claim {
+fn claim(text: &str) -> ToolClaim {
     let (name, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (description, schema) = rest.split_once("\n---\n").unwrap_or((rest, ""));
-    let hints = Hints { read_only: name.len() % 2 == 0, ..Hints::default() };
-    Claim {
+    let hints = ToolHints { read_only: name.len() % 2 == 0, ..ToolHints::default() };
+    ToolClaim {
         name: name.to_owned(),
         description: description.to_owned(),
         schema: schema.to_owned(),
@@ -86,7 +86,7 @@ fn claim(text: &str) -> Claim {
 }
 
 /// An accepted description is what was said, bounded and visible.
-fn honest(tool: &ToolInfo, claim: &Claim, limits: &DescribeLimits) {
+fn honest(tool: &ToolInfo, claim: &ToolClaim, limits: &DescribeLimits) {
     let name = tool.name.as_str();
     assert_eq!(name, claim.name);
     assert!((1..=64).contains(&name.len()));

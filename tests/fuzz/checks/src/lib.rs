@@ -13,7 +13,7 @@ mod settings;
 
 // The files of the sandbox name each other from the root of their crate.
 use sandbox::error::LoadError;
-use sandbox::inspect::Need;
+use sandbox::inspect::ImportNeed;
 use sandbox::json;
 mod component {
     pub(crate) use crate::sandbox::{command_form, described, interfaces, kind, tool_info, wasm};
@@ -32,7 +32,7 @@ pub const TARGETS: &[(&str, Check)] =
     &[("component", component), ("definition", definition), ("gate", gate), ("settings", settings)];
 
 /// Whether a person may see the text as it is: no control character but line feed and tab, and
-/// none of the characters that hide or reorder. Written apart from `Shown`, to check it.
+/// none of the characters that hide or reorder. Written apart from `ShownText`, to check it.
 pub(crate) fn is_safe_to_show(text: &str) -> bool {
     let hidden = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')

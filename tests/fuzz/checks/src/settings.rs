@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentId, Diagnostic, GrantChange, Grantee, Scope, Settings, Severity, Slug, SubagentsAsk,
+    AgentId, AgentScope, Diagnostic, GrantChange, Grantee, Settings, Severity, Slug, SubagentsAsk,
     ToolManifest, Visibility, apply_grant,
 };
-use belljar_policy::{Asked, Grants, Permission, Rights, ToolAsk, ToolName};
+use belljar_policy::{AskedRights, CallPermission, Grants, Rights, ToolAsk, ToolName};
 
 use crate::is_safe_to_show;
 
@@ -76,16 +76,16 @@ fn narrows(narrow: &Settings, wide: &Settings) {
     assert!(above.blocked_tools.iter().all(|tool| own.blocked_tools.contains(tool)));
     for id in agents(wide) {
         for visibility in Visibility::ALL {
-            let grants = |of: &Settings| of.grants(&id, visibility, Path::new("/w"));
+            let grants = |of: &Settings| of.agent_grants(&id, visibility, Path::new("/w"));
             let (own, above) = (grants(narrow), grants(wide));
-            assert!(rights(&own).within(&rights(&above)), "{id}: {own:?}\nnot in {above:?}");
+            assert!(rights(&own).is_within(&rights(&above)), "{id}: {own:?}\nnot in {above:?}");
             delegates_less(&narrow.delegation(&id, visibility), &wide.delegation(&id, visibility));
         }
     }
 }
 
 fn rights(grants: &Grants) -> Rights {
-    Rights::effective(&Asked::default(), grants, None).0
+    Rights::intersect_rights(&AskedRights::default(), grants, None).0
 }
 
 /// All of a list have to agree, so one more line takes away.
@@ -107,9 +107,10 @@ fn agents(settings: &Settings) -> Vec<AgentId> {
         Grantee::Library(_) => None,
     });
     let mut agents: Vec<_> = named.take(8).collect();
-    if let Some(slug) = Slug::of("scout") {
-        agents.push(AgentId::home(slug.clone()));
-        let scopes = [Scope::Library("lib".to_owned()), Scope::Workspace(PathBuf::from("/w"))];
+    if let Some(slug) = Slug::from_name("scout") {
+        agents.push(AgentId::in_home(slug.clone()));
+        let scopes =
+            [AgentScope::Library("lib".to_owned()), AgentScope::Workspace(PathBuf::from("/w"))];
         agents.extend(scopes.map(|scope| AgentId { scope, slug: slug.clone() }));
     }
     agents
@@ -117,9 +118,11 @@ fn agents(settings: &Settings) -> Vec<AgentId> {
 
 /// A grant that is added is there afterwards, and the rest of the file is read as before.
 fn edit(text: &str, before: &Settings) {
-    let (Some(slug), Ok(tool)) = (Slug::of("scout"), ToolName::new("file_write")) else { return };
-    let id = AgentId::home(slug);
-    let change = GrantChange { tools: vec![(tool, Permission::Ask)], ..GrantChange::default() };
+    let (Some(slug), Ok(tool)) = (Slug::from_name("scout"), ToolName::new("file_write")) else {
+        return;
+    };
+    let id = AgentId::in_home(slug);
+    let change = GrantChange { tools: vec![(tool, CallPermission::Ask)], ..GrantChange::default() };
     let home = Path::new("/home/o");
     let edited =
         apply_grant(Path::new(HOME), text, Some(home), &id, Visibility::UserFacing, &change);
@@ -127,10 +130,10 @@ fn edit(text: &str, before: &Settings) {
     let Ok(Ok(after)) = after else {
         return assert!(after.is_err(), "an edit that cannot be read");
     };
-    let grants = |of: &Settings| of.grants(&id, Visibility::UserFacing, Path::new("/w"));
+    let grants = |of: &Settings| of.agent_grants(&id, Visibility::UserFacing, Path::new("/w"));
     let (mut was, mut is) = (grants(before), grants(&after));
     was.tools.remove("file_write");
-    assert_eq!(is.tools.remove("file_write"), Some(Permission::Ask));
+    assert_eq!(is.tools.remove("file_write"), Some(CallPermission::Ask));
     assert_eq!(is, was, "and nothing else");
     assert_eq!((&before.models, &before.secrets), (&after.models, &after.secrets));
 }

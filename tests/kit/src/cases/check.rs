@@ -1,6 +1,6 @@
 //! A case's expectations of the answer.
 
-use belljar_sandbox::{CallError, CallResult, Part};
+use belljar_sandbox::{CallError, CallResult, OutputPart};
 
 use super::{Expect, ExpectedAttachment};
 
@@ -39,18 +39,18 @@ pub(super) fn faults(expect: &Expect, result: &CallResult, server: &str) -> Vec<
     faults
 }
 
-fn joined(parts: &[Part]) -> String {
+fn joined(parts: &[OutputPart]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) | Part::Json(text) => Some(text.as_str()),
-        Part::Attachment { .. } => None,
+        OutputPart::Text(text) | OutputPart::Json(text) => Some(text.as_str()),
+        OutputPart::Attachment { .. } => None,
     });
     texts.collect()
 }
 
-fn attachment_fault(wanted: &ExpectedAttachment, parts: &[Part]) -> Option<String> {
+fn attachment_fault(wanted: &ExpectedAttachment, parts: &[OutputPart]) -> Option<String> {
     let found = parts.iter().find_map(|part| match part {
-        Part::Attachment { name, media_type, data } => Some((name, media_type, data)),
-        Part::Text(_) | Part::Json(_) => None,
+        OutputPart::Attachment { name, media_type, data } => Some((name, media_type, data)),
+        OutputPart::Text(_) | OutputPart::Json(_) => None,
     });
     let Some((name, media_type, data)) = found else {
         return Some("there is no attachment".into());
@@ -63,5 +63,5 @@ fn attachment_fault(wanted: &ExpectedAttachment, parts: &[Part]) -> Option<Strin
 }
 
 fn clipped(text: &str) -> String {
-    belljar_policy::Shown::clipped(text, 400).to_string()
+    belljar_policy::ShownText::clip_line(text, 400).to_string()
 }

@@ -9,7 +9,7 @@ mod workspace;
 
 use std::collections::BTreeMap;
 
-use belljar_policy::{Access, LimitsRequest};
+use belljar_policy::{LimitsRequest, MountAccess};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ struct Cases {
 struct Case {
     name: String,
     #[serde(default = "read")]
-    access: Access,
+    access: MountAccess,
     /// The arguments of calls that the same store answers before.
     #[serde(default)]
     before: Vec<Value>,
@@ -116,8 +116,8 @@ enum FileAfter {
     Exists(bool),
 }
 
-fn read() -> Access {
-    Access::Read
+fn read() -> MountAccess {
+    MountAccess::Read
 }
 
 fn ok() -> u16 {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use belljar_policy::{
-    Asked, Budget, Caps, Grants, GuestPath, HostRule, Level, Limits, Mount, Permission, Rights,
-    SecretName, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, GuestPath, HostRule,
+    Limits, Mount, Rights, SecretName, ToolAsk, ToolName,
 };
 use belljar_sandbox::http::Secret;
 use belljar_sandbox::{CallResult, JarSpec, JarTool, Sandbox, SecretStore, ToolInfo, Wasm};
@@ -29,7 +29,8 @@ pub struct ToolUnderTest {
 /// Runs every case; gives how many ran, and one text for each that failed.
 pub async fn run_cases(sandbox: &Sandbox, tool: &ToolUnderTest) -> (usize, Vec<String>) {
     let cases: Cases = toml::from_str(&tool.cases).expect("cases.toml is well-formed");
-    let described = sandbox.describe(&tool.wasm).await.expect("the component describes itself");
+    let described =
+        sandbox.describe_tools(&tool.wasm).await.expect("the component describes itself");
     let mut failures = Vec::new();
     for case in &cases.case {
         for fault in run_case(sandbox, tool, &described, case).await {
@@ -59,7 +60,7 @@ async fn run_case(
         config: Arc::new(config),
     };
     let permit = rights.tool(&tool.name).expect("the case grants its tool");
-    let budget = Budget::root(Level::Subagent, Caps::of(rights.limits()));
+    let budget = Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(rights.limits()));
     let spec = JarSpec {
         rights,
         budget,
@@ -68,15 +69,15 @@ async fn run_case(
         overlays: BTreeMap::new(),
         cancel: CancellationToken::new(),
     };
-    let jar = sandbox.jar(spec).expect("a jar opens");
+    let jar = sandbox.open_jar(spec).expect("a jar opens");
     let arguments = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => fill(text),
         value => fill(&value.to_string()),
     };
     for earlier in &case.before {
-        jar.call(permit.clone(), &arguments(earlier)).await;
+        jar.call_permitted(permit.clone(), &arguments(earlier)).await;
     }
-    let result = jar.call(permit, &arguments(&case.arguments)).await;
+    let result = jar.call_permitted(permit, &arguments(&case.arguments)).await;
     jar.close().await;
     faults(case, &result, root.path(), &server.uri())
 }
@@ -99,7 +100,7 @@ fn rights(case: &Case, tool: &str, root: &std::path::Path, uri: &str) -> Rights 
         None => vec![host(&uri.to_owned())],
     };
     let grants = Grants {
-        tools: BTreeMap::from([(ToolName::new(tool).expect("a name"), Permission::Allow)]),
+        tools: BTreeMap::from([(ToolName::new(tool).expect("a name"), CallPermission::Allow)]),
         mounts: vec![Mount {
             guest: GuestPath::workspace(),
             host: root.to_path_buf(),
@@ -109,7 +110,7 @@ fn rights(case: &Case, tool: &str, root: &std::path::Path, uri: &str) -> Rights 
         secrets: case.secrets.iter().map(|name| secret_name(name)).collect::<BTreeSet<_>>(),
         limits: Limits::default().granted(&case.limits),
     };
-    Rights::effective(&Asked::default(), &grants, None).0
+    Rights::intersect_rights(&AskedRights::default(), &grants, None).0
 }
 
 fn secret_name(name: &str) -> SecretName {

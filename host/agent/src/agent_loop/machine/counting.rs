@@ -1,26 +1,26 @@
 //! The use of a prompt and an answer, in bytes and tokens.
 
-use belljar_model::{ChatRequest, Message, Reasoning, Reply, StopReason, StreamEvent};
-use belljar_policy::{Budget, Exhausted, Hold, Meter};
+use belljar_model::{ChatMessage, ChatRequest, ModelReply, Reasoning, StopReason, StreamEvent};
+use belljar_policy::{Budget, BudgetHold, ExhaustedLimit, Meter};
 
 use crate::limits::{IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN};
 use crate::outcome::Usage;
 
 /// The usage of an answer. If a server counts no tokens, a token for every four bytes counts, so that tokens
 /// are never free.
-pub fn counted(prompt: u64, reply: &Reply) -> Usage {
+pub fn count_usage(prompt: u64, reply: &ModelReply) -> Usage {
     let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
         reply.usage;
     if input_tokens == 0 && output_tokens == 0 {
         input_tokens = prompt / 4;
-        output_tokens = len(reply.text.len()) / 4;
+        output_tokens = len_as_u64(reply.text.len()) / 4;
     }
     Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
 }
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
-pub struct Partial {
+pub struct PartialAnswer {
     /// The text, as far as kept.
     pub(crate) text: String,
     /// Bytes of all output, including reasoning.
@@ -31,7 +31,7 @@ pub struct Partial {
     pub lost: Vec<u64>,
 }
 
-impl Partial {
+impl PartialAnswer {
     /// Counts the text of an event.
     pub fn on_event(&mut self, event: &StreamEvent) {
         if let StreamEvent::Retrying { .. } = event {
@@ -44,17 +44,17 @@ impl Partial {
         }
         self.begun = true;
         if let StreamEvent::TextDelta(text) | StreamEvent::ThinkingDelta(text) = event {
-            self.bytes = self.bytes.saturating_add(len(text.len()));
+            self.bytes = self.bytes.saturating_add(len_as_u64(text.len()));
         }
     }
 }
 
 /// The estimated usage of an answer that broke off: a token for every four bytes of prompt and answer.
-pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
+pub fn cut_off(prompt: u64, bytes: u64) -> ModelReply {
     let stop = StopReason::Other("cut off".to_owned());
     let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
     let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
-    Reply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
+    ModelReply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
 }
 
 /// The fewest tokens that any model could count for a prompt of this size.
@@ -69,9 +69,13 @@ pub(crate) fn least_tokens(prompt: u64) -> u64 {
 /// # Errors
 ///
 /// The budget that cannot hold even the fewest tokens of the prompt.
-pub fn hold_tokens(budget: &Budget, prompt: u64, billed: u64) -> Result<Hold, Exhausted> {
+pub fn hold_tokens(
+    budget: &Budget,
+    prompt: u64,
+    billed: u64,
+) -> Result<BudgetHold, ExhaustedLimit> {
     let likely = (prompt / 4).max(billed);
-    budget.hold(Meter::Tokens, least_tokens(prompt), likely)
+    budget.hold_amount(Meter::Tokens, least_tokens(prompt), likely)
 }
 
 /// Bytes of a prompt that a model reads.
@@ -79,23 +83,23 @@ pub fn prompt_bytes(request: &ChatRequest) -> u64 {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
     let messages: u64 = request.messages.iter().map(message_bytes).sum();
-    messages.saturating_add(len(system)).saturating_add(len(tools))
+    messages.saturating_add(len_as_u64(system)).saturating_add(len_as_u64(tools))
 }
 
 /// Bytes of a message that a model reads.
-pub fn message_bytes(message: &Message) -> u64 {
-    let images = len(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
-    images.saturating_add(len(match message {
-        Message::User { text, .. } => text.len(),
-        Message::Assistant { text, calls, reasoning } => {
-            let thought = reasoning.as_ref().map_or(0, Reasoning::bytes);
+pub fn message_bytes(message: &ChatMessage) -> u64 {
+    let images = len_as_u64(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
+    images.saturating_add(len_as_u64(match message {
+        ChatMessage::User { text, .. } => text.len(),
+        ChatMessage::Assistant { text, calls, reasoning } => {
+            let thought = reasoning.as_ref().map_or(0, Reasoning::text_bytes);
             let asked = calls.iter().map(|call| call.arguments.len()).sum::<usize>();
             text.len().saturating_add(asked).saturating_add(thought)
         }
-        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
+        ChatMessage::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
     }))
 }
 
-fn len(bytes: usize) -> u64 {
+fn len_as_u64(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 
-use super::{Loop, prompt_bytes};
+use super::{AgentLoop, prompt_bytes};
 use crate::limits::MAX_KEPT_RESULT;
 use crate::prompt::frame;
 
-impl Loop {
+impl AgentLoop {
     /// Marks the first `past` messages as earlier turns.
-    pub(crate) fn behind(self, past: usize) -> Self {
+    pub(crate) fn with_past(self, past: usize) -> Self {
         Self { past, ..self }
     }
 
     /// Replaces the messages of earlier turns.
-    pub(crate) fn replace_past(&mut self, messages: Vec<Message>) {
+    pub(crate) fn replace_past(&mut self, messages: Vec<ChatMessage>) {
         let request = Arc::make_mut(&mut self.request);
         let before = self.past.min(request.messages.len());
         self.past = messages.len();
@@ -28,12 +28,12 @@ impl Loop {
     pub(crate) fn cut_results(&mut self) -> u64 {
         let request = Arc::make_mut(&mut self.request);
         let own = request.messages.get_mut(self.past..).unwrap_or_default();
-        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+        let is_answer = |message: &ChatMessage| matches!(message, ChatMessage::Assistant { .. });
         let read = own.iter().rposition(is_answer).unwrap_or(0);
         for message in own.iter_mut().take(read) {
-            let Message::Tool { results } = message else { continue };
+            let ChatMessage::Tool { results } = message else { continue };
             for result in results.iter_mut().filter(|it| it.content.len() > MAX_KEPT_RESULT) {
-                result.content = frame::taken_out(result.content.len());
+                result.content = frame::format_removed_result(result.content.len());
             }
         }
         let before = std::mem::replace(&mut self.bytes, prompt_bytes(&self.request));

@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 
 use belljar_model::{TokenUsage, ToolSpec};
-use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
+use belljar_policy::{AskedRights, CallPermission, Grants, Rights, ToolName};
 
 use super::*;
 use crate::limits::MAX_KEPT_RESULT;
-use crate::tools::alias::Aliases;
+use crate::tools::alias::ToolAliases;
 use crate::tools::caller::CallerTools;
-use crate::tools::dispatch::Provider;
+use crate::tools::dispatch::ToolProvider;
 
-const FREE: Gauge = Gauge { halt: None, next: NextStep::Whole, tokens_left: u64::MAX };
+const FREE: BudgetGauge = BudgetGauge { halt: None, next: NextStep::Whole, tokens_left: u64::MAX };
 
-fn used_up(meter: Meter) -> Exhausted {
-    Exhausted { meter, level: Level::Subagent, limit: 3 }
+fn used_up(meter: Meter) -> ExhaustedLimit {
+    ExhaustedLimit { meter, level: BudgetLevel::Subagent, limit: 3 }
 }
 
-fn new_loop() -> Loop {
+fn new_loop() -> AgentLoop {
     let name = ToolName::new("look").unwrap();
     let mut grants = Grants::none();
-    grants.tools.insert(name.clone(), Permission::Allow);
-    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    grants.tools.insert(name.clone(), CallPermission::Allow);
+    let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
     let request = ChatRequest {
         system: vec!["body".into()],
-        messages: vec![Message::user("task")],
+        messages: vec![ChatMessage::from_user("task")],
         tools: vec![ToolSpec {
             name: "look".into(),
             description: String::new(),
@@ -32,19 +32,23 @@ fn new_loop() -> Loop {
         }],
         ..ChatRequest::default()
     };
-    Loop::new(
+    AgentLoop::new(
         request,
-        Dispatcher::new(rights, BTreeMap::from([(name, Provider::Jar)]), Aliases::default()),
+        Dispatcher::new(
+            rights,
+            BTreeMap::from([(name, ToolProvider::Jar)]),
+            ToolAliases::default(),
+        ),
     )
 }
 
-fn reply(text: &str, calls: &[(&str, &str)]) -> Input {
+fn reply(text: &str, calls: &[(&str, &str)]) -> LoopInput {
     let call = |(id, name): &(&str, &str)| ToolCall {
         id: (*id).into(),
         name: (*name).into(),
         arguments: "{}".into(),
     };
-    Input::Replied(Reply {
+    LoopInput::Replied(ModelReply {
         text: text.into(),
         calls: calls.iter().map(call).collect(),
         reasoning: None,
@@ -53,88 +57,97 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Input {
     })
 }
 
-fn answer(text: &str) -> Answer {
-    Answer { content: text.into(), is_error: false }
+fn answer(text: &str) -> CallAnswer {
+    CallAnswer { content: text.into(), is_error: false }
 }
 
-fn finish(effects: Vec<Effect>) -> Ending {
+fn finish(effects: Vec<LoopEffect>) -> AgentEnding {
     match effects.into_iter().last() {
-        Some(Effect::Finish(ending)) => ending,
+        Some(LoopEffect::Finish(ending)) => ending,
         other => panic!("it goes on: {other:?}"),
     }
 }
 
 /// A loop in its first step, with one call to `look` to be answered.
-fn calling() -> Loop {
+fn calling() -> AgentLoop {
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    let effects = it.step(reply("first", &[("a", "look")]), &FREE);
-    assert!(matches!(effects.as_slice(), [Effect::Call(decisions)] if decisions.len() == 1));
+    it.handle_input(LoopInput::Begin, &FREE);
+    let effects = it.handle_input(reply("first", &[("a", "look")]), &FREE);
+    assert!(matches!(effects.as_slice(), [LoopEffect::Call(decisions)] if decisions.len() == 1));
     it
 }
 
 #[test]
 fn a_conversation_is_made_shorter_and_what_the_model_has_not_read_stays() {
     let long = |text: &str| format!("{text} {}", "x".repeat(MAX_KEPT_RESULT));
-    let mut it = new_loop().behind(0);
-    it.step(Input::Begin, &FREE);
+    let mut it = new_loop().with_past(0);
+    it.handle_input(LoopInput::Begin, &FREE);
     for (id, text) in [("a", long("one")), ("b", "two".to_owned()), ("c", long("three"))] {
-        it.step(reply("", &[(id, "look")]), &FREE);
-        it.step(Input::Answered(vec![answer(&text)]), &FREE);
+        it.handle_input(reply("", &[(id, "look")]), &FREE);
+        it.handle_input(LoopInput::Answered(vec![answer(&text)]), &FREE);
     }
-    let before = it.bytes();
+    let before = it.request_bytes();
     let by = it.cut_results();
-    assert!(by > 800 && it.bytes() == before - by, "{by}");
-    assert_eq!(it.bytes(), prompt_bytes(it.request()));
+    assert!(by > 800 && it.request_bytes() == before - by, "{by}");
+    assert_eq!(it.request_bytes(), prompt_bytes(it.request()));
     let results = it.request().messages.iter().filter_map(|message| match message {
-        Message::Tool { results } => Some(results[0].content.clone()),
-        Message::User { .. } | Message::Assistant { .. } => None,
+        ChatMessage::Tool { results } => Some(results[0].content.clone()),
+        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
     });
     let results: Vec<String> = results.collect();
     assert!(results[0].starts_with("[the 1028 bytes of this result"), "{results:?}");
     assert_eq!(results[1..], ["two".to_owned(), long("three")]);
     assert_eq!(it.cut_results(), 0, "there is no more to take out");
-    it.replace_past(vec![Message::user("summary"), Message::said("noted")]);
+    it.replace_past(vec![ChatMessage::from_user("summary"), ChatMessage::from_assistant("noted")]);
     assert_eq!(it.request().messages.len(), 2 + 7);
-    assert_eq!(it.bytes(), prompt_bytes(it.request()));
-    it.replace_past(vec![Message::user("shorter")]);
-    assert_eq!(it.request().messages[..2], [Message::user("shorter"), Message::user("task")]);
+    assert_eq!(it.request_bytes(), prompt_bytes(it.request()));
+    it.replace_past(vec![ChatMessage::from_user("shorter")]);
+    assert_eq!(
+        it.request().messages[..2],
+        [ChatMessage::from_user("shorter"), ChatMessage::from_user("task")]
+    );
 }
 
 #[test]
 fn a_reply_without_calls_completes_the_run_with_its_text() {
     let mut it = new_loop();
-    assert!(matches!(it.step(Input::Begin, &FREE)[..], [Effect::AskModel { last: false }]));
-    assert_eq!(finish(it.step(reply("done", &[]), &FREE)), Ending::completed());
+    assert!(matches!(
+        it.handle_input(LoopInput::Begin, &FREE)[..],
+        [LoopEffect::AskModel { last: false }]
+    ));
+    assert_eq!(finish(it.handle_input(reply("done", &[]), &FREE)), AgentEnding::completed());
     assert_eq!(it.into_transcript().output, "done");
 }
 
 #[test]
 fn a_blank_last_answer_leaves_the_last_text_that_was_not() {
     let mut it = calling();
-    it.step(Input::Answered(vec![answer("x")]), &FREE);
-    assert_eq!(finish(it.step(reply(" \n", &[]), &FREE)).status, RunStatus::Completed);
+    it.handle_input(LoopInput::Answered(vec![answer("x")]), &FREE);
+    assert_eq!(finish(it.handle_input(reply(" \n", &[]), &FREE)).status, RunStatus::Completed);
     assert_eq!(it.into_transcript().output, "first");
 }
 
 #[test]
 fn no_text_at_all_is_a_failure() {
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    assert_eq!(finish(it.step(reply("", &[]), &FREE)), Ending::failed(RunError::NoAnswer));
+    it.handle_input(LoopInput::Begin, &FREE);
+    assert_eq!(
+        finish(it.handle_input(reply("", &[]), &FREE)),
+        AgentEnding::failed(RunError::NoAnswer)
+    );
 }
 
 #[test]
 fn used_up_steps_give_one_last_step_without_tools() {
     let mut it = calling();
-    let gauge = Gauge { next: NextStep::Last(used_up(Meter::Steps)), ..FREE };
-    let effects = it.step(Input::Answered(vec![answer("x")]), &gauge);
-    assert!(matches!(effects[..], [Effect::AskModel { last: true }]));
+    let gauge = BudgetGauge { next: NextStep::Last(used_up(Meter::Steps)), ..FREE };
+    let effects = it.handle_input(LoopInput::Answered(vec![answer("x")]), &gauge);
+    assert!(matches!(effects[..], [LoopEffect::AskModel { last: true }]));
     assert!(it.request().tools.is_empty());
     let last = it.request().messages.last().unwrap();
-    assert_eq!(*last, Message::user(LAST_STEP));
+    assert_eq!(*last, ChatMessage::from_user(LAST_STEP));
     // Calls that it asks for all the same are not even looked at.
-    let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
+    let ending = finish(it.handle_input(reply("so far", &[("b", "look")]), &gauge));
     assert_eq!(ending.status, RunStatus::Partial);
     assert_eq!(it.into_transcript().output, "so far");
 }
@@ -143,96 +156,101 @@ fn used_up_steps_give_one_last_step_without_tools() {
 fn used_up_steps_of_a_budget_above_end_the_run_without_another_turn() {
     let mut it = calling();
     let exhausted = used_up(Meter::Steps);
-    let gauge = Gauge { next: NextStep::None(exhausted), ..FREE };
-    let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
-    assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+    let gauge = BudgetGauge { next: NextStep::None(exhausted), ..FREE };
+    let ending = finish(it.handle_input(LoopInput::Answered(vec![answer("x")]), &gauge));
+    assert_eq!(ending, AgentEnding::partial(RunError::Budget { exhausted }));
     assert_eq!(it.into_transcript().output, "first");
 }
 
 #[test]
 fn used_up_tokens_or_fuel_end_the_run_at_once_with_what_there_is() {
     for meter in [Meter::Tokens, Meter::Fuel] {
-        let gauge = Gauge { halt: Some(used_up(meter)), ..FREE };
+        let gauge = BudgetGauge { halt: Some(used_up(meter)), ..FREE };
         let exhausted = used_up(meter);
         let mut it = new_loop();
-        it.step(Input::Begin, &FREE);
-        let ending = finish(it.step(reply("text", &[("a", "look")]), &gauge));
-        assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+        it.handle_input(LoopInput::Begin, &FREE);
+        let ending = finish(it.handle_input(reply("text", &[("a", "look")]), &gauge));
+        assert_eq!(ending, AgentEnding::partial(RunError::Budget { exhausted }));
         assert_eq!(it.into_transcript().output, "text");
         let mut it = calling();
-        let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
-        assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+        let ending = finish(it.handle_input(LoopInput::Answered(vec![answer("x")]), &gauge));
+        assert_eq!(ending, AgentEnding::partial(RunError::Budget { exhausted }));
     }
 }
 
 #[test]
 fn a_whole_answer_completes_the_run_even_with_the_last_token() {
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    let gauge = Gauge { halt: Some(used_up(Meter::Tokens)), ..FREE };
-    assert_eq!(finish(it.step(reply("whole", &[]), &gauge)), Ending::completed());
+    it.handle_input(LoopInput::Begin, &FREE);
+    let gauge = BudgetGauge { halt: Some(used_up(Meter::Tokens)), ..FREE };
+    assert_eq!(finish(it.handle_input(reply("whole", &[]), &gauge)), AgentEnding::completed());
 }
 
 #[test]
 fn a_prompt_that_cannot_fit_the_tokens_is_never_sent() {
     let mut it = new_loop();
-    it.push(Message::user("x".repeat(1_000)));
-    let gauge = Gauge { tokens_left: 10, ..FREE };
-    assert_eq!(finish(it.step(Input::Begin, &gauge)).status, RunStatus::Partial);
+    it.push_message(ChatMessage::from_user("x".repeat(1_000)));
+    let gauge = BudgetGauge { tokens_left: 10, ..FREE };
+    assert_eq!(finish(it.handle_input(LoopInput::Begin, &gauge)).status, RunStatus::Partial);
 }
 
 #[test]
 fn an_answer_cut_at_the_models_own_limit_is_partial() {
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    let cut = Reply {
+    it.handle_input(LoopInput::Begin, &FREE);
+    let cut = ModelReply {
         text: "half".into(),
         calls: vec![],
         reasoning: None,
         usage: TokenUsage::default(),
         stop: StopReason::MaxTokens,
     };
-    assert_eq!(finish(it.step(Input::Replied(cut), &FREE)), Ending::partial(RunError::OutputCut));
+    assert_eq!(
+        finish(it.handle_input(LoopInput::Replied(cut), &FREE)),
+        AgentEnding::partial(RunError::OutputCut)
+    );
 }
 
 #[test]
 fn an_answer_that_ended_for_an_unknown_reason_is_not_completed() {
     let reason = || StopReason::Other("pause_turn".into());
     let stopped = || RunError::Stopped { reason: "pause_turn".into() };
-    for (text, ending) in [("half", Ending::partial(stopped())), (" ", Ending::failed(stopped()))] {
+    for (text, ending) in
+        [("half", AgentEnding::partial(stopped())), (" ", AgentEnding::failed(stopped()))]
+    {
         let mut it = new_loop();
-        it.step(Input::Begin, &FREE);
-        let Input::Replied(answer) = reply(text, &[]) else { panic!("no reply") };
-        let answer = Reply { stop: reason(), ..answer };
-        assert_eq!(finish(it.step(Input::Replied(answer), &FREE)), ending);
+        it.handle_input(LoopInput::Begin, &FREE);
+        let LoopInput::Replied(answer) = reply(text, &[]) else { panic!("no reply") };
+        let answer = ModelReply { stop: reason(), ..answer };
+        assert_eq!(finish(it.handle_input(LoopInput::Replied(answer), &FREE)), ending);
     }
 }
 
 #[test]
 fn calls_of_a_filtered_answer_are_not_made_and_those_of_an_odd_reason_are() {
     let answer = |stop| match reply("", &[("a", "look")]) {
-        Input::Replied(answer) => Input::Replied(Reply { stop, ..answer }),
+        LoopInput::Replied(answer) => LoopInput::Replied(ModelReply { stop, ..answer }),
         other => other,
     };
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    let ending = finish(it.step(answer(StopReason::Refusal), &FREE));
-    assert_eq!(ending, Ending::failed(RunError::Declined));
+    it.handle_input(LoopInput::Begin, &FREE);
+    let ending = finish(it.handle_input(answer(StopReason::Refusal), &FREE));
+    assert_eq!(ending, AgentEnding::failed(RunError::Declined));
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    let effects = it.step(answer(StopReason::Other("odd".into())), &FREE);
-    assert!(matches!(effects.last(), Some(Effect::Call(_))), "{effects:?}");
+    it.handle_input(LoopInput::Begin, &FREE);
+    let effects = it.handle_input(answer(StopReason::Other("odd".into())), &FREE);
+    assert!(matches!(effects.last(), Some(LoopEffect::Call(_))), "{effects:?}");
 }
 
 #[test]
 fn ids_are_made_unique_and_results_pair_in_order() {
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    it.step(reply("", &[("a", "look"), ("a", "nope"), ("", "look")]), &FREE);
+    it.handle_input(LoopInput::Begin, &FREE);
+    it.handle_input(reply("", &[("a", "look"), ("a", "nope"), ("", "look")]), &FREE);
     let answers = vec![answer("1"), answer("2"), answer("3")];
-    it.step(Input::Answered(answers), &FREE);
-    it.step(reply("", &[("a", "look")]), &FREE);
-    let Message::Tool { results } = &it.request().messages[2] else { panic!("no results") };
+    it.handle_input(LoopInput::Answered(answers), &FREE);
+    it.handle_input(reply("", &[("a", "look")]), &FREE);
+    let ChatMessage::Tool { results } = &it.request().messages[2] else { panic!("no results") };
     let pairs: Vec<_> = results.iter().map(|r| (&*r.id, &*r.name, &*r.content)).collect();
     assert_eq!(pairs, [("a", "look", "1"), ("a-2", "nope", "2"), ("call_1_2", "look", "3")]);
     assert_eq!(it.calls()[0].id, "a-3");
@@ -241,34 +259,40 @@ fn ids_are_made_unique_and_results_pair_in_order() {
 #[test]
 fn an_interrupted_answer_keeps_its_part() {
     let mut it = calling();
-    it.step(Input::Answered(vec![answer("x")]), &FREE);
-    let ending = Ending::cancelled();
-    let input = Input::Interrupted {
+    it.handle_input(LoopInput::Answered(vec![answer("x")]), &FREE);
+    let ending = AgentEnding::cancelled();
+    let input = LoopInput::Interrupted {
         partial: "half a sen".into(),
         answers: vec![],
         ending: ending.clone(),
     };
-    assert_eq!(finish(it.step(input, &FREE)), ending);
+    assert_eq!(finish(it.handle_input(input, &FREE)), ending);
     assert_eq!(it.into_transcript().output, "half a sen");
 }
 
 #[test]
 fn an_event_out_of_turn_ends_the_run_instead_of_the_host() {
     let mut it = new_loop();
-    let ending = finish(it.step(Input::Answered(vec![]), &FREE));
+    let ending = finish(it.handle_input(LoopInput::Answered(vec![]), &FREE));
     assert_eq!(ending.status, RunStatus::Failed);
 }
 
 #[test]
 fn an_interruption_keeps_the_answers_that_are_there() {
     let mut it = new_loop();
-    it.step(Input::Begin, &FREE);
-    it.step(reply("", &[("a", "look"), ("b", "look")]), &FREE);
+    it.handle_input(LoopInput::Begin, &FREE);
+    it.handle_input(reply("", &[("a", "look"), ("b", "look")]), &FREE);
     let answers = vec![Some(answer("done")), None];
-    let input = Input::Interrupted { partial: String::new(), answers, ending: Ending::cancelled() };
-    it.step(input, &FREE);
+    let input = LoopInput::Interrupted {
+        partial: String::new(),
+        answers,
+        ending: AgentEnding::cancelled(),
+    };
+    it.handle_input(input, &FREE);
     let transcript = it.into_transcript();
-    let Some(Message::Tool { results }) = transcript.messages.last() else { panic!("no results") };
+    let Some(ChatMessage::Tool { results }) = transcript.messages.last() else {
+        panic!("no results")
+    };
     let texts: Vec<_> = results.iter().map(|result| result.content.as_str()).collect();
     assert_eq!(texts, ["done", crate::prompt::frame::INTERRUPTED]);
 }
@@ -280,37 +304,40 @@ fn two_messages_of_a_user_in_a_row_become_one() {
     it.add_note("one".into());
     it.add_note("two".into());
     assert_eq!(it.request().messages.len(), before);
-    let Some(Message::User { text, .. }) = it.request().messages.last() else { panic!("no user") };
+    let Some(ChatMessage::User { text, .. }) = it.request().messages.last() else {
+        panic!("no user")
+    };
     assert!(text.ends_with("\n\none\n\ntwo"), "{text}");
 }
 
 /// A loop whose caller has a tool `ask`, and whose answer has to be an object.
-fn of_caller() -> Loop {
+fn of_caller() -> AgentLoop {
     let callers = CallerTools::for_tests("ask", &serde_json::json!({"type": "object"}));
-    let Loop { request, dispatcher, .. } = new_loop();
+    let AgentLoop { request, dispatcher, .. } = new_loop();
     let form = crate::schema::tests::compiled(&serde_json::json!({"type": "object"})).unwrap();
-    Loop::new(Arc::unwrap_or_clone(request), dispatcher.beside(callers)).held_to(Some(form))
+    AgentLoop::new(Arc::unwrap_or_clone(request), dispatcher.with_caller_tools(callers))
+        .held_to(Some(form))
 }
 
 /// Gives an answer, and makes its checks.
-fn checked(it: &mut Loop, reply: Input) -> Vec<Effect> {
-    let effects = it.step(reply, &FREE);
-    let [Effect::Check(checks)] = &effects[..] else { panic!("no checks: {effects:?}") };
-    let verdicts = Check::all(checks, &belljar_work::StopSignal::never()).unwrap();
-    it.step(Input::Checked(verdicts), &FREE)
+fn checked(it: &mut AgentLoop, reply: LoopInput) -> Vec<LoopEffect> {
+    let effects = it.handle_input(reply, &FREE);
+    let [LoopEffect::Check(checks)] = &effects[..] else { panic!("no checks: {effects:?}") };
+    let verdicts = SchemaCheck::run_all(checks, &belljar_work::StopSignal::never_raised()).unwrap();
+    it.handle_input(LoopInput::Checked(verdicts), &FREE)
 }
 
 /// INV-401.
 #[test]
 fn the_loop_checks_nothing_itself() {
     let mut it = of_caller();
-    it.step(Input::Begin, &FREE);
-    let effects = it.step(reply("", &[("1", "look"), ("2", "ask")]), &FREE);
-    assert!(matches!(&effects[..], [Effect::Check(checks)] if checks.len() == 1));
+    it.handle_input(LoopInput::Begin, &FREE);
+    let effects = it.handle_input(reply("", &[("1", "look"), ("2", "ask")]), &FREE);
+    assert!(matches!(&effects[..], [LoopEffect::Check(checks)] if checks.len() == 1));
     // A verdict is believed, and no call is decided on before it.
-    let effects = it.step(Input::Checked(vec![Err("not so".to_owned())]), &FREE);
-    let [Effect::Call(decisions)] = &effects[..] else { panic!("no calls: {effects:?}") };
-    let [Decision::Tool(_), Decision::Refuse(refusal)] = &decisions[..] else {
+    let effects = it.handle_input(LoopInput::Checked(vec![Err("not so".to_owned())]), &FREE);
+    let [LoopEffect::Call(decisions)] = &effects[..] else { panic!("no calls: {effects:?}") };
+    let [CallDecision::Tool(_), CallDecision::Refuse(refusal)] = &decisions[..] else {
         panic!("{decisions:?}")
     };
     assert_eq!(refusal.text, "invalid arguments: not so");
@@ -319,54 +346,60 @@ fn the_loop_checks_nothing_itself() {
 #[test]
 fn an_agent_that_ends_while_its_answer_is_checked_keeps_the_text() {
     let mut it = of_caller();
-    it.step(Input::Begin, &FREE);
-    assert!(matches!(it.step(reply("[1", &[]), &FREE)[..], [Effect::Check(_)]));
-    let ending = Ending::cancelled();
-    let interrupted = Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
-    assert_eq!(finish(it.step(interrupted, &FREE)), Ending::cancelled());
+    it.handle_input(LoopInput::Begin, &FREE);
+    assert!(matches!(it.handle_input(reply("[1", &[]), &FREE)[..], [LoopEffect::Check(_)]));
+    let ending = AgentEnding::cancelled();
+    let interrupted =
+        LoopInput::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+    assert_eq!(finish(it.handle_input(interrupted, &FREE)), AgentEnding::cancelled());
     assert_eq!(it.into_transcript().output, "[1");
 }
 
 #[test]
 fn a_call_of_the_callers_tool_ends_the_loop_behind_the_agents_own_calls() {
     let mut it = of_caller();
-    it.step(Input::Begin, &FREE);
+    it.handle_input(LoopInput::Begin, &FREE);
     let effects = checked(&mut it, reply("", &[("1", "look"), ("2", "ask"), ("3", "ask")]));
-    let Some(Effect::Call(decisions)) = effects.into_iter().next() else { panic!("no calls") };
-    assert!(matches!(decisions[..], [Decision::Tool(_), Decision::HandOver, Decision::Refuse(_)]));
-    let ending =
-        finish(it.step(Input::Answered(vec![answer("a"), answer("b"), answer("c")]), &FREE));
-    assert_eq!((ending, it.hands_over()), (Ending::completed(), true));
+    let Some(LoopEffect::Call(decisions)) = effects.into_iter().next() else { panic!("no calls") };
+    assert!(matches!(
+        decisions[..],
+        [CallDecision::Tool(_), CallDecision::HandOver, CallDecision::Refuse(_)]
+    ));
+    let ending = finish(
+        it.handle_input(LoopInput::Answered(vec![answer("a"), answer("b"), answer("c")]), &FREE),
+    );
+    assert_eq!((ending, it.hands_over()), (AgentEnding::completed(), true));
     let transcript = it.into_transcript();
     let ids: Vec<_> = transcript.calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["2"]);
     assert!(
-        matches!(transcript.messages.last(), Some(Message::Tool { results }) if results.len() == 3)
+        matches!(transcript.messages.last(), Some(ChatMessage::Tool { results }) if results.len() == 3)
     );
 }
 
 #[test]
 fn an_interrupted_loop_hands_nothing_over() {
     let mut it = of_caller();
-    it.step(Input::Begin, &FREE);
+    it.handle_input(LoopInput::Begin, &FREE);
     checked(&mut it, reply("", &[("2", "ask")]));
-    let ending = Ending::cancelled();
-    let interrupted = Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
-    assert_eq!(finish(it.step(interrupted, &FREE)), Ending::cancelled());
+    let ending = AgentEnding::cancelled();
+    let interrupted =
+        LoopInput::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+    assert_eq!(finish(it.handle_input(interrupted, &FREE)), AgentEnding::cancelled());
     assert!(it.into_transcript().calls.is_empty());
 }
 
 #[test]
 fn an_answer_without_its_form_is_told_and_the_tries_are_counted() {
     let mut it = of_caller();
-    let mut input = Input::Begin;
+    let mut input = LoopInput::Begin;
     for again in [true, true, false] {
-        it.step(input, &FREE);
+        it.handle_input(input, &FREE);
         finish(checked(&mut it, reply("no", &[])));
-        assert_eq!(it.unfit().map(|(_, note)| note.is_some()), Some(again));
+        assert_eq!(it.unfit_reason().map(|(_, note)| note.is_some()), Some(again));
         input = it.reopen();
     }
-    it.step(input, &FREE);
+    it.handle_input(input, &FREE);
     finish(checked(&mut it, reply("{}", &[])));
-    assert_eq!(it.unfit(), None);
+    assert_eq!(it.unfit_reason(), None);
 }

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Content, SourceFile};
+use belljar_definition::{ScannedContent, SourceFile};
 
 use super::*;
 
 const WORKSPACE: &str = "/ws";
 
-fn file(scope: Scope, name: &str, text: &str) -> SourceFile {
+fn file(scope: AgentScope, name: &str, text: &str) -> SourceFile {
     let root = match &scope {
-        Scope::Workspace(path) => path.join(".belljar/skills"),
-        Scope::Home | Scope::Library(_) => PathBuf::from("/home/skills"),
+        AgentScope::Workspace(path) => path.join(".belljar/skills"),
+        AgentScope::Home | AgentScope::Library(_) => PathBuf::from("/home/skills"),
     };
     let path = root.join(name);
-    SourceFile { scope, root, path, content: Content::Bytes(text.as_bytes().to_vec()) }
+    SourceFile { scope, root, path, content: ScannedContent::Bytes(text.as_bytes().to_vec()) }
 }
 
 fn skill(name: &str, more: &str, body: &str) -> String {
@@ -24,14 +24,14 @@ fn skill(name: &str, more: &str, body: &str) -> String {
 /// A library of these files, as if they came with the program.
 fn library(files: &[(&str, String)]) -> SkillLibrary {
     let scope = |path: &str| match path.strip_prefix("ws:") {
-        Some(rest) => (Scope::Workspace(Path::new(WORKSPACE).into()), rest.to_owned()),
-        None => (Scope::Home, path.to_owned()),
+        Some(rest) => (AgentScope::Workspace(Path::new(WORKSPACE).into()), rest.to_owned()),
+        None => (AgentScope::Home, path.to_owned()),
     };
     let files = files.iter().map(|(path, text)| {
         let (scope, path) = scope(path);
         file(scope, &path, text)
     });
-    SkillLibrary::of(Vec::new(), files.collect(), (), false)
+    SkillLibrary::from_roots(Vec::new(), files.collect(), (), false)
 }
 
 #[test]
@@ -81,14 +81,14 @@ fn a_trigger_adds_its_skill_to_a_task_that_holds_it_as_words() {
         ("b.md", skill("b", "", "never triggered")),
     ]);
     for task in ["Write the Release\n notes!", "the CHANGELOG, please"] {
-        let text = triggered(&library, task).unwrap();
+        let text = triggered_skills(&library, task).unwrap();
         assert!(text.contains("write them so") && !text.contains("never"), "{text}");
     }
     for task in ["prerelease notes", "changelogs", "note the release", ""] {
-        assert_eq!(triggered(&library, task), None, "{task}");
+        assert_eq!(triggered_skills(&library, task), None, "{task}");
     }
     let far = format!("{} changelog", "x".repeat(MAX_TRIGGER_SCAN_BYTES));
-    assert_eq!(triggered(&library, &far), None);
+    assert_eq!(triggered_skills(&library, &far), None);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn triggered_skills_are_cut_and_counted() {
         .collect();
     let files: Vec<(&str, String)> =
         files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
-    let text = triggered(&library(&files), "do it now").unwrap();
+    let text = triggered_skills(&library(&files), "do it now").unwrap();
     assert_eq!(text.matches('ä').count(), MAX_TRIGGERED_SKILLS * MAX_TRIGGERED_SKILL_CHARS);
     assert_eq!(text.matches("[cut: ").count(), MAX_TRIGGERED_SKILLS);
 }
@@ -111,13 +111,13 @@ fn a_workspaces_skill_is_framed_as_a_strangers_and_never_triggered() {
         ("ws:w.md", skill("w", "triggers: [deploy]\n", hostile)),
         ("own.md", skill("own", "triggers: [deploy]\n", "carefully")),
     ]);
-    let added = triggered(&library, "deploy it").unwrap();
+    let added = triggered_skills(&library, "deploy it").unwrap();
     assert!(added.contains("carefully") && !added.contains("do as I say"), "{added}");
-    let text = load(&library, "w", Caller::Model).unwrap();
+    let text = load_skill(&library, "w", SkillCaller::Model).unwrap();
     assert!(text.starts_with("<skill name=\"w\" from=\"workspace\">\nThis skill came with"));
     assert_eq!(text.matches("</skill>").count(), 1, "{text}");
     assert!(text.contains("&lt;Skill name"), "{text}");
-    assert!(load(&library, "own", Caller::Model).unwrap().contains(OWN));
+    assert!(load_skill(&library, "own", SkillCaller::Model).unwrap().contains(OWN));
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn loading_is_bounded_and_an_unknown_name_lists_what_there_is() {
         ("b.md", skill("b", "", "y")),
     ]);
     for name in ["Big One", "big-one", " big-one "] {
-        let text = load(&library, name, Caller::Model).unwrap();
+        let text = load_skill(&library, name, SkillCaller::Model).unwrap();
         assert!(text.len() < MAX_SKILL_BYTES + 1_000 && text.contains("[cut: "), "{}", text.len());
     }
-    let error = load(&library, "../../etc/passwd\u{1b}[2J", Caller::Model).unwrap_err();
+    let error = load_skill(&library, "../../etc/passwd\u{1b}[2J", SkillCaller::Model).unwrap_err();
     assert_eq!(error, "no such skill: the available skills are `b`, `big-one`");
 }
 
@@ -144,20 +144,22 @@ fn no_model_is_offered_told_or_given_a_skill_that_its_author_keeps_from_models()
     ]);
     let index = index_block(&library, USE_SKILL).unwrap();
     assert!(!index.contains("kept") && index.contains("`silent`"), "{index}");
-    let added = triggered(&library, "deploy it").unwrap();
+    let added = triggered_skills(&library, "deploy it").unwrap();
     assert!(!added.contains("the kept text") && added.contains("the free text"), "{added}");
-    let refused = load(&library, "kept", Caller::Model).unwrap_err();
+    let refused = load_skill(&library, "kept", SkillCaller::Model).unwrap_err();
     assert_eq!(
         refused,
         "the author of `kept` made it for persons alone: the available skills are `free`, `silent`"
     );
-    assert!(load(&library, "kept", Caller::Person).unwrap().contains("the kept text"));
-    let refused = load(&library, "silent", Caller::Person).unwrap_err();
+    assert!(load_skill(&library, "kept", SkillCaller::Person).unwrap().contains("the kept text"));
+    let refused = load_skill(&library, "silent", SkillCaller::Person).unwrap_err();
     assert_eq!(
         refused,
         "the author of `silent` made it for models alone: the available skills are `free`, `kept`"
     );
-    assert!(load(&library, "silent", Caller::Model).unwrap().contains("the silent text"));
+    assert!(
+        load_skill(&library, "silent", SkillCaller::Model).unwrap().contains("the silent text")
+    );
 }
 
 #[test]

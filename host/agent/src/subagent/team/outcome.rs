@@ -67,7 +67,7 @@ pub struct MemberOutcome {
 
 impl TeamOutcome {
     /// The agents, in the order of their stages.
-    pub fn agents(&self) -> impl Iterator<Item = &MemberOutcome> {
+    pub fn member_outcomes(&self) -> impl Iterator<Item = &MemberOutcome> {
         self.stages.iter().flat_map(|stage| &stage.agents)
     }
 
@@ -78,7 +78,7 @@ impl TeamOutcome {
 
     /// The agent that decided the team's ending, with its stage, if any: the first agent that did not
     /// complete, in the last stage with the team's status.
-    pub fn culprit(&self) -> Option<(usize, &MemberOutcome)> {
+    pub fn deciding_member(&self) -> Option<(usize, &MemberOutcome)> {
         if self.status == RunStatus::Completed {
             return None;
         }
@@ -94,7 +94,7 @@ impl TeamOutcome {
         let children: Vec<ChildSummary> = self
             .stages
             .iter()
-            .flat_map(|stage| stage.agents.iter().map(|agent| agent.summary(stage.stage)))
+            .flat_map(|stage| stage.agents.iter().map(|agent| agent.to_child_summary(stage.stage)))
             .collect();
         let unfinished = children.iter().flat_map(|child| child.outcome.unfinished.clone());
         Outcome {
@@ -123,7 +123,7 @@ impl TeamOutcome {
 
 impl MemberOutcome {
     /// Converts to a subagent of the team; `step` = the stage.
-    pub(crate) fn summary(&self, stage: usize) -> ChildSummary {
+    pub(crate) fn to_child_summary(&self, stage: usize) -> ChildSummary {
         ChildSummary {
             call_id: stage_id(stage),
             step: u64::try_from(stage).unwrap_or(u64::MAX),

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentId, AgentReadiness, Diagnostic, GrantChange, Member, Scope, Severity, Stage,
-    TeamDefinition, Visibility, grant_command,
+    AgentId, AgentReadiness, AgentScope, Diagnostic, GrantChange, Severity, TeamDefinition,
+    TeamMember, TeamStage, Visibility, grant_command,
 };
-use belljar_policy::{Narrowing, Shown};
+use belljar_policy::{NarrowingNote, ShownText};
 
 use crate::host::Host;
-use crate::rights::resolve::{MAKE_IT, ResolveError, ResolvedAgent, canonical, resolve_known};
+use crate::rights::resolve::{
+    MAKE_IT, ResolveError, ResolvedAgent, canonicalize_workspace, resolve_known,
+};
 
 /// A team together with its agents.
 #[derive(Debug, Clone)]
@@ -32,22 +34,24 @@ pub fn resolve_team(
     name: &str,
     workspace: &Path,
 ) -> Result<ResolvedTeam, ResolveError> {
-    let workspace = canonical(workspace)?;
+    let workspace = canonicalize_workspace(workspace)?;
     host.teams.refresh();
     host.library.refresh();
     let catalog = host.teams.catalog();
-    let team = catalog.find(name)?;
-    Ok(resolved(host, team.id.clone(), team.definition.clone(), &workspace))
+    let team = catalog.find_by_name(name)?;
+    Ok(resolve_definition(host, team.id.clone(), team.definition.clone(), &workspace))
 }
 
 /// All teams of the library, in the catalogue's order.
 pub fn resolve_all_teams(host: &Host, workspace: &Path) -> Result<Vec<ResolvedTeam>, ResolveError> {
-    let workspace = canonical(workspace)?;
+    let workspace = canonicalize_workspace(workspace)?;
     host.teams.refresh();
     host.library.refresh();
     let catalog = host.teams.catalog();
     let teams = catalog.entries().iter();
-    Ok(teams.map(|t| resolved(host, t.id.clone(), t.definition.clone(), &workspace)).collect())
+    Ok(teams
+        .map(|t| resolve_definition(host, t.id.clone(), t.definition.clone(), &workspace))
+        .collect())
 }
 
 /// As [`resolve_team`], for a definition that need not be in a library.
@@ -57,9 +61,9 @@ pub fn resolve_team_file(
     definition: TeamDefinition,
     workspace: &Path,
 ) -> Result<ResolvedTeam, ResolveError> {
-    let workspace = canonical(workspace)?;
+    let workspace = canonicalize_workspace(workspace)?;
     host.library.refresh();
-    Ok(resolved(host, id, definition, &workspace))
+    Ok(resolve_definition(host, id, definition, &workspace))
 }
 
 impl ResolvedTeam {
@@ -78,7 +82,7 @@ impl ResolvedTeam {
     }
 }
 
-fn resolved(
+fn resolve_definition(
     host: &Host,
     id: AgentId,
     definition: TeamDefinition,
@@ -88,16 +92,16 @@ fn resolved(
     let stages = definition
         .stages
         .iter()
-        .map(|stage| agents(host, &id, &definition, stage, workspace, &mut problems))
+        .map(|stage| resolve_members(host, &id, &definition, stage, workspace, &mut problems))
         .collect();
     ResolvedTeam { id, definition: Arc::new(definition), stages, problems }
 }
 
-fn agents(
+fn resolve_members(
     host: &Host,
     team: &AgentId,
     definition: &TeamDefinition,
-    stage: &Stage,
+    stage: &TeamStage,
     workspace: &Path,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Arc<ResolvedAgent>> {
@@ -105,26 +109,26 @@ fn agents(
     for member in &stage.members {
         let found = match resolve_known(host, &member.agent, workspace) {
             Ok(agent) => within_team(host, team, agent, workspace),
-            Err(error) => Err(unknown(&error)),
+            Err(error) => Err(unknown_agent(&error)),
         };
         let found = found.and_then(if_ready);
         match found {
             Ok(agent) => agents.push(Arc::new(agent)),
-            Err(problem) => problems.push(problem.at(definition, member)),
+            Err(problem) => problems.push(problem.into_diagnostic(definition, member)),
         }
     }
     agents
 }
 
 /// An obstacle of a member.
-struct Problem {
+struct MemberProblem {
     code: &'static str,
     message: String,
     hint: Option<String>,
 }
 
-impl Problem {
-    fn at(self, definition: &TeamDefinition, member: &Member) -> Diagnostic {
+impl MemberProblem {
+    fn into_diagnostic(self, definition: &TeamDefinition, member: &TeamMember) -> Diagnostic {
         let Self { code, message, hint } = self;
         let path = definition.path.clone();
         Diagnostic {
@@ -140,23 +144,23 @@ impl Problem {
 }
 
 /// The error's own text ends with a hint.
-fn unknown(error: &ResolveError) -> Problem {
+fn unknown_agent(error: &ResolveError) -> MemberProblem {
     let text = error.to_string();
     let (message, hint) = match text.split_once("\n  hint: ") {
         Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
         None => (text, None),
     };
-    Problem { code: "unknown-agent", message, hint }
+    MemberProblem { code: "unknown-agent", message, hint }
 }
 
-fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, Problem> {
+fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, MemberProblem> {
     let AgentReadiness::Blocked { reasons } = &agent.status else { return Ok(agent) };
-    let reasons = Shown::new(&reasons.join("; ")).to_string();
+    let reasons = ShownText::new(&reasons.join("; ")).to_string();
     let message = format!("agent `{}` is blocked: {reasons}", agent.id);
     let command = &agent.hint;
     let grant = (!command.is_empty()).then(|| format!("give it what it asks for: `{command}`"));
     let hint = grant.or_else(|| agent.lacks_directory.then(|| MAKE_IT.to_owned()));
-    Err(Problem { code: ResolvedTeam::BLOCKED, message, hint })
+    Err(MemberProblem { code: ResolvedTeam::BLOCKED, message, hint })
 }
 
 /// The agent with no more than the team's identity is granted, where the team is a stranger's.
@@ -165,17 +169,17 @@ fn within_team(
     team: &AgentId,
     mut agent: ResolvedAgent,
     workspace: &Path,
-) -> Result<ResolvedAgent, Problem> {
+) -> Result<ResolvedAgent, MemberProblem> {
     match team.scope {
         // The operator wrote the file, and decides in it the work of all agents.
-        Scope::Home => return Ok(agent),
-        Scope::Library(_) | Scope::Workspace(_) => {}
+        AgentScope::Home => return Ok(agent),
+        AgentScope::Library(_) | AgentScope::Workspace(_) => {}
     }
     let visibility = Visibility::UserFacing;
-    let grants = host.settings.grants(team, visibility, workspace);
-    let (rights, missing) = agent.rights.attenuate(&agent.definition.asked, &grants);
+    let grants = host.settings.agent_grants(team, visibility, workspace);
+    let (rights, missing) = agent.rights.attenuate_for_child(&agent.definition.asked, &grants);
     if !missing.is_empty() {
-        let what: Vec<String> = missing.iter().map(Narrowing::to_string).collect();
+        let what: Vec<String> = missing.iter().map(NarrowingNote::to_string).collect();
         let message = format!(
             "agent `{}` is blocked in team `{team}`, which is not yours: {}",
             agent.id,
@@ -186,9 +190,9 @@ fn within_team(
             let command = host.for_its_tenant(&grant_command(team, &change, false));
             format!("read the team's file; then `{command}`")
         });
-        return Err(Problem { code: ResolvedTeam::BLOCKED, message, hint });
+        return Err(MemberProblem { code: ResolvedTeam::BLOCKED, message, hint });
     }
-    if !agent.rights.within(&rights) {
+    if !agent.rights.is_within(&rights) {
         let message = format!(
             "agent `{}` has only the rights of team `{team}`, which is not yours",
             agent.id

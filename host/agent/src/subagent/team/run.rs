@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_definition::{Diagnostic, Stage};
-use belljar_policy::{Budget, Caps, Exhausted, Level, LimitsRequest, Meter};
+use belljar_definition::{Diagnostic, TeamStage};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, ExhaustedLimit, LimitsRequest, Meter};
 use futures::StreamExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,20 +15,20 @@ use super::outcome::{MemberOutcome, StageOutcome, TeamOutcome, stage_id};
 use super::{ResolvedTeam, pass};
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
-use crate::agent_loop::job::Shared;
+use crate::agent_loop::job::RunState;
 use crate::clock::RunId;
-use crate::events::{EventKind, EventSink, Events};
+use crate::events::{EventEmitter, EventKind, EventSink};
 use crate::host::Host;
-use crate::layers::Layers;
-use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, cut};
+use crate::layers::SessionLayers;
+use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, truncate_str};
 use crate::outcome::ChildOrigin;
 use crate::outcome::{Outcome, RunError, RunStatus, Usage};
 use crate::replay::journal::QueuedChild;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
-use crate::run::{RunSpec, job};
-use crate::subagent::progress::{Batch, Heading};
-use crate::tools::approval::pause::Pause;
+use crate::run::{RunSpec, job_from_spec};
+use crate::subagent::progress::{BatchHeading, ChildBatch};
+use crate::tools::approval::pause::PauseClock;
 
 /// The parameters of a team's run.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct TeamSpec {
     /// The budget above the team: a chat session's.
     pub budget: Option<Budget>,
     /// The directory of the agents' overlays, as in [`RunSpec::layers`].
-    pub layers: Option<Layers>,
+    pub layers: Option<SessionLayers>,
 }
 
 /// Runs a team to its end. Always returns an outcome.
@@ -73,12 +73,12 @@ pub async fn run_team_as(
 ) -> TeamOutcome {
     let path: Arc<str> = spec.team.id.slug.as_str().into();
     let own = host.for_run(spec.team.stages.iter().flatten().map(|agent| &**agent));
-    let events = Events::new(events, run.clone(), 0);
-    let shared = Arc::new(Shared::new(own, run.clone(), events, spec.workspace.clone()));
+    let events = EventEmitter::new(events, run.clone(), 0);
+    let shared = Arc::new(RunState::new(own, run.clone(), events, spec.workspace.clone()));
     let started = host.clock.now();
-    let mut run_of = Run::new(&spec, Arc::clone(&shared), Arc::clone(&path), cancel);
-    let ending = match run_of.ready() {
-        Ok(()) => run_of.stages().await,
+    let mut run_of = TeamRun::new(&spec, Arc::clone(&shared), Arc::clone(&path), cancel);
+    let ending = match run_of.check_ready() {
+        Ok(()) => run_of.run_stages().await,
         Err(error) => (RunStatus::Failed, Some(error)),
     };
     // Any remaining holder of the budget stops at its next check.
@@ -114,7 +114,7 @@ pub async fn run_team_as(
 type Ending = (RunStatus, Option<RunError>);
 
 /// A member that is to run.
-struct Start {
+struct MemberStart {
     stage: usize,
     spec: RunSpec,
     /// `None` = the run has its maximum of agents.
@@ -123,23 +123,23 @@ struct Start {
 }
 
 /// A team that runs.
-struct Run<'a> {
+struct TeamRun<'a> {
     spec: &'a TeamSpec,
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
     path: Arc<str>,
     cancel: CancellationToken,
     budget: Budget,
     /// The deadline of the team, and the time limit in seconds.
     deadline: Option<(Instant, u64)>,
     /// The time of waiting for a person, which does not count.
-    pause: Arc<Pause>,
+    pause: Arc<PauseClock>,
     done: Vec<StageOutcome>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TeamRun<'a> {
     fn new(
         spec: &'a TeamSpec,
-        shared: Arc<Shared>,
+        shared: Arc<RunState>,
         path: Arc<str>,
         cancel: CancellationToken,
     ) -> Self {
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (one, other) => one.or(other),
         };
-        let mut caps = Caps::unlimited();
+        let mut caps = BudgetCaps::unlimited();
         let meters = [
             (Meter::Steps, least(own.steps, asked.steps)),
             (Meter::Tokens, least(own.tokens, asked.tokens)),
@@ -156,12 +156,12 @@ impl<'a> Run<'a> {
         ];
         for (meter, limit) in meters {
             if let Some(limit) = limit {
-                caps = caps.with(meter, limit);
+                caps = caps.with_cap(meter, limit);
             }
         }
         let budget = match &spec.budget {
-            Some(above) => above.child(Level::Team, caps),
-            None => Budget::root(Level::Team, caps),
+            Some(above) => above.new_child(BudgetLevel::Team, caps),
+            None => Budget::new_root(BudgetLevel::Team, caps),
         };
         let now = Instant::now();
         let deadline = least(own.timeout_seconds, asked.timeout_seconds).and_then(|seconds| {
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
     }
 
     /// Checks that every agent can run and has a model; otherwise no agent of the team starts.
-    fn ready(&self) -> Result<(), RunError> {
+    fn check_ready(&self) -> Result<(), RunError> {
         let team = &self.spec.team;
         if !team.problems.is_empty() {
             let lines = |of: fn(&Diagnostic) -> Option<String>| -> Vec<String> {
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    async fn stages(&mut self) -> Ending {
+    async fn run_stages(&mut self) -> Ending {
         let team = Arc::clone(&self.spec.team);
         self.shared.events.emit(&self.path, || EventKind::TeamStarted {
             id: team.id.to_string(),
@@ -216,8 +216,8 @@ impl<'a> Run<'a> {
             if let Some(ending) = self.used_up() {
                 return ending;
             }
-            let done = self.stage(number, stage, agents, input.as_deref()).await;
-            input = Some(pass::input(&done.agents));
+            let done = self.run_stage(number, stage, agents, input.as_deref()).await;
+            input = Some(pass::format_stage_input(&done.agents));
             let (status, silent) = (done.status, done.output.trim().is_empty());
             let error = first_error(&done, status);
             self.done.push(done);
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         if self.cancel.is_cancelled() || self.budget.is_cancelled() {
             return Some((RunStatus::Cancelled, Some(RunError::Cancelled)));
         }
-        let exhausted = |meter| -> Option<Exhausted> { self.budget.exhausted(meter) };
+        let exhausted = |meter| -> Option<ExhaustedLimit> { self.budget.exhausted_limit(meter) };
         let budget = [Meter::Steps, Meter::Tokens, Meter::Fuel].into_iter().find_map(exhausted);
         if let Some(exhausted) = budget {
             return Some((RunStatus::Partial, Some(RunError::Budget { exhausted })));
@@ -253,16 +253,16 @@ impl<'a> Run<'a> {
     /// The time that is left, and the whole in seconds.
     fn time_left(&self) -> Option<(Duration, u64)> {
         let (deadline, seconds) = self.deadline?;
-        let deadline = deadline.checked_add(self.pause.total())?;
+        let deadline = deadline.checked_add(self.pause.total_wait())?;
         Some((deadline.saturating_duration_since(Instant::now()), seconds))
     }
 
     /// Runs the agents of a stage, at most [`PARALLEL_CHILDREN`] at a time, and keeps
     /// their order.
-    async fn stage(
+    async fn run_stage(
         &self,
         number: usize,
-        stage: &Stage,
+        stage: &TeamStage,
         agents: &[Arc<ResolvedAgent>],
         input: Option<&str>,
     ) -> StageOutcome {
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
         });
         let mut started = Vec::new();
         for (member, agent) in stage.members.iter().zip(agents) {
-            let task = pass::task(member, input, &self.spec.task);
+            let task = pass::format_member_task(member, input, &self.spec.task);
             let spec = RunSpec {
                 context: member.context.clone(),
                 model: self.spec.model.clone(),
@@ -282,27 +282,36 @@ impl<'a> Run<'a> {
                 ..RunSpec::new(Arc::clone(agent), task, self.spec.workspace.clone())
             };
             // Indices are assigned here, in the order of the file, so that they do not depend on timing.
-            let index = self.shared.spawned.next(agent.id.slug.as_str());
+            let index = self.shared.spawned.next_index(agent.id.slug.as_str());
             let path = format!("{}/{}#{}", self.path, agent.id.slug, index.unwrap_or(0));
             let shown = pass::task_shown(member, number, &self.spec.task);
-            started.push((Start { stage: number, spec, index, path: path.into() }, shown));
+            started.push((MemberStart { stage: number, spec, index, path: path.into() }, shown));
         }
         let children: Vec<_> =
             started.iter().map(|(start, shown)| (Arc::clone(&start.path), shown.clone())).collect();
         let (shared, id) = (&self.shared, stage_id(number));
         shared
-            .persist_queued(|| started.iter().map(|(start, _)| self.queued(start)).collect(), None)
+            .persist_queued(
+                || started.iter().map(|(start, _)| self.queued_member(start)).collect(),
+                None,
+            )
             .await;
-        let batch =
-            Batch::start(shared, &self.path, &id, &children, Heading::default(), PARALLEL_CHILDREN);
-        let running = started.into_iter().map(|(start, _)| self.member(start, &batch));
+        let batch = ChildBatch::start(
+            shared,
+            &self.path,
+            &id,
+            &children,
+            BatchHeading::default(),
+            PARALLEL_CHILDREN,
+        );
+        let running = started.into_iter().map(|(start, _)| self.run_member(start, &batch));
         let agents: Vec<MemberOutcome> =
             futures::stream::iter(running).buffered(PARALLEL_CHILDREN).collect().await;
         let done = StageOutcome {
             stage: number,
             parallel: stage.parallel,
-            status: pass::status(&agents, stage.join),
-            output: pass::output(&agents),
+            status: pass::stage_status(&agents, stage.join),
+            output: pass::format_stage_output(&agents),
             agents,
         };
         self.shared.events.emit(&self.path, || EventKind::TeamStageFinished {
@@ -314,8 +323,8 @@ impl<'a> Run<'a> {
     }
 
     /// A member as a subagent that has not begun.
-    fn queued(&self, start: &Start) -> QueuedChild {
-        let Start { stage, spec, index, path } = start;
+    fn queued_member(&self, start: &MemberStart) -> QueuedChild {
+        let MemberStart { stage, spec, index, path } = start;
         QueuedChild {
             path: Arc::clone(path),
             parent: Arc::clone(&self.path),
@@ -325,21 +334,21 @@ impl<'a> Run<'a> {
             origin: ChildOrigin::Team,
             spawn_index: index.unwrap_or(0),
             call_id: stage_id(*stage),
-            task: cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned(),
+            task: truncate_str(&spec.task, MAX_KEPT_TASK_BYTES).to_owned(),
             context: spec.context.clone(),
         }
     }
 
     /// Runs one agent; its time begins when the future is first polled.
-    async fn member(&self, start: Start, batch: &Batch) -> MemberOutcome {
-        let Start { stage, mut spec, index, path } = start;
-        batch.running(&path);
+    async fn run_member(&self, start: MemberStart, batch: &ChildBatch) -> MemberOutcome {
+        let MemberStart { stage, mut spec, index, path } = start;
+        batch.mark_running(&path);
         self.shared.persist_running(&path, spec.agent.id.slug.as_str()).await;
-        spec.limits = self.limits();
-        let task = cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned();
+        spec.limits = self.remaining_limits();
+        let task = truncate_str(&spec.task, MAX_KEPT_TASK_BYTES).to_owned();
         let context = spec.context.clone();
         let outcome = match index {
-            Some(index) => self.run(spec, index, Arc::clone(&path)).await,
+            Some(index) => self.run_spec(spec, index, Arc::clone(&path)).await,
             None => {
                 let message =
                     format!("too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}");
@@ -349,21 +358,22 @@ impl<'a> Run<'a> {
         };
         let (path, spawn_index) = (path.to_string(), index.unwrap_or(0));
         let member = MemberOutcome { path, spawn_index, task, context, outcome };
-        self.shared.persist_ended(&member.summary(stage), None).await;
-        batch.done(&member.path, &member.outcome, true);
+        self.shared.persist_ended(&member.to_child_summary(stage), None).await;
+        batch.mark_done(&member.path, &member.outcome, true);
         member
     }
 
-    async fn run(&self, spec: RunSpec, spawn_index: u32, path: Arc<str>) -> Outcome {
+    async fn run_spec(&self, spec: RunSpec, spawn_index: u32, path: Arc<str>) -> Outcome {
         let agent = Arc::clone(&spec.agent);
         let not_run = |agent, error| {
             not_started(&self.shared, agent, String::new(), RunStatus::Failed, error)
         };
-        let mut job = match job(&self.shared, spec, path, spawn_index, self.cancel.clone()) {
-            Ok(job) => job,
-            Err((agent, error)) => return not_run(&agent, error),
-        };
-        job.pause = Pause::below(&self.pause);
+        let mut job =
+            match job_from_spec(&self.shared, spec, path, spawn_index, self.cancel.clone()) {
+                Ok(job) => job,
+                Err((agent, error)) => return not_run(&agent, error),
+            };
+        job.pause = PauseClock::for_child(&self.pause);
         let budget = job.budget.clone();
         // A separate task, so that the agents of a stage use all cores; dropped with this future.
         let outcome = match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
@@ -381,7 +391,7 @@ impl<'a> Run<'a> {
     }
 
     /// The limits of an agent that starts now: no more time than the team has left.
-    fn limits(&self) -> LimitsRequest {
+    fn remaining_limits(&self) -> LimitsRequest {
         let left = self.time_left().map(|(left, _)| {
             // Whole seconds, rounded up: the check between stages is exact.
             left.as_secs() + u64::from(left.subsec_nanos() > 0)

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use belljar_definition::{Dialect, KnownTools, Parsed, parse_agent};
-use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
+use belljar_definition::{Dialect, KnownTools, ParsedAgentFile, parse_agent};
+use belljar_policy::{AskedRights, CallPermission, Grants, Rights, ToolName};
 
 use super::*;
-use crate::tools::dispatch::{Decision, Dispatcher, Provider};
+use crate::tools::dispatch::{CallDecision, Dispatcher, ToolProvider};
 
 const TOOLS: &[&str] = &[
     "attach_file",
@@ -30,7 +30,7 @@ fn definition(frontmatter: &str) -> AgentDefinition {
     let text = format!("---\nname: s\ndescription: d\n{frontmatter}\n---\nbody");
     let known: KnownTools = TOOLS.iter().map(|name| ToolName::new(name).unwrap()).collect();
     match parse_agent(Path::new("s.md"), text.as_bytes(), &known) {
-        Parsed::Agent { definition, .. } => *definition,
+        ParsedAgentFile::Agent { definition, .. } => *definition,
         other => panic!("{other:?}"),
     }
 }
@@ -46,14 +46,14 @@ fn specs(names: &[&str]) -> Vec<ToolSpec> {
 
 fn shown(frontmatter: &str, tools: &[&str]) -> Vec<String> {
     let mut specs = specs(tools);
-    Aliases::put_up(&definition(frontmatter), &mut specs);
+    ToolAliases::put_up(&definition(frontmatter), &mut specs);
     specs.into_iter().map(|spec| spec.name).collect()
 }
 
 fn own(dialect: Dialect, name: &str, arguments: Value) -> Result<Value, String> {
-    let alias = ForeignTool::of(dialect).iter().find(|alias| alias.name == name).unwrap();
+    let alias = ForeignTool::for_dialect(dialect).iter().find(|alias| alias.name == name).unwrap();
     let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.to_string() };
-    let call = translate(alias, &call)?;
+    let call = translate_call(alias, &call)?;
     assert_eq!(call.name, alias.tool);
     Ok(serde_json::from_str(&call.arguments).unwrap())
 }
@@ -203,26 +203,27 @@ fn what_cannot_be_done_is_refused_in_the_authors_words() {
     }
     let deep = format!("{{\"file_path\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let call = ToolCall { id: "1".into(), name: "Read".into(), arguments: deep };
-    let alias = &ForeignTool::of(Dialect::ClaudeCode)[0];
-    assert!(translate(alias, &call).unwrap_err().starts_with("invalid arguments: "));
+    let alias = &ForeignTool::for_dialect(Dialect::ClaudeCode)[0];
+    assert!(translate_call(alias, &call).unwrap_err().starts_with("invalid arguments: "));
 }
 
 #[test]
 fn an_error_speaks_of_the_names_that_the_model_knows() {
     let mut specs = specs(&["file_edit"]);
-    let aliases = Aliases::put_up(&definition("tools: Edit"), &mut specs);
-    let answer = |content: &str, is_error| Answer { content: content.to_owned(), is_error };
-    let said = aliases.reword("Edit", answer("`old_text` is not in the file: `file_edit`", true));
+    let aliases = ToolAliases::put_up(&definition("tools: Edit"), &mut specs);
+    let answer = |content: &str, is_error| CallAnswer { content: content.to_owned(), is_error };
+    let said =
+        aliases.reword_answer("Edit", answer("`old_text` is not in the file: `file_edit`", true));
     assert_eq!(said.content, "`old_string` is not in the file: `Edit`");
-    let said = aliases.reword("Edit", answer("`old_text`", false));
+    let said = aliases.reword_answer("Edit", answer("`old_text`", false));
     assert_eq!(said.content, "`old_text`");
 }
 
 #[test]
 fn every_face_has_a_schema_that_a_call_with_just_the_required_arguments_satisfies() {
     for dialect in Dialect::WITH_TOOLS {
-        for alias in ForeignTool::of(dialect) {
-            let schema = schema(alias.arguments);
+        for alias in ForeignTool::for_dialect(dialect) {
+            let schema = arguments_schema(alias.arguments);
             let call = example(alias.arguments);
             let valid = jsonschema::is_valid(&schema, &call);
             assert!(valid, "{dialect} {}: {schema} {call}", alias.name);
@@ -234,18 +235,18 @@ fn every_face_has_a_schema_that_a_call_with_just_the_required_arguments_satisfie
 #[test]
 fn a_tool_shown_under_another_name_is_not_called_by_its_own() {
     let mut specs = specs(&["attach_file", "file_read"]);
-    let aliases = Aliases::put_up(&definition("tools: Read, attach_file"), &mut specs);
+    let aliases = ToolAliases::put_up(&definition("tools: Read, attach_file"), &mut specs);
     let mut grants = Grants::none();
     for name in ["attach_file", "file_read", "file_write"] {
-        grants.tools.insert(ToolName::new(name).unwrap(), Permission::Allow);
+        grants.tools.insert(ToolName::new(name).unwrap(), CallPermission::Allow);
     }
-    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
     let shown =
-        ["attach_file", "file_read"].map(|name| (ToolName::new(name).unwrap(), Provider::Jar));
+        ["attach_file", "file_read"].map(|name| (ToolName::new(name).unwrap(), ToolProvider::Jar));
     let it = Dispatcher::new(rights, BTreeMap::from(shown), aliases);
     let call = |name: &str| {
         let arguments = r#"{"file_path": "a"}"#.to_owned();
-        it.translate(&ToolCall { id: "1".into(), name: name.into(), arguments })
+        it.translate_call(&ToolCall { id: "1".into(), name: name.into(), arguments })
     };
     assert_eq!(call("Read").unwrap().unwrap().name, "file_read");
     assert!(call("attach_file").unwrap().is_none());
@@ -255,12 +256,12 @@ fn a_tool_shown_under_another_name_is_not_called_by_its_own() {
     let write = call("Write").unwrap();
     assert!(write.is_none());
     let write = ToolCall { id: "1".into(), name: "Write".into(), arguments: "{}".into() };
-    assert!(matches!(it.decide(&write, 0), Decision::Refuse(_)));
+    assert!(matches!(it.decide_call(&write, 0), CallDecision::Refuse(_)));
 }
 
-fn example(arguments: &[Argument]) -> Value {
+fn example(arguments: &[ForeignArgument]) -> Value {
     let required = arguments.iter().filter(|argument| argument.required);
-    let value = |argument: &Argument| match argument.kind {
+    let value = |argument: &ForeignArgument| match argument.kind {
         ArgumentKind::Text => json!("a"),
         ArgumentKind::Number => json!(1),
         ArgumentKind::Flag => json!(false),

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 /// A question to a person. Foreign text, which must be escaped before a person sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct ApprovalQuestion<'a> {
     /// The number in the run, as in the event.
     pub id: u64,
     /// The calling agent's name, for example `main`; for a subagent, after the parent's.
@@ -17,7 +17,7 @@ pub struct Question<'a> {
     /// The arguments in the model's text.
     pub arguments: &'a str,
     /// The means that the call would have.
-    pub reach: &'a Reach,
+    pub reach: &'a CallReach,
 }
 
 /// A question whose answer stays private. All but the number is foreign text.
@@ -38,7 +38,7 @@ pub struct PrivateQuestion<'a> {
 /// The directories, hosts and secrets that a call can touch, as a person may see them: without a directory's
 /// place on the host and without a secret's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct CallReach {
     /// Directories.
     pub mounts: Vec<ReachedMount>,
     /// Rules of hosts.
@@ -56,15 +56,15 @@ pub struct ReachedMount {
     pub access: String,
 }
 
-impl Reach {
-    pub(crate) fn of(rights: &ToolRights) -> Self {
+impl CallReach {
+    pub(crate) fn from_rights(rights: &ToolRights) -> Self {
         let mount = |mount: &Mount| ReachedMount {
             path: mount.guest.to_string(),
             access: mount.access.to_string(),
         };
         Self {
             mounts: rights.mounts().iter().map(mount).collect(),
-            hosts: rights.hosts().effective().iter().map(ToString::to_string).collect(),
+            hosts: rights.hosts().effective_rules().iter().map(ToString::to_string).collect(),
             secrets: rights.secrets().iter().map(ToString::to_string).collect(),
         }
     }
@@ -98,7 +98,7 @@ impl Approval {
 
 /// The person's answer in free text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ClarificationAnswer {
     /// The person answered with this text.
     Words(String),
     /// The person left the field blank.
@@ -111,9 +111,9 @@ pub enum Said {
     Cancelled,
 }
 
-impl Said {
+impl ClarificationAnswer {
     /// Converts a text; blank or absent = [`Self::Blank`].
-    pub fn of(words: Option<String>) -> Self {
+    pub fn from_words(words: Option<String>) -> Self {
         words.filter(|words| !words.trim().is_empty()).map_or(Self::Blank, Self::Words)
     }
 }
@@ -122,25 +122,31 @@ impl Said {
 #[async_trait]
 pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
-    async fn ask(&self, question: Question<'_>) -> Approval;
+    async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval;
 
     /// Notes that the question with this number belongs to the call with this id. By default, does nothing.
-    fn concerns(&self, id: u64, call: &str) {
+    fn link_question(&self, id: u64, call: &str) {
         let _ = (id, call);
     }
 
     /// Asks the person a question of the root agent. All but the number is foreign text. Default: no person
     /// is present.
-    async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
+    async fn ask_clarification(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> ClarificationAnswer {
         let _ = (id, agent, question, options);
-        Said::Nobody
+        ClarificationAnswer::Nobody
     }
 
-    /// Like [`Asker::clarify`]; storage gets only the noted text, and the fact of an answer. Default: nothing
+    /// Like [`Asker::ask_clarification`]; storage gets only the noted text, and the fact of an answer. Default: nothing
     /// is stored here.
-    async fn clarify_privately(&self, question: PrivateQuestion<'_>) -> Said {
+    async fn clarify_privately(&self, question: PrivateQuestion<'_>) -> ClarificationAnswer {
         let PrivateQuestion { id, agent, question, noted: _, options } = question;
-        self.clarify(id, agent, question, options).await
+        self.ask_clarification(id, agent, question, options).await
     }
 }
 
@@ -150,7 +156,7 @@ pub struct NoAsker;
 
 #[async_trait]
 impl Asker for NoAsker {
-    async fn ask(&self, _question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, _question: ApprovalQuestion<'_>) -> Approval {
         Approval::Nobody
     }
 }

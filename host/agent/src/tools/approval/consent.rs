@@ -5,7 +5,7 @@ use belljar_policy::ToolPermit;
 
 /// The reason why a call is made without a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Instead {
+pub(crate) enum ConsentBasis {
     /// A hook of the operator allows this very call.
     HookAllows,
     /// INV-258: a person allowed the call before the process died, by the journal.
@@ -20,8 +20,10 @@ pub(super) fn said_yes(permit: ToolPermit) -> ToolPermit {
 }
 
 /// The permit of a call that a person need not be asked about.
-pub(crate) fn without_asking(permit: ToolPermit, instead: Instead) -> ToolPermit {
+pub(crate) fn without_asking(permit: ToolPermit, instead: ConsentBasis) -> ToolPermit {
     match instead {
-        Instead::HookAllows | Instead::AllowedBefore | Instead::NoEffect => permit.consented(),
+        ConsentBasis::HookAllows | ConsentBasis::AllowedBefore | ConsentBasis::NoEffect => {
+            permit.consented()
+        }
     }
 }

@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 /// The waiting time of one agent and its descendants.
 #[derive(Debug, Default)]
-pub(crate) struct Pause {
-    above: Option<Arc<Pause>>,
-    state: Mutex<State>,
+pub(crate) struct PauseClock {
+    above: Option<Arc<PauseClock>>,
+    state: Mutex<PauseState>,
     over: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PauseState {
     /// Questions that are open.
     open: u32,
     /// The beginning of the present wait; `None` = no wait.
@@ -27,48 +27,48 @@ struct State {
 
 /// An open question, closed on drop.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<Pause>);
+pub(crate) struct PersonWait(Arc<PauseClock>);
 
-impl Pause {
+impl PauseClock {
     /// The waiting time of an agent below `above`.
-    pub(crate) fn below(above: &Arc<Self>) -> Arc<Self> {
+    pub(crate) fn for_child(above: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self { above: Some(Arc::clone(above)), ..Self::default() })
     }
 
     /// Begins to wait, here and above.
-    pub(crate) fn begin(self: &Arc<Self>) -> Waiting {
-        self.each(|pause| {
-            let mut state = pause.state();
+    pub(crate) fn begin_wait(self: &Arc<Self>) -> PersonWait {
+        self.for_each_above(|pause| {
+            let mut state = pause.lock_state();
             state.open += 1;
             state.since.get_or_insert_with(Instant::now);
         });
-        Waiting(Arc::clone(self))
+        PersonWait(Arc::clone(self))
     }
 
     /// The total of the waits, by which deadlines move.
-    pub(crate) fn total(&self) -> Duration {
-        self.state().total
+    pub(crate) fn total_wait(&self) -> Duration {
+        self.lock_state().total
     }
 
     /// Returns whether a question is open.
     pub(crate) fn is_open(&self) -> bool {
-        self.state().open > 0
+        self.lock_state().open > 0
     }
 
     /// Waits until no question is open.
-    pub(crate) async fn over(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         loop {
             let changed = self.over.notified();
-            if self.state().open == 0 {
+            if self.lock_state().open == 0 {
                 return;
             }
             changed.await;
         }
     }
 
-    fn end(&self) {
-        self.each(|pause| {
-            let mut state = pause.state();
+    fn end_wait(&self) {
+        self.for_each_above(|pause| {
+            let mut state = pause.lock_state();
             state.open = state.open.saturating_sub(1);
             if state.open == 0
                 && let Some(since) = state.since.take()
@@ -80,7 +80,7 @@ impl Pause {
         });
     }
 
-    fn each(&self, mut act: impl FnMut(&Self)) {
+    fn for_each_above(&self, mut act: impl FnMut(&Self)) {
         let mut here = Some(self);
         while let Some(pause) = here {
             act(pause);
@@ -88,14 +88,14 @@ impl Pause {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PauseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PersonWait {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end_wait();
     }
 }
 
@@ -105,17 +105,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn questions_side_by_side_count_once_and_for_everybody_above() {
-        let top = Arc::new(Pause::default());
-        let (left, right) = (Pause::below(&top), Pause::below(&top));
-        let first = left.begin();
+        let top = Arc::new(PauseClock::default());
+        let (left, right) = (PauseClock::for_child(&top), PauseClock::for_child(&top));
+        let first = left.begin_wait();
         tokio::time::advance(Duration::from_secs(10)).await;
-        let second = right.begin();
+        let second = right.begin_wait();
         tokio::time::advance(Duration::from_secs(10)).await;
         drop(first);
         tokio::time::advance(Duration::from_secs(10)).await;
         drop(second);
-        top.over().await;
-        let seconds = |pause: &Pause| pause.total().as_secs();
+        top.wait_until_closed().await;
+        let seconds = |pause: &PauseClock| pause.total_wait().as_secs();
         assert_eq!((seconds(&left), seconds(&right), seconds(&top)), (20, 20, 30));
     }
 }

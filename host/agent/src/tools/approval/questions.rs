@@ -3,19 +3,21 @@
 
 use std::sync::PoisonError;
 
-use belljar_policy::{Denied, DenyCode, Source, ToolPermit};
+use belljar_policy::{DecisionSource, DenyCode, PolicyDenial, ToolPermit};
 use tokio::time::timeout;
 
-use crate::agent_loop::machine::Loop;
+use crate::agent_loop::machine::AgentLoop;
 use crate::events::{EventKind, MAX_SHOWN, TodoItem};
-use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
-use crate::tools::answer::Answer;
-use crate::tools::approval::asker::{Approval, PrivateQuestion, Question, Reach, Said};
-use crate::tools::builtin::arguments::{Clarify, TodoCall};
+use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, truncate_str};
+use crate::tools::answer::CallAnswer;
+use crate::tools::approval::asker::{
+    Approval, ApprovalQuestion, CallReach, ClarificationAnswer, PrivateQuestion,
+};
+use crate::tools::builtin::arguments::{ClarifyArguments, TodoCall};
 use crate::tools::builtin::todos::TodoList;
-use crate::tools::call::Call;
+use crate::tools::call::PlacedCall;
 use crate::tools::call::arguments;
-use crate::tools::dispatch::{Reason, Refusal};
+use crate::tools::dispatch::{CallRefusal, RefusalReason};
 use crate::tools::executor::CallExecutor;
 
 use super::consent::said_yes;
@@ -28,11 +30,11 @@ const CANCELLED: &str = "the question was cancelled where it was shown, without 
 
 impl CallExecutor<'_> {
     /// Asks the person at the root if the grant demands a question, unless already allowed for the run.
-    pub(crate) async fn permitted(
+    pub(crate) async fn ask_if_required(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
-    ) -> Result<ToolPermit, Refusal> {
+    ) -> Result<ToolPermit, CallRefusal> {
         if !permit.needs_answer() {
             return Ok(permit);
         }
@@ -60,27 +62,27 @@ impl CallExecutor<'_> {
         let facts = format!("{facts} (tool `{}`)", permit.tool());
         // The source of the question: a hook about this call, otherwise the decision's source.
         let by = match permit.needs_own_answer() {
-            true => Source::Hook,
+            true => DecisionSource::Hook,
             false => {
-                let decision = self.job.rights.decision(permit.tool().as_str());
-                decision.decided_by.unwrap_or(Source::Host)
+                let decision = self.job.rights.explain_decision(permit.tool().as_str());
+                decision.decided_by.unwrap_or(DecisionSource::Host)
             }
         };
-        let denied = Denied::new(code, by, facts);
-        Err(Refusal { text: code.to_string(), reason: Reason::Denied(denied) })
+        let denied = PolicyDenial::new(code, by, facts);
+        Err(CallRefusal { text: code.to_string(), reason: RefusalReason::Denied(denied) })
     }
 
     /// Asks for permission. `None` = the run was cancelled meanwhile.
-    async fn ask_permission(&self, call: Call<'_>, permit: &ToolPermit) -> Option<Approval> {
-        if is_alone(call) {
+    async fn ask_permission(&self, call: PlacedCall<'_>, permit: &ToolPermit) -> Option<Approval> {
+        if is_unattended(call) {
             return Some(Approval::Nobody);
         }
         let (job, arguments) = (self.job, arguments(call.call));
-        let id = job.shared.events.question();
+        let id = job.shared.events.next_question();
         let (call_id, tool) = (&call.call.id, permit.tool().as_str());
-        let reach = self.jar.reach(job, permit.tool());
-        job.emit(|| {
-            let Reach { mounts, hosts, secrets } = reach.clone();
+        let reach = self.jar.call_reach(job, permit.tool());
+        job.emit_event(|| {
+            let CallReach { mounts, hosts, secrets } = reach.clone();
             EventKind::PermissionAsked {
                 id,
                 call_id: call_id.clone(),
@@ -92,16 +94,17 @@ impl CallExecutor<'_> {
             }
         });
         let reach = &reach;
-        let question = Question { id, agent: &job.path, tool: permit.tool(), arguments, reach };
-        let waiting = job.pause.begin();
-        let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask(question));
+        let question =
+            ApprovalQuestion { id, agent: &job.path, tool: permit.tool(), arguments, reach };
+        let waiting = job.pause.begin_wait();
+        let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask_approval(question));
         let word = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
         if let (Some(Err(_)), Some(nested)) = (&word, call.nested) {
-            nested.outer.nobody_came();
+            nested.outer.record_unanswered_question();
         }
         let word = word.map(|word| word.unwrap_or(Approval::Nobody));
-        job.emit(|| EventKind::PermissionAnswered {
+        job.emit_event(|| EventKind::PermissionAnswered {
             id,
             call_id: call_id.clone(),
             tool: tool.to_owned(),
@@ -111,37 +114,43 @@ impl CallExecutor<'_> {
     }
 
     /// Puts the agent's question to the person.
-    pub(crate) async fn clarify(&self, call: Call<'_>, asked: &Clarify) -> Answer {
-        match self.put(call, &asked.question, None, &asked.options).await {
-            Said::Words(content) => Answer { content, is_error: false },
-            Said::Blank | Said::No | Said::Nobody => unanswered("nobody answers"),
-            Said::Cancelled => unanswered("the question was cancelled"),
+    pub(crate) async fn ask_clarification(
+        &self,
+        call: PlacedCall<'_>,
+        asked: &ClarifyArguments,
+    ) -> CallAnswer {
+        match self.ask_person(call, &asked.question, None, &asked.options).await {
+            ClarificationAnswer::Words(content) => CallAnswer { content, is_error: false },
+            ClarificationAnswer::Blank | ClarificationAnswer::No | ClarificationAnswer::Nobody => {
+                unanswered_result("nobody answers")
+            }
+            ClarificationAnswer::Cancelled => unanswered_result("the question was cancelled"),
         }
     }
 
     /// Puts a question about a call to the person at the root. `noted`: the answer is private, and only this
     /// text is stored of the question (INV-366).
-    pub(crate) async fn put(
+    pub(crate) async fn ask_person(
         &self,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         question: &str,
         noted: Option<&str>,
         options: &[String],
-    ) -> Said {
-        if is_alone(call) {
-            return Said::Nobody;
+    ) -> ClarificationAnswer {
+        if is_unattended(call) {
+            return ClarificationAnswer::Nobody;
         }
         let job = self.job;
-        let id = job.shared.events.question();
-        job.emit(|| EventKind::QuestionAsked {
+        let id = job.shared.events.next_question();
+        job.emit_event(|| EventKind::QuestionAsked {
             id,
             question: noted.unwrap_or(question).to_owned(),
             options: options.to_vec(),
             private: noted.is_some(),
         });
-        let waiting = job.pause.begin();
+        let waiting = job.pause.begin_wait();
         let asker = &job.shared.host.asker;
-        asker.concerns(id, &call.call.id);
+        asker.link_question(id, &call.call.id);
         let asking = async {
             match noted {
                 Some(noted) => {
@@ -149,61 +158,68 @@ impl CallExecutor<'_> {
                         PrivateQuestion { id, agent: &job.path, question, noted, options };
                     asker.clarify_privately(private).await
                 }
-                None => asker.clarify(id, &job.path, question, options).await,
+                None => asker.ask_clarification(id, &job.path, question, options).await,
             }
         };
         let asking = timeout(ANSWER_WAIT, asking);
         let heard = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
         if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
-            nested.outer.nobody_came();
+            nested.outer.record_unanswered_question();
         }
-        let said = heard.and_then(Result::ok).unwrap_or(Said::Nobody);
-        job.emit(|| EventKind::QuestionAnswered { id, answered: matches!(said, Said::Words(_)) });
+        let said = heard.and_then(Result::ok).unwrap_or(ClarificationAnswer::Nobody);
+        job.emit_event(|| EventKind::QuestionAnswered {
+            id,
+            answered: matches!(said, ClarificationAnswer::Words(_)),
+        });
         match said {
-            Said::Words(text) => Said::Words(cut(&text, MAX_ANSWER_BYTES).to_owned()),
+            ClarificationAnswer::Words(text) => {
+                ClarificationAnswer::Words(truncate_str(&text, MAX_ANSWER_BYTES).to_owned())
+            }
             other => other,
         }
     }
 
     /// Executes a call on the agent's list of work, and shows the list to watchers.
-    pub(crate) fn todo(&self, call: &TodoCall, machine: &Loop) -> Answer {
-        match self.listed(call, machine) {
+    pub(crate) fn execute_todo(&self, call: &TodoCall, machine: &AgentLoop) -> CallAnswer {
+        match self.apply_todo(call, machine) {
             Ok((content, items)) => {
                 match call {
                     TodoCall::Write(_) | TodoCall::Create { .. } | TodoCall::Update { .. } => {
-                        self.job.emit(|| EventKind::Todos { items });
+                        self.job.emit_event(|| EventKind::Todos { items });
                     }
                     TodoCall::Get { .. } | TodoCall::List => {}
                 }
-                Answer { content, is_error: false }
+                CallAnswer { content, is_error: false }
             }
-            Err(content) => Answer { content, is_error: true },
+            Err(content) => CallAnswer { content, is_error: true },
         }
     }
 
     /// Applies a call to the list without an event. Returns the model's text and the new list.
-    pub(crate) fn listed(
+    pub(crate) fn apply_todo(
         &self,
         call: &TodoCall,
-        machine: &Loop,
+        machine: &AgentLoop,
     ) -> Result<(String, Vec<TodoItem>), String> {
         let mut todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
-        // The calls of this step have no answers yet: their effects are in the kept list.
-        let list = todos
-            .get_or_insert_with(|| TodoList::of(&machine.request().messages, machine.dispatcher()));
-        let content = list.apply(call)?;
-        Ok((content, list.items()))
+        // Read from the messages once, then kept: calls of this step have no answers in the messages yet.
+        let list = todos.get_or_insert_with(|| {
+            TodoList::from_messages(&machine.request().messages, machine.dispatcher())
+        });
+        let content = list.apply_call(call)?;
+        Ok((content, list.to_items()))
     }
 }
 
 /// The result of an unanswered question, with the reason.
-fn unanswered(why: &str) -> Answer {
+fn unanswered_result(why: &str) -> CallAnswer {
     let content = format!("{why}; go on with the likeliest reading and say which");
-    Answer { content, is_error: true }
+    CallAnswer { content, is_error: true }
 }
 
-/// Returns whether an earlier question about a sibling or outer call went unanswered.
-fn is_alone(call: Call<'_>) -> bool {
-    call.nested.is_some_and(|nested| nested.outer.is_alone())
+/// Returns whether a tool made the call, and an earlier question within the same call of the model went
+/// unanswered. Then no further question is asked (INV-259).
+fn is_unattended(call: PlacedCall<'_>) -> bool {
+    call.nested.is_some_and(|nested| nested.outer.is_unattended())
 }

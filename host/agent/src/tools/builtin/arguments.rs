@@ -1,7 +1,7 @@
 //! The arguments of a built-in tool, checked for their form. Whether an agent exists and may be called is
 //! checked elsewhere.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -23,7 +23,7 @@ pub(crate) enum BuiltinCall {
     Cancel { id: String },
     Skill { name: String },
     Todo(TodoCall),
-    Clarify(Clarify),
+    Clarify(ClarifyArguments),
     Worktree(WorktreeCall),
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct SpawnArguments {
     #[serde(default)]
     pub(crate) background: bool,
     #[serde(default)]
-    pub(crate) mode: Mode,
+    pub(crate) mode: SpawnMode,
     #[serde(default)]
-    pub(crate) isolation: Option<Isolation>,
+    pub(crate) isolation: Option<FileIsolation>,
 }
 
 /// A well-formed request for several subagents.
@@ -55,10 +55,10 @@ pub(crate) struct BatchArguments {
 
 impl SpawnArguments {
     /// The origin of the subagent, for records.
-    pub(crate) fn origin(&self) -> ChildOrigin {
+    pub(crate) fn child_origin(&self) -> ChildOrigin {
         match self.mode {
-            Mode::Fresh => ChildOrigin::Preset,
-            Mode::Fork => ChildOrigin::Fork,
+            SpawnMode::Fresh => ChildOrigin::Preset,
+            SpawnMode::Fork => ChildOrigin::Fork,
         }
     }
 }
@@ -66,7 +66,7 @@ impl SpawnArguments {
 /// The place of a subagent's changes. Absent = its parent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Isolation {
+pub(crate) enum FileIsolation {
     /// Separate overlays, merged into the parent's at the end.
     Worktree,
 }
@@ -74,7 +74,7 @@ pub(crate) enum Isolation {
 /// The origin of a subagent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
+pub(crate) enum SpawnMode {
     /// An empty history.
     #[default]
     Fresh,
@@ -148,7 +148,7 @@ pub(crate) enum WorktreeCall {
 /// A question for the person at the root.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Clarify {
+pub(crate) struct ClarifyArguments {
     pub(crate) question: String,
     /// Answers to choose from; any other answer will do too.
     #[serde(default)]
@@ -157,27 +157,27 @@ pub(crate) struct Clarify {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tasks {
+struct TasksArguments {
     #[serde(default)]
     title: Option<String>,
-    tasks: Vec<Task>,
+    tasks: Vec<TaskArguments>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Task {
+struct TaskArguments {
     #[serde(default)]
     agent: Option<String>,
     task: String,
     #[serde(default)]
     context: Option<String>,
     #[serde(default)]
-    isolation: Option<Isolation>,
+    isolation: Option<FileIsolation>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Todos {
+struct TodosArguments {
     todos: Vec<Todo>,
 }
 
@@ -189,7 +189,7 @@ struct HasAction {
 
 #[derive(Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
-enum Action {
+enum TodoAction {
     Create {
         content: String,
         #[serde(default)]
@@ -198,11 +198,11 @@ enum Action {
         _active_form: Option<String>,
     },
     Get {
-        id: Id,
+        id: TodoId,
     },
     List {},
     Update {
-        id: Id,
+        id: TodoId,
         #[serde(default)]
         content: Option<String>,
         #[serde(default)]
@@ -212,9 +212,9 @@ enum Action {
         #[serde(default)]
         status: Option<NewStatus>,
         #[serde(default)]
-        blocks: Vec<Id>,
+        blocks: Vec<TodoId>,
         #[serde(default)]
-        blocked_by: Vec<Id>,
+        blocked_by: Vec<TodoId>,
     },
 }
 
@@ -231,7 +231,7 @@ enum NewStatus {
 /// An id, which models write as a text or as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Id {
+enum TodoId {
     Text(String),
     Number(u64),
 }
@@ -253,7 +253,7 @@ struct WaitFor {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Name {
+struct NameArgument {
     name: String,
 }
 
@@ -266,39 +266,45 @@ impl BuiltinCall {
     pub(crate) fn parse(tool: BuiltinTool, arguments: &str) -> Result<Self, String> {
         match tool {
             BuiltinTool::Spawn => {
-                read(arguments).and_then(SpawnArguments::checked).map(Self::Spawn)
+                parse_json(arguments).and_then(SpawnArguments::into_checked).map(Self::Spawn)
             }
-            BuiltinTool::Parallel => read(arguments).and_then(parallel).map(Self::Parallel),
-            BuiltinTool::Status => read(arguments).map(|MaybeId { id }| Self::Status { id }),
+            BuiltinTool::Parallel => {
+                parse_json(arguments).and_then(check_batch).map(Self::Parallel)
+            }
+            BuiltinTool::Status => parse_json(arguments).map(|MaybeId { id }| Self::Status { id }),
             BuiltinTool::Result => {
-                read(arguments).map(|WaitFor { id, wait }| Self::Result { id, wait })
+                parse_json(arguments).map(|WaitFor { id, wait }| Self::Result { id, wait })
             }
-            BuiltinTool::Cancel => match read(arguments)? {
+            BuiltinTool::Cancel => match parse_json(arguments)? {
                 MaybeId { id: Some(id) } => Ok(Self::Cancel { id }),
-                MaybeId { id: None } => Err(invalid("missing field `id`")),
+                MaybeId { id: None } => Err(invalid_arguments("missing field `id`")),
             },
-            BuiltinTool::Skill => read(arguments).map(|Name { name }| Self::Skill { name }),
-            BuiltinTool::Todo => todo(arguments).map(Self::Todo),
-            BuiltinTool::Clarify => read(arguments).and_then(Clarify::checked).map(Self::Clarify),
+            BuiltinTool::Skill => {
+                parse_json(arguments).map(|NameArgument { name }| Self::Skill { name })
+            }
+            BuiltinTool::Todo => parse_todo(arguments).map(Self::Todo),
+            BuiltinTool::Clarify => {
+                parse_json(arguments).and_then(ClarifyArguments::into_checked).map(Self::Clarify)
+            }
             BuiltinTool::Worktree => {
-                read(arguments).and_then(WorktreeCall::checked).map(Self::Worktree)
+                parse_json(arguments).and_then(WorktreeCall::into_checked).map(Self::Worktree)
             }
         }
     }
 
     /// Returns whether the call starts subagents.
-    pub(crate) fn spawns(&self) -> bool {
+    pub(crate) fn spawns_children(&self) -> bool {
         matches!(self, Self::Spawn(_) | Self::Parallel(_))
     }
 }
 
 impl SpawnArguments {
-    fn checked(self) -> Result<Self, String> {
+    fn into_checked(self) -> Result<Self, String> {
         if self.task.trim().is_empty() {
-            return Err(invalid("`task` is empty; say what the subagent should do"));
+            return Err(invalid_arguments("`task` is empty; say what the subagent should do"));
         }
-        if self.mode == Mode::Fork && self.agent.is_some() {
-            return Err(invalid(
+        if self.mode == SpawnMode::Fork && self.agent.is_some() {
+            return Err(invalid_arguments(
                 "a fork continues as yourself, so it takes no `agent`; leave out one of the two",
             ));
         }
@@ -307,73 +313,74 @@ impl SpawnArguments {
 }
 
 impl WorktreeCall {
-    fn checked(self) -> Result<Self, String> {
+    fn into_checked(self) -> Result<Self, String> {
         let Self::Enter { name: Some(name) } = &self else { return Ok(self) };
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
         if name.is_empty() || name.len() > MAX_WORKTREE_NAME || !name.chars().all(plain) {
             let text = format!(
                 "`name` is letters, digits, `.`, `_`, `-` and `/`, at most {MAX_WORKTREE_NAME}"
             );
-            return Err(invalid(&text));
+            return Err(invalid_arguments(&text));
         }
         Ok(self)
     }
 }
 
-impl Clarify {
-    fn checked(self) -> Result<Self, String> {
+impl ClarifyArguments {
+    fn into_checked(self) -> Result<Self, String> {
         if self.question.trim().is_empty() {
-            return Err(invalid("`question` is empty"));
+            return Err(invalid_arguments("`question` is empty"));
         }
         let long = |text: &String| text.len() > MAX_QUESTION_BYTES;
         if long(&self.question) || self.options.iter().any(long) {
             let text = format!("a question or option is longer than {MAX_QUESTION_BYTES} bytes");
-            return Err(invalid(&text));
+            return Err(invalid_arguments(&text));
         }
         if self.options.len() > MAX_OPTIONS {
-            return Err(invalid(&format!("more than {MAX_OPTIONS} options")));
+            return Err(invalid_arguments(&format!("more than {MAX_OPTIONS} options")));
         }
         Ok(self)
     }
 }
 
-fn parallel(Tasks { title, tasks }: Tasks) -> Result<BatchArguments, String> {
+fn check_batch(TasksArguments { title, tasks }: TasksArguments) -> Result<BatchArguments, String> {
     let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
     if tasks.is_empty() {
-        return Err(invalid("`tasks` is empty"));
+        return Err(invalid_arguments("`tasks` is empty"));
     }
     if tasks.len() > MAX_BATCH {
         let text = format!("{} tasks; at most {MAX_BATCH} go into one call", tasks.len());
-        return Err(invalid(&text));
+        return Err(invalid_arguments(&text));
     }
-    let asked = |(place, Task { agent, task, context, isolation }): (usize, Task)| {
-        let asked = SpawnArguments {
-            agent,
-            task,
-            context,
-            background: false,
-            mode: Mode::Fresh,
-            isolation,
+    let asked =
+        |(place, TaskArguments { agent, task, context, isolation }): (usize, TaskArguments)| {
+            let asked = SpawnArguments {
+                agent,
+                task,
+                context,
+                background: false,
+                mode: SpawnMode::Fresh,
+                isolation,
+            };
+            asked.into_checked().map_err(|error| format!("{error} (task {})", place + 1))
         };
-        asked.checked().map_err(|error| format!("{error} (task {})", place + 1))
-    };
     let tasks = tasks.into_iter().enumerate().map(asked).collect::<Result<_, _>>()?;
     Ok(BatchArguments { title, tasks })
 }
 
-fn todo(arguments: &str) -> Result<TodoCall, String> {
-    if read::<HasAction>(arguments)?.action.is_none() {
-        return read(arguments).and_then(todos).map(TodoCall::Write);
+fn parse_todo(arguments: &str) -> Result<TodoCall, String> {
+    if parse_json::<HasAction>(arguments)?.action.is_none() {
+        return parse_json(arguments).and_then(check_todos).map(TodoCall::Write);
     }
-    match read(arguments)? {
-        Action::Create { content, detail, .. } => {
-            bounded(Some(&content), detail.as_deref())?;
+    match parse_json(arguments)? {
+        TodoAction::Create { content, detail, .. } => {
+            check_texts(Some(&content), detail.as_deref())?;
             Ok(TodoCall::Create { content, detail })
         }
-        Action::Get { id } => Ok(TodoCall::Get { id: id.text() }),
-        Action::List {} => Ok(TodoCall::List),
-        Action::Update { id, content, detail, status, blocks, blocked_by, .. } => {
-            bounded(content.as_deref(), detail.as_deref())?;
+        TodoAction::Get { id } => Ok(TodoCall::Get { id: id.into_text() }),
+        TodoAction::List {} => Ok(TodoCall::List),
+        TodoAction::Update { id, content, detail, status, blocks, blocked_by, .. } => {
+            check_texts(content.as_deref(), detail.as_deref())?;
             let (delete, status) = match status {
                 Some(NewStatus::Deleted) => (true, None),
                 Some(NewStatus::Pending) => (false, Some(TodoStatus::Pending)),
@@ -382,19 +389,21 @@ fn todo(arguments: &str) -> Result<TodoCall, String> {
                 Some(NewStatus::Cancelled) => (false, Some(TodoStatus::Cancelled)),
                 None => (false, None),
             };
-            let ids = |ids: Vec<Id>| ids.into_iter().map(Id::text).collect();
+            let ids = |ids: Vec<TodoId>| ids.into_iter().map(TodoId::into_text).collect();
             let (blocks, blocked_by) = (ids(blocks), ids(blocked_by));
             let change = TodoChange { content, detail, status, delete, blocks, blocked_by };
             if change == TodoChange::default() {
-                return Err(invalid("nothing is changed by it: give a `status` or a `content`"));
+                return Err(invalid_arguments(
+                    "nothing is changed by it: give a `status` or a `content`",
+                ));
             }
-            Ok(TodoCall::Update { id: id.text(), change })
+            Ok(TodoCall::Update { id: id.into_text(), change })
         }
     }
 }
 
-impl Id {
-    fn text(self) -> String {
+impl TodoId {
+    fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
             Self::Number(number) => number.to_string(),
@@ -402,37 +411,43 @@ impl Id {
     }
 }
 
-fn todos(Todos { todos }: Todos) -> Result<Vec<Todo>, String> {
+fn check_todos(TodosArguments { todos }: TodosArguments) -> Result<Vec<Todo>, String> {
     if todos.len() > MAX_TODOS {
-        return Err(invalid(&format!("{} items; at most {MAX_TODOS} are kept", todos.len())));
+        return Err(invalid_arguments(&format!(
+            "{} items; at most {MAX_TODOS} are kept",
+            todos.len()
+        )));
     }
     for (place, todo) in todos.iter().enumerate() {
-        bounded(Some(&todo.content), None).map_err(|why| format!("{why} (item {})", place + 1))?;
+        check_texts(Some(&todo.content), None)
+            .map_err(|why| format!("{why} (item {})", place + 1))?;
     }
     Ok(todos)
 }
 
 /// The texts of a thing to be done are neither blank nor endless.
-fn bounded(content: Option<&str>, detail: Option<&str>) -> Result<(), String> {
+fn check_texts(content: Option<&str>, detail: Option<&str>) -> Result<(), String> {
     if content.is_some_and(|content| content.trim().is_empty()) {
-        return Err(invalid("`content` is empty"));
+        return Err(invalid_arguments("`content` is empty"));
     }
     if content.is_some_and(|content| content.len() > MAX_TODO_BYTES) {
-        return Err(invalid(&format!("`content` is longer than {MAX_TODO_BYTES} bytes")));
+        return Err(invalid_arguments(&format!("`content` is longer than {MAX_TODO_BYTES} bytes")));
     }
     if detail.is_some_and(|detail| detail.len() > MAX_TODO_DETAIL_BYTES) {
-        return Err(invalid(&format!("`detail` is longer than {MAX_TODO_DETAIL_BYTES} bytes")));
+        return Err(invalid_arguments(&format!(
+            "`detail` is longer than {MAX_TODO_DETAIL_BYTES} bytes"
+        )));
     }
     Ok(())
 }
 
-fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
+fn parse_json<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
     belljar_received::json::from_str_with_wholes(arguments)
-        .map_err(|error| invalid(&error.to_string()))
+        .map_err(|error| invalid_arguments(&error.to_string()))
 }
 
-fn invalid(why: &str) -> String {
-    format!("invalid arguments: {}", Shown::clipped(why, 200))
+fn invalid_arguments(why: &str) -> String {
+    format!("invalid arguments: {}", ShownText::clip_line(why, 200))
 }
 
 #[cfg(test)]
@@ -460,7 +475,7 @@ mod tests {
         let asked =
             BuiltinCall::parse(BuiltinTool::Spawn, r#"{"task":"t","context":null}"#).unwrap();
         let BuiltinCall::Spawn(asked) = asked else { panic!("{asked:?}") };
-        assert_eq!((asked.agent, asked.context, asked.mode), (None, None, Mode::Fresh));
+        assert_eq!((asked.agent, asked.context, asked.mode), (None, None, SpawnMode::Fresh));
     }
 
     #[test]

@@ -24,14 +24,14 @@ const AGENT: &str = "The name of the agent, from the list in your instructions. 
 
 /// The specifications of all built-in tools, for lists.
 pub fn builtin_tool_specs() -> Vec<ToolSpec> {
-    BuiltinTool::ALL.into_iter().map(spec).collect()
+    BuiltinTool::ALL.into_iter().map(builtin_spec).collect()
 }
 
 /// The specification of a built-in tool.
-pub(crate) fn spec(tool: BuiltinTool) -> ToolSpec {
+pub(crate) fn builtin_spec(tool: BuiltinTool) -> ToolSpec {
     let (description, properties, required) = match tool {
-        BuiltinTool::Spawn => spawn(),
-        BuiltinTool::Parallel => parallel(),
+        BuiltinTool::Spawn => spawn_spec(),
+        BuiltinTool::Parallel => parallel_spec(),
         BuiltinTool::Status => (
             "Says how the subagents in the background are doing. It does not wait; to wait for \
              one, use `agent_result`.",
@@ -58,7 +58,7 @@ pub(crate) fn spec(tool: BuiltinTool) -> ToolSpec {
             json!({"name": {"type": "string", "description": "The name of the skill."}}),
             json!(["name"]),
         ),
-        BuiltinTool::Todo => todo(),
+        BuiltinTool::Todo => todo_spec(),
         BuiltinTool::Clarify => (
             "Asks the person a question and waits for the answer. Use it where a wrong guess \
              would waste work, and not for what you can find out yourself.",
@@ -72,7 +72,7 @@ pub(crate) fn spec(tool: BuiltinTool) -> ToolSpec {
             }),
             json!(["question"]),
         ),
-        BuiltinTool::Worktree => worktree(),
+        BuiltinTool::Worktree => worktree_spec(),
     };
     ToolSpec {
         name: tool.name().to_owned(),
@@ -86,7 +86,7 @@ pub(crate) fn spec(tool: BuiltinTool) -> ToolSpec {
     }
 }
 
-fn spawn() -> (&'static str, Value, Value) {
+fn spawn_spec() -> (&'static str, Value, Value) {
     let description = "Hands a task to a subagent and waits for its conclusion. The subagent \
         has its own history, its own tools and its own limits, and cannot ask anything back. Use \
         it for work whose details you do not need to keep: reading many files, gathering from \
@@ -117,7 +117,7 @@ fn spawn() -> (&'static str, Value, Value) {
     (description, properties, json!(["task"]))
 }
 
-fn parallel() -> (&'static str, Value, Value) {
+fn parallel_spec() -> (&'static str, Value, Value) {
     let description = "Hands several independent tasks to subagents, which run side by side, and \
         waits for all. Their conclusions come back in the order of the tasks, each with how it \
         ended, and a summary behind them; one that fails does not stop the others.";
@@ -150,7 +150,7 @@ fn parallel() -> (&'static str, Value, Value) {
     (description, properties, json!(["tasks"]))
 }
 
-fn todo() -> (&'static str, Value, Value) {
+fn todo_spec() -> (&'static str, Value, Value) {
     let description = "Keeps the list of what is to be done, for you and for the person who \
         watches. Send the whole list each time. Use it for work of several steps, keep one item \
         in progress, and mark each as soon as it is done.";
@@ -173,7 +173,7 @@ fn todo() -> (&'static str, Value, Value) {
     (description, properties, json!(["todos"]))
 }
 
-fn worktree() -> (&'static str, Value, Value) {
+fn worktree_spec() -> (&'static str, Value, Value) {
     let description = "Works on a copy of your files, in the same places. `enter` begins it; what \
         you, and subagents that you start, then change stays in it. `keep` merges that into your \
         files and leaves; where both were changed, the worktree's version stands beside. `remove` \
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_call_with_just_what_the_schema_requires_is_well_formed() {
         for tool in BuiltinTool::ALL {
-            let spec = spec(tool);
+            let spec = builtin_spec(tool);
             let arguments = match tool {
                 BuiltinTool::Parallel => r#"{"tasks":[{"agent":"a","task":"t"}]}"#,
                 BuiltinTool::Todo => r#"{"todos":[{"content":"c","status":"pending"}]}"#,

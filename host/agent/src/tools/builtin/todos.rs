@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use belljar_definition::builtin_tools::TODO_WRITE;
-use belljar_model::{Message, ToolCall};
-use belljar_policy::Shown;
+use belljar_model::{ChatMessage, ToolCall};
+use belljar_policy::ShownText;
 
 use crate::events::{TodoItem, TodoStatus};
 use crate::limits::MAX_TODOS;
@@ -16,13 +16,13 @@ use crate::tools::dispatch::Dispatcher;
 /// The list, as changed by the calls so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TodoList {
-    items: Vec<Item>,
+    items: Vec<NumberedTodo>,
     /// The highest id used so far; ids are never used twice.
     last: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Item {
+struct NumberedTodo {
     id: u64,
     content: String,
     detail: String,
@@ -33,20 +33,20 @@ struct Item {
 
 impl TodoList {
     /// The list after the calls of a conversation that have an answer.
-    pub(crate) fn of(messages: &[Message], dispatcher: &Dispatcher) -> Self {
+    pub(crate) fn from_messages(messages: &[ChatMessage], dispatcher: &Dispatcher) -> Self {
         let mut list = Self::default();
         let mut asked: &[ToolCall] = &[];
         for message in messages {
             match message {
-                Message::User { .. } => {}
-                Message::Assistant { calls, .. } => asked = calls,
-                Message::Tool { results } => {
+                ChatMessage::User { .. } => {}
+                ChatMessage::Assistant { calls, .. } => asked = calls,
+                ChatMessage::Tool { results } => {
                     for result in results.iter().filter(|result| !result.is_error) {
                         let call = asked.iter().find(|call| call.id == result.id);
-                        if let Some(change) = call.and_then(|call| change(call, dispatcher)) {
+                        if let Some(change) = call.and_then(|call| parse_change(call, dispatcher)) {
                             // A change that failed at its time is an error in the conversation, and fails
                             // again.
-                            let _ = list.apply(&change);
+                            let _ = list.apply_call(&change);
                         }
                     }
                 }
@@ -56,26 +56,27 @@ impl TodoList {
     }
 
     /// Applies a call to the list; an error changes nothing. Both texts are for the model.
-    pub(crate) fn apply(&mut self, call: &TodoCall) -> Result<String, String> {
+    pub(crate) fn apply_call(&mut self, call: &TodoCall) -> Result<String, String> {
         match call {
-            TodoCall::Write(todos) => Ok(self.write(todos)),
-            TodoCall::Create { content, detail } => self.create(content, detail.as_deref()),
-            TodoCall::Get { id } => self.find(id).map(|item| self.whole(item)),
-            TodoCall::List => Ok(self.lines()),
-            TodoCall::Update { id, change } => self.update(id, change),
+            TodoCall::Write(todos) => Ok(self.replace_items(todos)),
+            TodoCall::Create { content, detail } => self.create_item(content, detail.as_deref()),
+            TodoCall::Get { id } => self.find_item(id).map(|item| self.format_details(item)),
+            TodoCall::List => Ok(self.format_lines()),
+            TodoCall::Update { id, change } => self.update_item(id, change),
         }
     }
 
     /// The list for watchers.
-    pub(crate) fn items(&self) -> Vec<TodoItem> {
-        let item = |item: &Item| TodoItem { content: item.content.clone(), status: item.status };
+    pub(crate) fn to_items(&self) -> Vec<TodoItem> {
+        let item =
+            |item: &NumberedTodo| TodoItem { content: item.content.clone(), status: item.status };
         self.items.iter().map(item).collect()
     }
 
-    fn write(&mut self, todos: &[Todo]) -> String {
+    fn replace_items(&mut self, todos: &[Todo]) -> String {
         self.items = (1..)
             .zip(todos)
-            .map(|(id, todo)| Item {
+            .map(|(id, todo)| NumberedTodo {
                 id,
                 content: todo.content.clone(),
                 detail: String::new(),
@@ -94,13 +95,13 @@ impl TodoList {
         )
     }
 
-    fn create(&mut self, content: &str, detail: Option<&str>) -> Result<String, String> {
+    fn create_item(&mut self, content: &str, detail: Option<&str>) -> Result<String, String> {
         if self.items.len() >= MAX_TODOS {
             return Err(format!("the list has {MAX_TODOS} tasks, which is the most; remove some"));
         }
         self.last = self.last.saturating_add(1);
         let id = self.last;
-        self.items.push(Item {
+        self.items.push(NumberedTodo {
             id,
             content: content.to_owned(),
             detail: detail.unwrap_or_default().to_owned(),
@@ -110,10 +111,10 @@ impl TodoList {
         Ok(format!("task #{id} is in the list: {content}"))
     }
 
-    fn update(&mut self, id: &str, change: &TodoChange) -> Result<String, String> {
-        let own = self.find(id)?.id;
+    fn update_item(&mut self, id: &str, change: &TodoChange) -> Result<String, String> {
+        let own = self.find_item(id)?.id;
         let ids = |named: &[String]| -> Result<Vec<u64>, String> {
-            let found = named.iter().map(|id| self.find(id).map(|item| item.id));
+            let found = named.iter().map(|id| self.find_item(id).map(|item| item.id));
             let found: Vec<u64> = found.collect::<Result<_, _>>()?;
             match found.contains(&own) {
                 true => Err(format!("task #{own} cannot wait for itself")),
@@ -143,37 +144,37 @@ impl TodoList {
                 }
             }
         }
-        self.find(id).map(|item| format!("changed: {}", self.line(item)))
+        self.find_item(id).map(|item| format!("changed: {}", self.format_line(item)))
     }
 
     /// A task by its id, also as `#1`.
-    fn find(&self, id: &str) -> Result<&Item, String> {
+    fn find_item(&self, id: &str) -> Result<&NumberedTodo, String> {
         let number = id.trim().trim_start_matches('#').parse::<u64>().ok();
         let found = self.items.iter().find(|item| Some(item.id) == number);
         found.ok_or_else(|| {
             let known: Vec<String> =
                 self.items.iter().map(|item| format!("#{}", item.id)).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            format!("there is no task `{}`; there are {known}", Shown::clipped(id, 60))
+            format!("there is no task `{}`; there are {known}", ShownText::clip_line(id, 60))
         })
     }
 
-    fn lines(&self) -> String {
+    fn format_lines(&self) -> String {
         if self.items.is_empty() {
             return "the list is empty".to_owned();
         }
-        let lines: Vec<String> = self.items.iter().map(|item| self.line(item)).collect();
+        let lines: Vec<String> = self.items.iter().map(|item| self.format_line(item)).collect();
         lines.join("\n")
     }
 
-    fn line(&self, item: &Item) -> String {
+    fn format_line(&self, item: &NumberedTodo) -> String {
         let waits = self.waits_for(item);
         let waits = if waits.is_empty() { waits } else { format!(" (blocked by {waits})") };
         format!("#{} [{}] {}{waits}", item.id, item.status.as_str(), item.content)
     }
 
-    fn whole(&self, item: &Item) -> String {
-        let mut text = self.line(item);
+    fn format_details(&self, item: &NumberedTodo) -> String {
+        let mut text = self.format_line(item);
         let blocked = self.items.iter().filter(|other| other.blocked_by.contains(&item.id));
         let blocked: Vec<String> = blocked.map(|other| format!("#{}", other.id)).collect();
         if !blocked.is_empty() {
@@ -186,7 +187,7 @@ impl TodoList {
     }
 
     /// The unfinished tasks that an item waits for.
-    fn waits_for(&self, item: &Item) -> String {
+    fn waits_for(&self, item: &NumberedTodo) -> String {
         let open = |id: &&u64| {
             self.items.iter().any(|other| {
                 other.id == **id
@@ -200,8 +201,8 @@ impl TodoList {
 }
 
 /// The change that an earlier call asked for, under whichever name.
-fn change(call: &ToolCall, dispatcher: &Dispatcher) -> Option<TodoCall> {
-    let own = dispatcher.translate(call).ok()?;
+fn parse_change(call: &ToolCall, dispatcher: &Dispatcher) -> Option<TodoCall> {
+    let own = dispatcher.translate_call(call).ok()?;
     let call = own.as_ref().unwrap_or(call);
     if call.name != TODO_WRITE {
         return None;
@@ -224,7 +225,7 @@ mod tests {
     }
 
     fn done(list: &mut TodoList, arguments: &str) -> String {
-        list.apply(&call(arguments)).unwrap()
+        list.apply_call(&call(arguments)).unwrap()
     }
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
         done(&mut list, r#"{"action":"update","id":"1","status":"deleted"}"#);
         let made = done(&mut list, r#"{"action":"create","content":"rest"}"#);
         assert!(made.starts_with("task #3"), "no id is given twice: {made}");
-        assert_eq!(list.items().len(), 2);
+        assert_eq!(list.to_items().len(), 2);
     }
 
     #[test]
@@ -261,11 +262,11 @@ mod tests {
             r#"{"action":"update","id":"one","status":"completed"}"#,
             r#"{"action":"update","id":"1","status":"completed","blocked_by":["7"]}"#,
         ] {
-            let error = list.apply(&call(wrong)).unwrap_err();
+            let error = list.apply_call(&call(wrong)).unwrap_err();
             assert!(error.contains("there are #1"), "{error}");
         }
         let itself = r#"{"action":"update","id":"1","blocks":["1"]}"#;
-        assert!(list.apply(&call(itself)).unwrap_err().contains("itself"));
+        assert!(list.apply_call(&call(itself)).unwrap_err().contains("itself"));
         assert_eq!(list, before);
     }
 

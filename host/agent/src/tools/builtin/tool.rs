@@ -20,7 +20,7 @@ pub(crate) enum BuiltinTool {
 
 /// An agent's depth in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Depth {
+pub(crate) struct AgentDepth {
     /// The number of agents above; 0 = started by a person.
     pub(crate) level: u32,
     /// The deepest allowed level of a subagent.
@@ -57,12 +57,12 @@ impl BuiltinTool {
     }
 
     /// The built-in tool of this name.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
     /// Returns whether the tool delegates, or manages delegated work.
-    pub(crate) fn delegates(self) -> bool {
+    pub(crate) fn is_delegation(self) -> bool {
         match self {
             Self::Spawn | Self::Parallel | Self::Status | Self::Result | Self::Cancel => true,
             Self::Skill | Self::Todo | Self::Clarify | Self::Worktree => false,
@@ -70,19 +70,19 @@ impl BuiltinTool {
     }
 }
 
-impl Depth {
+impl AgentDepth {
     /// An agent that a person started.
-    pub(crate) fn top(max_depth: u32) -> Self {
+    pub(crate) fn for_root(max_depth: u32) -> Self {
         Self { level: 0, max_depth, forked: false }
     }
 
     /// The depth of a child.
-    pub(crate) fn below(self, forked: bool) -> Self {
+    pub(crate) fn for_child(self, forked: bool) -> Self {
         Self { level: self.level.saturating_add(1), forked: self.forked || forked, ..self }
     }
 
     /// Lowers the deepest level to the bound in the agent's own file.
-    pub(crate) fn bounded(self, asked: Option<&SubagentsAsk>) -> Self {
+    pub(crate) fn with_bound(self, asked: Option<&SubagentsAsk>) -> Self {
         let levels = asked.and_then(|asked| asked.max_depth);
         let deepest = levels.map_or(u32::MAX, |levels| self.level.saturating_add(levels));
         Self { max_depth: self.max_depth.min(deepest), ..self }
@@ -94,27 +94,27 @@ impl Depth {
     }
 
     /// Returns whether the agent may start subagents.
-    pub(crate) fn supervises(self) -> bool {
+    pub(crate) fn can_delegate(self) -> bool {
         self.level < self.max_depth
     }
 
     /// Returns whether an agent at this depth is offered the tool, if granted.
-    pub(crate) fn offers(self, tool: BuiltinTool) -> bool {
+    pub(crate) fn offers_tool(self, tool: BuiltinTool) -> bool {
         match tool {
             BuiltinTool::Clarify => !self.is_child(),
             BuiltinTool::Worktree => true,
-            BuiltinTool::Todo | BuiltinTool::Skill => !self.is_child() || self.supervises(),
+            BuiltinTool::Todo | BuiltinTool::Skill => !self.is_child() || self.can_delegate(),
             BuiltinTool::Spawn
             | BuiltinTool::Parallel
             | BuiltinTool::Status
             | BuiltinTool::Result
-            | BuiltinTool::Cancel => self.supervises(),
+            | BuiltinTool::Cancel => self.can_delegate(),
         }
     }
 
     /// Returns whether an agent at this depth may have the name in its rights.
-    pub(crate) fn admits(self, name: &ToolName) -> bool {
-        BuiltinTool::of(name.as_str()).is_none_or(|tool| self.offers(tool))
+    pub(crate) fn admits_name(self, name: &ToolName) -> bool {
+        BuiltinTool::from_name(name.as_str()).is_none_or(|tool| self.offers_tool(tool))
     }
 }
 
@@ -122,43 +122,55 @@ impl Depth {
 mod tests {
     use super::*;
 
-    fn offered(depth: Depth) -> Vec<&'static str> {
-        BuiltinTool::ALL.into_iter().filter(|t| depth.offers(*t)).map(BuiltinTool::name).collect()
+    fn offered(depth: AgentDepth) -> Vec<&'static str> {
+        BuiltinTool::ALL
+            .into_iter()
+            .filter(|t| depth.offers_tool(*t))
+            .map(BuiltinTool::name)
+            .collect()
     }
 
     #[test]
     fn every_built_in_tool_has_a_name_of_the_definitions_list() {
         assert_eq!(BuiltinTool::ALL.map(BuiltinTool::name), belljar_definition::BUILTIN_TOOLS);
-        assert!(BuiltinTool::ALL.iter().all(|tool| BuiltinTool::of(tool.name()) == Some(*tool)));
+        assert!(
+            BuiltinTool::ALL.iter().all(|tool| BuiltinTool::from_name(tool.name()) == Some(*tool))
+        );
     }
 
     #[test]
     fn a_child_delegates_only_where_its_depth_allows_and_never_asks_the_person() {
-        let top = Depth::top(1);
+        let top = AgentDepth::for_root(1);
         assert_eq!(offered(top).len(), BuiltinTool::ALL.len());
-        assert_eq!(offered(top.below(false)), ["worktree"]);
-        let middle = Depth::top(2).below(false);
-        assert!(middle.supervises() && !offered(middle).contains(&"clarify"));
-        assert_eq!(offered(middle.below(false)), ["worktree"]);
-        assert_eq!(offered(Depth::top(0)), ["use_skill", "todo_write", "clarify", "worktree"]);
+        assert_eq!(offered(top.for_child(false)), ["worktree"]);
+        let middle = AgentDepth::for_root(2).for_child(false);
+        assert!(middle.can_delegate() && !offered(middle).contains(&"clarify"));
+        assert_eq!(offered(middle.for_child(false)), ["worktree"]);
+        assert_eq!(
+            offered(AgentDepth::for_root(0)),
+            ["use_skill", "todo_write", "clarify", "worktree"]
+        );
     }
 
     #[test]
     fn a_files_depth_bounds_the_tree_below_it_and_never_deepens_it() {
         let ask = |max_depth| SubagentsAsk { max_depth, ..SubagentsAsk::default() };
-        let top = Depth::top(4).bounded(Some(&ask(Some(2))));
+        let top = AgentDepth::for_root(4).with_bound(Some(&ask(Some(2))));
         assert_eq!(top.max_depth, 2);
-        let child = top.below(false).bounded(Some(&ask(Some(5))));
-        assert!(child.supervises() && !child.below(false).supervises());
-        let last = Depth::top(4).below(false).bounded(Some(&ask(Some(0))));
-        assert!(!last.supervises() && offered(last) == offered(Depth::top(0).below(false)));
-        assert_eq!(Depth::top(4).bounded(Some(&ask(None))), Depth::top(4));
-        assert_eq!(Depth::top(4).bounded(None), Depth::top(4));
+        let child = top.for_child(false).with_bound(Some(&ask(Some(5))));
+        assert!(child.can_delegate() && !child.for_child(false).can_delegate());
+        let last = AgentDepth::for_root(4).for_child(false).with_bound(Some(&ask(Some(0))));
+        assert!(
+            !last.can_delegate()
+                && offered(last) == offered(AgentDepth::for_root(0).for_child(false))
+        );
+        assert_eq!(AgentDepth::for_root(4).with_bound(Some(&ask(None))), AgentDepth::for_root(4));
+        assert_eq!(AgentDepth::for_root(4).with_bound(None), AgentDepth::for_root(4));
     }
 
     #[test]
     fn what_comes_from_a_fork_stays_one() {
-        let below = Depth::top(4).below(true).below(false);
-        assert!(below.forked && below.supervises());
+        let below = AgentDepth::for_root(4).for_child(true).for_child(false);
+        assert!(below.forked && below.can_delegate());
     }
 }

@@ -7,18 +7,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use belljar_policy::{Access, Shown, ShownPath as _};
+use belljar_policy::{MountAccess, ShownPath as _, ShownText};
 use belljar_work::WorkKind;
 
-use crate::agent_loop::current_jar::{CurrentJar, Worktree};
-use crate::agent_loop::job::Job;
+use crate::agent_loop::current_jar::{CurrentJar, EnteredWorktree};
+use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::layers::{Layers, LayersError, Told};
+use crate::layers::{CopyEnding, LayersError, SessionLayers};
 use crate::limits::MAX_TOLD_CHANGES;
 use crate::outcome::RunStatus;
-use crate::tools::answer::Answer;
+use crate::tools::answer::CallAnswer;
 use crate::tools::builtin::arguments::WorktreeCall;
-use crate::tools::call::Call;
+use crate::tools::call::PlacedCall;
 use crate::tools::executor::CallExecutor;
 
 /// Copying and merging files, perhaps for long.
@@ -38,84 +38,96 @@ places. What you change, and what subagents that you start change, stays in it u
 At the end of your turn it is kept.";
 
 impl CallExecutor<'_> {
-    /// The layers of this agent, and of its new subagents.
-    pub(crate) fn layers(&self) -> Option<Layers> {
-        self.jar.layers(self.job)
+    /// The layers in which this agent and its new subagents work: the worktree's, if the agent is in one.
+    pub(crate) fn current_layers(&self) -> Option<SessionLayers> {
+        self.jar.current_layers(self.job)
     }
 
     /// Enters or leaves a worktree.
-    pub(crate) async fn worktree(&self, call: Call<'_>, asked: &WorktreeCall) -> Answer {
+    pub(crate) async fn worktree(&self, call: PlacedCall<'_>, asked: &WorktreeCall) -> CallAnswer {
         let done = match asked {
-            WorktreeCall::Enter { name } => self.enter(call, name.as_deref()).await,
-            WorktreeCall::Keep { .. } => self.leave(true, false).await,
-            WorktreeCall::Remove { discard_changes } => self.leave(false, *discard_changes).await,
+            WorktreeCall::Enter { name } => self.enter_worktree(call, name.as_deref()).await,
+            WorktreeCall::Keep { .. } => self.leave_worktree(true, false).await,
+            WorktreeCall::Remove { discard_changes } => {
+                self.leave_worktree(false, *discard_changes).await
+            }
         };
         match done {
-            Ok(content) => Answer { content, is_error: false },
-            Err(content) => Answer { content, is_error: true },
+            Ok(content) => CallAnswer { content, is_error: false },
+            Err(content) => CallAnswer { content, is_error: true },
         }
     }
 
-    /// Restores the worktree of an agent after a call with a stored result. Nothing is copied, merged or
-    /// dropped again.
-    pub(crate) async fn worktree_was(&self, call: Call<'_>, asked: &WorktreeCall) {
+    /// Moves the agent of a resumed run into or out of a worktree, as a call with a stored result did before
+    /// the host stopped. No files are copied or merged again.
+    pub(crate) async fn worktree_was(&self, call: PlacedCall<'_>, asked: &WorktreeCall) {
         let to = match asked {
-            WorktreeCall::Enter { name } => self.layers().map(|layers| Worktree {
+            WorktreeCall::Enter { name } => self.current_layers().map(|layers| EnteredWorktree {
                 is_new: false,
-                ..self.planned(call, &layers, name.as_deref())
+                ..self.plan_worktree(call, &layers, name.as_deref())
             }),
             WorktreeCall::Keep { .. } | WorktreeCall::Remove { .. } => {
                 if let Some(worktree) = self.jar.worktree() {
                     // Removes the copies of ended subagents that had begun to resume.
-                    worktree.layers.forget();
+                    worktree.layers.discard_layers();
                 }
                 None
             }
         };
-        self.jar.moves(self.job, self.ledger, to).await;
+        self.jar.switch_worktree(self.job, self.ledger, to).await;
     }
 
-    fn planned(&self, call: Call<'_>, layers: &Layers, name: Option<&str>) -> Worktree {
+    fn plan_worktree(
+        &self,
+        call: PlacedCall<'_>,
+        layers: &SessionLayers,
+        name: Option<&str>,
+    ) -> EnteredWorktree {
         let address = format!("{}/worktree-{}-{}", self.job.address, call.step, call.position);
-        Worktree {
-            layers: layers.fork(&address),
+        EnteredWorktree {
+            layers: layers.fork_layers(&address),
             name: name.unwrap_or(UNNAMED).to_owned(),
-            before: self.background.count(),
+            before: self.background.started_count(),
             is_new: true,
         }
     }
 
-    async fn enter(&self, call: Call<'_>, name: Option<&str>) -> Result<String, String> {
+    async fn enter_worktree(
+        &self,
+        call: PlacedCall<'_>,
+        name: Option<&str>,
+    ) -> Result<String, String> {
         if self.jar.worktree().is_some() {
             return Err(TWICE.to_owned());
         }
         let mounts = self.job.rights.mounts();
-        let layers =
-            self.layers().filter(|_| mounts.iter().any(|mount| mount.access == Access::Overlay));
+        let layers = self
+            .current_layers()
+            .filter(|_| mounts.iter().any(|mount| mount.access == MountAccess::Overlay));
         let layers = layers.ok_or_else(|| NONE.to_owned())?;
-        let worktree = self.planned(call, &layers, name);
+        let worktree = self.plan_worktree(call, &layers, name);
         let (own, rights) = (worktree.layers.clone(), self.job.rights.clone());
         // Copies files, perhaps for long.
         let owner = self.job.shared.host.owner_of_layers();
-        let made = belljar_work::run(&WORKTREE, &owner, move |stop| {
-            own.of_until(&rights, stop).map(drop).map_err(|error| {
-                own.forget();
+        let made = belljar_work::run_job(&WORKTREE, &owner, move |stop| {
+            own.open_overlays_until(&rights, stop).map(drop).map_err(|error| {
+                own.discard_layers();
                 error.to_string()
             })
         });
         if let Err(error) = made.await.unwrap_or_else(|error| Err(error.to_string())) {
-            self.job.warn(self.ledger, format!("no worktree: {error}"));
+            self.job.record_warning(self.ledger, format!("no worktree: {error}"));
             return Err(FAILED.to_owned());
         }
-        self.jar.moves(self.job, self.ledger, Some(worktree)).await;
+        self.jar.switch_worktree(self.job, self.ledger, Some(worktree)).await;
         let mut text = ENTERED.to_owned();
-        for mount in mounts.iter().filter(|mount| mount.access == Access::ReadWrite) {
+        for mount in mounts.iter().filter(|mount| mount.access == MountAccess::ReadWrite) {
             text.push_str(&format!(" `{}` is not copied: it is written directly.", mount.guest));
         }
         Ok(text)
     }
 
-    async fn leave(&self, keep: bool, discard: bool) -> Result<String, String> {
+    async fn leave_worktree(&self, keep: bool, discard: bool) -> Result<String, String> {
         let worktree = self.jar.worktree().ok_or_else(|| OUTSIDE.to_owned())?;
         let running = self.background.running_since(worktree.before);
         if !running.is_empty() {
@@ -127,8 +139,8 @@ impl CallExecutor<'_> {
         }
         // The dead process had left the worktree: only the answer is missing.
         if !worktree.is_new && !worktree.layers.is_made() {
-            self.jar.moves(self.job, self.ledger, None).await;
-            worktree.layers.forget();
+            self.jar.switch_worktree(self.job, self.ledger, None).await;
+            worktree.layers.discard_layers();
             return Ok(match keep {
                 true => format!(
                     "The worktree is left. What was changed in it is kept; where both were changed, \
@@ -139,16 +151,16 @@ impl CallExecutor<'_> {
             });
         }
         if !keep && !discard {
-            self.spares(&worktree).await?;
+            self.refuse_if_changed(&worktree).await?;
         }
         // From here on no store has an overlay of the worktree open.
-        self.jar.close(self.job, self.ledger).await;
-        let told = ended(self.job, &worktree, keep).await;
-        let lines: Vec<String> = told.iter().filter_map(Told::of_worktree).collect();
-        if told.iter().any(Told::failed) {
+        self.jar.close_jar(self.job, self.ledger).await;
+        let told = end_worktree(self.job, &worktree, keep).await;
+        let lines: Vec<String> = told.iter().filter_map(CopyEnding::line_for_worktree).collect();
+        if told.iter().any(CopyEnding::is_failed) {
             return Err(format!("you are still in the worktree. {}", lines.join("\n")));
         }
-        self.jar.moves(self.job, self.ledger, None).await;
+        self.jar.switch_worktree(self.job, self.ledger, None).await;
         let text = if keep {
             "The worktree is left, and kept."
         } else {
@@ -158,24 +170,27 @@ impl CallExecutor<'_> {
     }
 
     /// An error with the changed paths of a worktree; `Ok` without changes.
-    async fn spares(&self, worktree: &Worktree) -> Result<(), String> {
+    async fn refuse_if_changed(&self, worktree: &EnteredWorktree) -> Result<(), String> {
         let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
         let owner = self.job.shared.host.owner_of_layers();
-        let looked = belljar_work::run(&WORKTREE, &owner, move |stop| {
-            layers.of_until(&rights, stop).map_err(|error| error.to_string())?;
-            layers.changed(MAX_TOLD_CHANGES)
+        let looked = belljar_work::run_job(&WORKTREE, &owner, move |stop| {
+            layers.open_overlays_until(&rights, stop).map_err(|error| error.to_string())?;
+            layers.changed_paths(MAX_TOLD_CHANGES)
         });
         let (named, more) = match looked.await.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(changed) => changed,
             Err(error) => {
-                self.job.warn(self.ledger, format!("the worktree cannot be looked at: {error}"));
+                self.job.record_warning(
+                    self.ledger,
+                    format!("the worktree cannot be looked at: {error}"),
+                );
                 return Err("nothing was done: the worktree cannot be looked at".to_owned());
             }
         };
         if named.is_empty() {
             return Ok(());
         }
-        let shown = |path: &PathBuf| format!("`{}`", path.shown());
+        let shown = |path: &PathBuf| format!("`{}`", path.to_shown());
         let mut list: Vec<String> = named.iter().map(shown).collect();
         if more > 0 {
             list.push(format!("and {more} more"));
@@ -192,7 +207,7 @@ impl CallExecutor<'_> {
 /// decision, a subagent's if it concluded.
 pub(crate) async fn end(
     jar: &CurrentJar,
-    job: &Job,
+    job: &AgentJob,
     ledger: &Ledger,
     status: RunStatus,
 ) -> Vec<String> {
@@ -201,34 +216,34 @@ pub(crate) async fn end(
         RunStatus::Completed | RunStatus::Partial => true,
         RunStatus::Failed | RunStatus::Cancelled => !job.depth.is_child(),
     };
-    jar.moves(job, ledger, None).await;
+    jar.switch_worktree(job, ledger, None).await;
     if !worktree.is_new && !worktree.layers.is_made() {
-        worktree.layers.forget();
+        worktree.layers.discard_layers();
         return Vec::new();
     }
-    let told = ended(job, &worktree, concluded).await;
-    let name = Shown::clipped(&worktree.name, 64);
-    let lines = told.iter().filter_map(Told::of_worktree);
+    let told = end_worktree(job, &worktree, concluded).await;
+    let name = ShownText::clip_line(&worktree.name, 64);
+    let lines = told.iter().filter_map(CopyEnding::line_for_worktree);
     lines.map(|line| format!("worktree `{name}`: {line}")).collect()
 }
 
-async fn ended(job: &Job, worktree: &Worktree, keep: bool) -> Vec<Told> {
+async fn end_worktree(job: &AgentJob, worktree: &EnteredWorktree, keep: bool) -> Vec<CopyEnding> {
     let (worktree, rights) = (worktree.clone(), job.rights.clone());
     let owner = job.shared.host.owner_of_layers();
     // The merge runs to its end, as at the end of a subagent: half a merge helps no one.
-    let done = belljar_work::run(&WORKTREE, &owner, move |_| {
+    let done = belljar_work::run_job(&WORKTREE, &owner, move |_| {
         // A worktree left by a dead process is opened first.
-        worktree.layers.of(&rights)?;
+        worktree.layers.open_overlays(&rights)?;
         Ok::<_, LayersError>(worktree.layers.end(keep, &worktree.name))
     });
     match done.await {
         Ok(Ok(told)) => told,
-        Ok(Err(error)) => failed(&error),
-        Err(error) => failed(&error),
+        Ok(Err(error)) => worktree_failure(&error),
+        Err(error) => worktree_failure(&error),
     }
 }
 
-fn failed(error: &dyn std::error::Error) -> Vec<Told> {
+fn worktree_failure(error: &dyn std::error::Error) -> Vec<CopyEnding> {
     tracing::warn!(target: "belljar::agent", "a worktree could not be ended: {error}");
-    vec![Told::failure()]
+    vec![CopyEnding::failure()]
 }

@@ -5,22 +5,22 @@ use std::time::Instant;
 
 use belljar_definition::HookEvent;
 use belljar_model::ToolCall;
-use belljar_policy::{Denied, DenyCode, Shown, Source, ToolName, ToolPermit};
+use belljar_policy::{DecisionSource, DenyCode, PolicyDenial, ShownText, ToolName, ToolPermit};
 use serde_json::{Map, Value};
 
 use super::input::HookInput;
-use super::{Hook, Hooks, Judgement, Verdict};
+use super::{EventVerdict, Hook, HookJudgement, Hooks};
 use crate::agent_loop::agent::Timer;
-use crate::agent_loop::machine::Ending;
+use crate::agent_loop::machine::AgentEnding;
 use crate::events::EventKind;
-use crate::limits::{MAX_HOOK_TEXT, MAX_NAME_BYTES, cut};
+use crate::limits::{MAX_HOOK_TEXT, MAX_NAME_BYTES, truncate_str};
 use crate::outcome::{RunError, RunStatus};
 use crate::prompt::frame;
-use crate::tools::answer::Answer;
-use crate::tools::approval::consent::{Instead, without_asking};
-use crate::tools::call::Call;
+use crate::tools::answer::CallAnswer;
+use crate::tools::approval::consent::{ConsentBasis, without_asking};
+use crate::tools::call::PlacedCall;
 use crate::tools::call::arguments;
-use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
+use crate::tools::dispatch::{CallDecision, CallRefusal, Dispatcher, RefusalReason};
 use crate::tools::executor::CallExecutor;
 
 /// The text for a model if a required hook did not answer.
@@ -28,11 +28,11 @@ const NO_ANSWER: &str = "the hook gave no answer";
 
 /// The combined result of the hooks of one call.
 #[derive(Default)]
-struct Said {
+struct HookResults {
     asked: bool,
     /// True while no later hook has changed the arguments that a hook allowed.
     allowed: bool,
-    refused: Option<Refusal>,
+    refused: Option<CallRefusal>,
     notes: String,
 }
 
@@ -42,29 +42,29 @@ impl CallExecutor<'_> {
     /// result.
     pub(crate) async fn before_call(
         &self,
-        call: Call<'_>,
-        decision: Decision,
+        call: PlacedCall<'_>,
+        decision: CallDecision,
         dispatcher: &Dispatcher,
         changed: &mut Option<ToolCall>,
         notes: &mut String,
-    ) -> Decision {
-        let Some(tool) = decision.permit().map(|permit| permit.tool().clone()) else {
+    ) -> CallDecision {
+        let Some(tool) = decision.tool_permit().map(|permit| permit.tool().clone()) else {
             return decision;
         };
         let names = dispatcher.names_of(tool.as_str());
-        if !self.hooks().any(HookEvent::PreToolUse, &names) {
+        if !self.hooks().has_matching(HookEvent::PreToolUse, &names) {
             return decision;
         }
         let _turn = self.hooked.turn.lock().await;
-        let mut arguments = match object(arguments(call.call)) {
+        let mut arguments = match parse_object(arguments(call.call)) {
             Ok(arguments) => arguments,
-            Err(refusal) => return Decision::Refuse(refusal),
+            Err(refusal) => return CallDecision::Refuse(refusal),
         };
-        let mut said = Said::default();
-        for hook in self.hooks().matching(HookEvent::PreToolUse, &names) {
+        let mut said = HookResults::default();
+        for hook in self.hooks().matching_hooks(HookEvent::PreToolUse, &names) {
             self.ask_hook(hook, call, &tool, &mut arguments, &mut said).await;
             if let Some(refusal) = said.refused {
-                return Decision::Refuse(refusal);
+                return CallDecision::Refuse(refusal);
             }
         }
         notes.push_str(&said.notes);
@@ -72,11 +72,11 @@ impl CallExecutor<'_> {
         // may choose different values.
         let arguments = Value::Object(arguments).to_string();
         let call_now = changed.insert(ToolCall { arguments, ..call.call.clone() });
-        let decision = dispatcher.decide(call_now, call.place_in_step());
+        let decision = dispatcher.decide_call(call_now, call.place_in_step());
         if said.asked {
-            decision.with_permit(ToolPermit::asking)
+            decision.with_permit(ToolPermit::with_question)
         } else if said.allowed {
-            decision.with_permit(|permit| without_asking(permit, Instead::HookAllows))
+            decision.with_permit(|permit| without_asking(permit, ConsentBasis::HookAllows))
         } else {
             decision
         }
@@ -85,20 +85,20 @@ impl CallExecutor<'_> {
     async fn ask_hook(
         &self,
         hook: &Hook,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         tool: &ToolName,
         arguments: &mut Map<String, Value>,
-        said: &mut Said,
+        said: &mut HookResults,
     ) {
         if let Some(reason) = self.hooked.halted.get() {
-            said.refused = Some(denied(hook, tool.as_str(), reason));
+            said.refused = Some(hook_refusal(hook, tool.as_str(), reason));
             return;
         }
         let event = HookEvent::PreToolUse;
-        let input = HookInput::call(self.job, event, call, tool.as_str(), arguments.clone());
-        let judgement = self.consult(hook, &input, Some(tool.as_str())).await;
+        let input = HookInput::for_call(self.job, event, call, tool.as_str(), arguments.clone());
+        let judgement = self.consult_hook(hook, &input, Some(tool.as_str())).await;
         if let Some(new) = &judgement.arguments {
-            match object(new) {
+            match parse_object(new) {
                 Ok(new) if new == *arguments => {}
                 Ok(new) => {
                     *arguments = new;
@@ -111,36 +111,38 @@ impl CallExecutor<'_> {
             said.notes.push_str(&frame::hook_note(context));
         }
         match &judgement.verdict {
-            Verdict::Pass => {}
-            Verdict::Allow => said.allowed = true,
-            Verdict::Ask => said.asked = true,
-            Verdict::Deny(reason) => said.refused = Some(denied(hook, tool.as_str(), reason)),
+            EventVerdict::Pass => {}
+            EventVerdict::Allow => said.allowed = true,
+            EventVerdict::Ask => said.asked = true,
+            EventVerdict::Deny(reason) => {
+                said.refused = Some(hook_refusal(hook, tool.as_str(), reason))
+            }
         }
         if let Some(reason) = &judgement.halt {
-            said.refused = Some(denied(hook, tool.as_str(), reason));
+            said.refused = Some(hook_refusal(hook, tool.as_str(), reason));
         }
     }
 
     /// Runs the hooks after a successful call; their texts follow the result.
     pub(crate) async fn after_call(
         &self,
-        call: Call<'_>,
-        mut answer: Answer,
+        call: PlacedCall<'_>,
+        mut answer: CallAnswer,
         dispatcher: &Dispatcher,
-    ) -> Answer {
+    ) -> CallAnswer {
         let name = call.call.name.as_str();
         let names = dispatcher.names_of(name);
         let event = HookEvent::PostToolUse;
-        if answer.is_error || !self.hooks().any(event, &names) {
+        if answer.is_error || !self.hooks().has_matching(event, &names) {
             return answer;
         }
-        let input = object(arguments(call.call)).unwrap_or_default();
+        let input = parse_object(arguments(call.call)).unwrap_or_default();
         let input =
-            HookInput::call(self.job, event, call, name, input).with_response(&answer.content);
+            HookInput::for_call(self.job, event, call, name, input).with_response(&answer.content);
         let mut notes = String::new();
-        for hook in self.hooks().matching(event, &names) {
-            let judgement = self.consult(hook, &input, Some(name)).await;
-            if let Verdict::Deny(reason) = &judgement.verdict {
+        for hook in self.hooks().matching_hooks(event, &names) {
+            let judgement = self.consult_hook(hook, &input, Some(name)).await;
+            if let EventVerdict::Deny(reason) = &judgement.verdict {
                 notes.push_str(&frame::hook_note(reason));
             }
             if let Some(context) = &judgement.context {
@@ -153,21 +155,21 @@ impl CallExecutor<'_> {
 
     /// Runs the hooks before a subagent's first model call. Returns the hooks' text for the model, or the
     /// ending if a hook refuses.
-    pub(crate) async fn before_start(&self, timer: &mut Timer) -> Result<String, Ending> {
+    pub(crate) async fn before_start(&self, timer: &mut Timer) -> Result<String, AgentEnding> {
         let event = HookEvent::SubagentStart;
-        let names = self.names();
-        if !self.job.depth.is_child() || !self.hooks().any(event, &names) {
+        let names = self.agent_names();
+        if !self.job.depth.is_child() || !self.hooks().has_matching(event, &names) {
             return Ok(String::new());
         }
-        let input = HookInput::start(self.job);
+        let input = HookInput::for_start(self.job);
         let work = async {
             let mut notes = String::new();
-            for hook in self.hooks().matching(event, &names) {
-                let judgement = self.consult(hook, &input, None).await;
-                if let Verdict::Deny(reason) = judgement.verdict {
-                    return Err(Ending::failed(RunError::Hook { reason: one_line(&reason) }));
+            for hook in self.hooks().matching_hooks(event, &names) {
+                let judgement = self.consult_hook(hook, &input, None).await;
+                if let EventVerdict::Deny(reason) = judgement.verdict {
+                    return Err(AgentEnding::failed(RunError::Hook { reason: one_line(&reason) }));
                 }
-                if let Some(ending) = self.halted() {
+                if let Some(ending) = self.hook_ending() {
                     return Err(ending);
                 }
                 if let Some(context) = &judgement.context {
@@ -185,22 +187,22 @@ impl CallExecutor<'_> {
     pub(crate) async fn before_end(
         &self,
         said: &str,
-        ending: &Ending,
+        ending: &AgentEnding,
         again: bool,
         timer: &mut Timer,
     ) -> Option<String> {
         let event =
             if self.job.depth.is_child() { HookEvent::SubagentStop } else { HookEvent::Stop };
-        let names = self.names();
-        if ending.status == RunStatus::Cancelled || !self.hooks().any(event, &names) {
+        let names = self.agent_names();
+        if ending.status == RunStatus::Cancelled || !self.hooks().has_matching(event, &names) {
             return None;
         }
-        let input = HookInput::stop(self.job, event, said, again);
+        let input = HookInput::for_stop(self.job, event, said, again);
         let work = async {
             let mut blocked = None;
-            for hook in self.hooks().matching(event, &names) {
-                let judgement = self.consult(hook, &input, None).await;
-                if let Verdict::Deny(reason) = judgement.verdict {
+            for hook in self.hooks().matching_hooks(event, &names) {
+                let judgement = self.consult_hook(hook, &input, None).await;
+                if let EventVerdict::Deny(reason) = judgement.verdict {
                     blocked.get_or_insert(reason);
                 }
             }
@@ -212,49 +214,57 @@ impl CallExecutor<'_> {
         }
         if again || ending.status != RunStatus::Completed {
             let message = "a hook would have it go on; it ends all the same".to_owned();
-            self.job.warn(self.ledger, message);
+            self.job.record_warning(self.ledger, message);
             return None;
         }
-        Some(frame::hook_feedback(cut(&reason, MAX_HOOK_TEXT)))
+        Some(frame::hook_feedback(truncate_str(&reason, MAX_HOOK_TEXT)))
     }
 
     /// The agent's ending if a hook halted it.
-    pub(crate) fn halted(&self) -> Option<Ending> {
+    pub(crate) fn hook_ending(&self) -> Option<AgentEnding> {
         let reason = one_line(self.hooked.halted.get()?);
-        Some(Ending::partial(RunError::Hook { reason }))
+        Some(AgentEnding::partial(RunError::Hook { reason }))
     }
 
     /// Asks one hook, and announces its judgement. Before an event, a missing answer becomes a refusal.
-    async fn consult(&self, hook: &Hook, input: &HookInput, tool: Option<&str>) -> Judgement {
+    async fn consult_hook(
+        &self,
+        hook: &Hook,
+        input: &HookInput,
+        tool: Option<&str>,
+    ) -> HookJudgement {
         let job = self.job;
         let begun = Instant::now();
         let shared = &job.shared;
-        let asked = hook.ask(&shared.host.sandbox, input, &shared.workspace, self.stop).await;
+        let asked = hook.ask_hook(&shared.host.sandbox, input, &shared.workspace, self.stop).await;
         let judgement = asked.unwrap_or_else(|why| {
             let verdict = if hook.fails_closed() {
-                Verdict::Deny(NO_ANSWER.to_owned())
+                EventVerdict::Deny(NO_ANSWER.to_owned())
             } else {
-                Verdict::Pass
+                EventVerdict::Pass
             };
-            Judgement { fault: Some(why), ..Judgement::of(verdict) }
+            HookJudgement { fault: Some(why), ..HookJudgement::from_verdict(verdict) }
         });
-        let decision = judgement.word();
+        let decision = judgement.event_word();
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::info!(
             target: "belljar::hook", agent = %job.path, event = %hook.event, hook = %hook.name,
             decision, micros, "a hook ran"
         );
-        job.emit(|| EventKind::HookRan {
+        job.emit_event(|| EventKind::HookRan {
             event: hook.event.as_str().to_owned(),
-            tool: tool.map(|tool| cut(tool, MAX_NAME_BYTES).to_owned()),
+            tool: tool.map(|tool| truncate_str(tool, MAX_NAME_BYTES).to_owned()),
             hook: hook.name.clone(),
             decision: decision.to_owned(),
             micros,
         });
         let told = judgement.fault.as_ref().filter(|_| !self.stop.is_cancelled());
         for text in told.into_iter().chain(&judgement.message) {
-            let text = cut(text, MAX_HOOK_TEXT);
-            job.warn(self.ledger, format!("hook `{}`: {}", hook.name, Shown::new(text)));
+            let text = truncate_str(text, MAX_HOOK_TEXT);
+            job.record_warning(
+                self.ledger,
+                format!("hook `{}`: {}", hook.name, ShownText::new(text)),
+            );
         }
         if let Some(reason) = &judgement.halt {
             // The first word counts.
@@ -267,7 +277,7 @@ impl CallExecutor<'_> {
         &self.job.shared.host.hooks
     }
 
-    fn names(&self) -> [&str; 2] {
+    fn agent_names(&self) -> [&str; 2] {
         [&self.job.agent.definition.name, self.job.agent.id.slug.as_str()]
     }
 
@@ -283,22 +293,22 @@ impl CallExecutor<'_> {
 }
 
 /// Parses arguments into an object in which each key occurs once.
-fn object(arguments: &str) -> Result<Map<String, Value>, Refusal> {
+fn parse_object(arguments: &str) -> Result<Map<String, Value>, CallRefusal> {
     belljar_received::json::from_str(arguments).map_err(|error| {
-        let shown = Shown::clipped(&error.to_string(), 200).to_string();
-        Refusal::malformed(format!("invalid arguments: a hook cannot read them ({shown})"))
+        let shown = ShownText::clip_line(&error.to_string(), 200).to_string();
+        CallRefusal::malformed_call(format!("invalid arguments: a hook cannot read them ({shown})"))
     })
 }
 
-fn denied(hook: &Hook, tool: &str, reason: &str) -> Refusal {
+fn hook_refusal(hook: &Hook, tool: &str, reason: &str) -> CallRefusal {
     let facts = format!("hook `{}` refused tool `{tool}`: {}", hook.name, one_line(reason));
-    let denied = Denied::new(DenyCode::DeniedByHook, Source::Hook, facts);
-    let text = Shown::multiline(cut(reason, MAX_HOOK_TEXT)).to_string();
-    Refusal { text: format!("{}: {text}", denied.code), reason: Reason::Denied(denied) }
+    let denied = PolicyDenial::new(DenyCode::DeniedByHook, DecisionSource::Hook, facts);
+    let text = ShownText::multiline(truncate_str(reason, MAX_HOOK_TEXT)).to_string();
+    CallRefusal { text: format!("{}: {text}", denied.code), reason: RefusalReason::Denied(denied) }
 }
 
 fn one_line(reason: &str) -> String {
-    Shown::new(cut(reason, MAX_HOOK_TEXT)).to_string()
+    ShownText::new(truncate_str(reason, MAX_HOOK_TEXT)).to_string()
 }
 
 #[cfg(test)]
@@ -307,7 +317,7 @@ mod tests {
 
     #[test]
     fn of_two_equal_keys_hook_and_tool_see_the_same_one() {
-        let read = object(r#"{"path":"secret","path":"public"}"#).unwrap();
+        let read = parse_object(r#"{"path":"secret","path":"public"}"#).unwrap();
         assert_eq!(Value::Object(read).to_string(), r#"{"path":"public"}"#);
     }
 
@@ -315,7 +325,7 @@ mod tests {
     fn arguments_that_a_hook_cannot_read_are_refused() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(1_000), "]".repeat(1_000));
         for bad in [deep.as_str(), "[]", r#"{"a":1e999}"#] {
-            assert!(object(bad).is_err(), "{}", Shown::clipped(bad, 20));
+            assert!(parse_object(bad).is_err(), "{}", ShownText::clip_line(bad, 20));
         }
     }
 }

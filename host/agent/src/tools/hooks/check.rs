@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::HookEvent;
-use belljar_policy::Shown;
-use belljar_sandbox::{LoadError, Need, Wasm, inspect};
+use belljar_policy::ShownText;
+use belljar_sandbox::{ImportNeed, LoadError, Wasm, inspect_component};
 
-use super::{Action, Hook, Hooks};
+use super::{Hook, HookRunner, Hooks};
 
 /// One hook with the state of its program or component.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,15 @@ pub struct HookCheck {
 impl Hooks {
     /// Looks for the program of each command, and reads each component with digest and contract. Compiles
     /// nothing.
-    pub async fn check(&self, workspace: &Path) -> Vec<HookCheck> {
+    pub async fn check_all(&self, workspace: &Path) -> Vec<HookCheck> {
         let mut checks = Vec::with_capacity(self.0.len());
         for hook in &self.0 {
-            let problem = hook.problem(workspace).await;
+            let problem = hook.find_problem(workspace).await;
             checks.push(HookCheck {
                 event: hook.event,
-                matcher: Shown::new(hook.matcher.as_str()).to_string(),
+                matcher: ShownText::new(hook.matcher.as_str()).to_string(),
                 name: hook.name.clone(),
-                problem: problem.map(|why| Shown::new(&why).to_string()),
+                problem: problem.map(|why| ShownText::new(&why).to_string()),
             });
         }
         checks
@@ -41,17 +41,17 @@ impl Hooks {
 }
 
 impl Hook {
-    async fn problem(&self, workspace: &Path) -> Option<String> {
+    async fn find_problem(&self, workspace: &Path) -> Option<String> {
         match &self.action {
-            Action::Command { text, .. } => {
-                let program = program(text)?;
+            HookRunner::Command { text, .. } => {
+                let program = command_program(text)?;
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 let places = std::env::split_paths(&path).collect::<Vec<_>>();
                 let found = is_there(program, workspace, &places);
                 (!found).then(|| format!("`{program}` is not there or cannot be executed"))
             }
-            Action::Component(component) => match component.read().await {
-                Ok(wasm) => unfit(&wasm),
+            HookRunner::Component(component) => match component.read_wasm().await {
+                Ok(wasm) => unfit_reason(&wasm),
                 Err(why) => Some(why),
             },
         }
@@ -59,12 +59,12 @@ impl Hook {
 }
 
 /// The reason why a component cannot load as a hook, as far as its bytes show; `None` = no reason found.
-fn unfit(wasm: &Wasm) -> Option<String> {
-    let found = match inspect(wasm.bytes()) {
+fn unfit_reason(wasm: &Wasm) -> Option<String> {
+    let found = match inspect_component(wasm.bytes()) {
         Ok(found) => found,
         Err(error) => return Some(error.to_string()),
     };
-    let unknown = found.imports.into_iter().find(|import| import.need == Need::Unknown);
+    let unknown = found.imports.into_iter().find(|import| import.need == ImportNeed::Unknown);
     match (found.hook_export, unknown) {
         (None, _) => Some(LoadError::NoHook.to_string()),
         (Some(_), Some(import)) => Some(LoadError::UnknownImport(import.name).to_string()),
@@ -73,7 +73,7 @@ fn unfit(wasm: &Wasm) -> Option<String> {
 }
 
 /// The program of a simple command; `None` = only a shell could find the program.
-fn program(command: &str) -> Option<&str> {
+fn command_program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+".contains(&b);
     let builtin = ["exit", "test", "read", "cd", "if", "for", "while", "case", "set", "exec"];
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn only_a_plain_first_word_is_looked_for() {
-        assert_eq!(program("/opt/guard.sh --strict"), Some("/opt/guard.sh"));
-        assert_eq!(program("jq -e .x >/dev/null"), Some("jq"));
-        assert_eq!(program("./guard"), Some("./guard"));
+        assert_eq!(command_program("/opt/guard.sh --strict"), Some("/opt/guard.sh"));
+        assert_eq!(command_program("jq -e .x >/dev/null"), Some("jq"));
+        assert_eq!(command_program("./guard"), Some("./guard"));
         for unclear in
             ["exit 2", "\"$HOME/guard\"", "A=1 guard", "{ a; }", "if true; then :; fi", ""]
         {
-            assert_eq!(program(unclear), None, "{unclear}");
+            assert_eq!(command_program(unclear), None, "{unclear}");
         }
         assert!(is_there("/bin/sh", Path::new("/"), &[]));
         assert!(!is_there("no-such-guard", Path::new("/"), &[PathBuf::from("/bin")]));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
-use belljar_os_sandbox::{Broker, Running};
+use belljar_os_sandbox::{Broker, RunningChild};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ const KILL_WAIT: Duration = Duration::from_secs(1);
 
 /// The exit and output of a command.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct EndedCommand {
     /// `None` = by a signal.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
@@ -32,28 +32,29 @@ pub(crate) struct Ran {
 }
 
 /// Starts `command` in the workspace, through the broker if there is one.
-pub(crate) async fn start(
+pub(crate) async fn start_command(
     command: &str,
     workspace: &Path,
     broker: Option<&Broker>,
-) -> Result<Running, String> {
+) -> Result<RunningChild, String> {
     let started = match broker {
-        Some(broker) => broker.hook(command, workspace).await,
-        None => Running::hook(command, workspace),
+        Some(broker) => broker.start_hook(command, workspace).await,
+        None => RunningChild::start_hook(command, workspace),
     };
     started.map_err(|error| format!("it cannot start: {error}"))
 }
 
 /// Writes the input of a started command, and reads its output. After an error, which has the reason, the
 /// command's whole process group has ended.
-pub(crate) async fn run(
-    mut child: Running,
+pub(crate) async fn run_command(
+    mut child: RunningChild,
     input: &str,
     limit: Duration,
     stop: &CancellationToken,
-) -> Result<Ran, String> {
+) -> Result<EndedCommand, String> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (mut out, mut err) = (Captured::new(MAX_HOOK_STDOUT), Captured::new(MAX_HOOK_STDERR));
+    let (mut out, mut err) =
+        (CapturedOutput::new(MAX_HOOK_STDOUT), CapturedOutput::new(MAX_HOOK_STDERR));
     let ended = {
         let feed = async {
             if let Some(mut stdin) = stdin {
@@ -61,7 +62,8 @@ pub(crate) async fn run(
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };
-        let mut talk = pin!(async { tokio::join!(feed, out.read(stdout), err.read(stderr)) });
+        let mut talk =
+            pin!(async { tokio::join!(feed, out.read_stream(stdout), err.read_stream(stderr)) });
         let work = async {
             let mut talking = true;
             let status = loop {
@@ -87,7 +89,7 @@ pub(crate) async fn run(
     match ended {
         Ok(status) => {
             let stderr = String::from_utf8_lossy(&err.bytes).into_owned();
-            Ok(Ran { code: status.code(), stdout: out.bytes, cut: out.cut, stderr })
+            Ok(EndedCommand { code: status.code(), stdout: out.bytes, cut: out.cut, stderr })
         }
         Err(why) => {
             child.kill();
@@ -98,18 +100,18 @@ pub(crate) async fn run(
 }
 
 /// The first bytes of a stream; the rest is read and dropped, so that the writer never blocks.
-struct Captured {
+struct CapturedOutput {
     bytes: Vec<u8>,
     limit: usize,
     cut: bool,
 }
 
-impl Captured {
+impl CapturedOutput {
     fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, cut: false }
     }
 
-    async fn read(&mut self, from: Option<impl AsyncRead + Unpin>) {
+    async fn read_stream(&mut self, from: Option<impl AsyncRead + Unpin>) {
         let Some(mut from) = from else { return };
         let mut chunk = vec![0; 16 << 10];
         while let Ok(count @ 1..) = from.read(&mut chunk).await {
@@ -124,10 +126,10 @@ impl Captured {
 mod tests {
     use super::*;
 
-    async fn sh(command: &str, input: &str) -> Result<Ran, String> {
+    async fn sh(command: &str, input: &str) -> Result<EndedCommand, String> {
         let dir = tempfile::tempdir().unwrap();
-        let child = start(command, dir.path(), None).await?;
-        run(child, input, Duration::from_secs(20), &CancellationToken::new()).await
+        let child = start_command(command, dir.path(), None).await?;
+        run_command(child, input, Duration::from_secs(20), &CancellationToken::new()).await
     }
 
     #[tokio::test]
@@ -172,9 +174,9 @@ mod tests {
         let fifo = dir.path().join("alive");
         // The background process waits on a pipe that nobody writes to, and holds `alive`.
         let command = "mkfifo alive never; (exec 3<>never; exec 4<>alive; read x <&3) & wait";
-        let child = start(command, dir.path(), None).await.unwrap();
+        let child = start_command(command, dir.path(), None).await.unwrap();
         let stop = CancellationToken::new();
-        let why = run(child, "", Duration::from_secs(1), &stop).await.unwrap_err();
+        let why = run_command(child, "", Duration::from_secs(1), &stop).await.unwrap_err();
         assert_eq!(why, "it took over 1 s");
         // No writer is left: opening to read would block, so a writer of our own opens it and
         // is gone, and what remains is the end of the file.
@@ -192,8 +194,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
-        let child = start("mkfifo never; read x <never", dir.path(), None).await.unwrap();
-        let why = run(child, "", Duration::from_secs(60), &stop);
+        let child = start_command("mkfifo never; read x <never", dir.path(), None).await.unwrap();
+        let why = run_command(child, "", Duration::from_secs(60), &stop);
         assert_eq!(why.await.unwrap_err(), "it was cancelled");
     }
 }

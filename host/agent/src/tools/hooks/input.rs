@@ -6,9 +6,9 @@ use belljar_definition::HookEvent;
 use belljar_policy::WORKSPACE;
 use serde_json::{Map, Value, json};
 
-use crate::agent_loop::job::Job;
-use crate::limits::{MAX_HOOK_RESPONSE, cut};
-use crate::tools::call::Call;
+use crate::agent_loop::job::AgentJob;
+use crate::limits::{MAX_HOOK_RESPONSE, truncate_str};
+use crate::tools::call::PlacedCall;
 
 /// The JSON input of a hook about one event, still without the working directory, which differs between
 /// hooks.
@@ -16,7 +16,7 @@ use crate::tools::call::Call;
 pub(crate) struct HookInput(Map<String, Value>);
 
 impl HookInput {
-    fn new(job: &Job, event: HookEvent) -> Self {
+    fn new(job: &AgentJob, event: HookEvent) -> Self {
         let mut fields = Map::new();
         fields.insert("session_id".into(), job.shared.run.as_str().into());
         fields.insert("hook_event_name".into(), event.as_str().into());
@@ -28,10 +28,10 @@ impl HookInput {
         Self(fields)
     }
 
-    pub(crate) fn call(
-        job: &Job,
+    pub(crate) fn for_call(
+        job: &AgentJob,
         event: HookEvent,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Self {
@@ -44,19 +44,19 @@ impl HookInput {
 
     /// Adds the result of the call, cut at a bound.
     pub(crate) fn with_response(mut self, content: &str) -> Self {
-        let kept = cut(content, MAX_HOOK_RESPONSE);
+        let kept = truncate_str(content, MAX_HOOK_RESPONSE);
         let response = json!({ "content": kept, "truncated": kept.len() < content.len() });
         self.0.insert("tool_response".into(), response);
         self
     }
 
-    pub(crate) fn start(job: &Job) -> Self {
+    pub(crate) fn for_start(job: &AgentJob) -> Self {
         Self::new(job, HookEvent::SubagentStart)
     }
 
-    pub(crate) fn stop(job: &Job, event: HookEvent, said: &str, again: bool) -> Self {
+    pub(crate) fn for_stop(job: &AgentJob, event: HookEvent, said: &str, again: bool) -> Self {
         let mut input = Self::new(job, event);
-        let said = cut(said, MAX_HOOK_RESPONSE);
+        let said = truncate_str(said, MAX_HOOK_RESPONSE);
         input.0.insert("last_assistant_message".into(), said.into());
         input.0.insert("stop_hook_active".into(), again.into());
         input
@@ -64,15 +64,15 @@ impl HookInput {
 
     /// The input of a command, which sees the operator's directory.
     pub(crate) fn for_command(&self, workspace: &Path) -> String {
-        self.text(&workspace.to_string_lossy())
+        self.to_json(&workspace.to_string_lossy())
     }
 
     /// The input of a component, without paths of this machine.
     pub(crate) fn for_component(&self) -> String {
-        self.text(WORKSPACE)
+        self.to_json(WORKSPACE)
     }
 
-    fn text(&self, directory: &str) -> String {
+    fn to_json(&self, directory: &str) -> String {
         let mut fields = self.0.clone();
         fields.insert("cwd".into(), directory.into());
         Value::Object(fields).to_string()

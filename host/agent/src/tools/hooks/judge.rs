@@ -8,44 +8,44 @@ use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::input::HookInput;
-use super::{Action, Component, Hook, Judgement, Verdict, command, output};
+use super::{EventVerdict, Hook, HookComponent, HookJudgement, HookRunner, command, output};
 
 /// Most bytes of a hook component: a Rust hook has 100 KiB, a script engine some MiB.
 const MAX_COMPONENT: u64 = 64 << 20;
 
 impl Hook {
     /// The hook's answer. An error has the reason for the person.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_hook(
         &self,
         sandbox: &Sandbox,
         input: &HookInput,
         workspace: &Path,
         stop: &CancellationToken,
-    ) -> Result<Judgement, String> {
+    ) -> Result<HookJudgement, String> {
         match &self.action {
-            Action::Command { text, broker } => {
+            HookRunner::Command { text, broker } => {
                 let input = input.for_command(workspace);
-                let child = command::start(text, workspace, broker.as_ref()).await?;
-                let ran = command::run(child, &input, self.timeout, stop).await?;
-                output::read(self.event, &ran)
+                let child = command::start_command(text, workspace, broker.as_ref()).await?;
+                let ran = command::run_command(child, &input, self.timeout, stop).await?;
+                output::read_judgement(self.event, &ran)
             }
-            Action::Component(component) => {
-                let wasm = component.wasm().await?;
+            HookRunner::Component(component) => {
+                let wasm = component.load_wasm().await?;
                 let event = input.for_component();
-                let verdict = sandbox.judge(wasm, &event, self.timeout, stop).await;
-                self.judgement(verdict.map_err(|error| error.to_string())?)
+                let verdict = sandbox.judge_event(wasm, &event, self.timeout, stop).await;
+                self.judge_verdict(verdict.map_err(|error| error.to_string())?)
             }
         }
     }
 
-    fn judgement(&self, verdict: HookVerdict) -> Result<Judgement, String> {
+    fn judge_verdict(&self, verdict: HookVerdict) -> Result<HookJudgement, String> {
         let before_call = self.event == HookEvent::PreToolUse;
         Ok(match verdict {
-            HookVerdict::Pass => Judgement::default(),
-            HookVerdict::Deny(why) => Judgement::of(Verdict::Deny(why)),
-            HookVerdict::Ask(_) if before_call => Judgement::of(Verdict::Ask),
+            HookVerdict::Pass => HookJudgement::default(),
+            HookVerdict::Deny(why) => HookJudgement::from_verdict(EventVerdict::Deny(why)),
+            HookVerdict::Ask(_) if before_call => HookJudgement::from_verdict(EventVerdict::Ask),
             HookVerdict::Narrow(arguments) if before_call => {
-                Judgement { arguments: Some(arguments), ..Judgement::default() }
+                HookJudgement { arguments: Some(arguments), ..HookJudgement::default() }
             }
             HookVerdict::Ask(_) | HookVerdict::Narrow(_) => {
                 return Err(format!("it answers `{}` as if it were a call", self.event));
@@ -54,19 +54,19 @@ impl Hook {
     }
 }
 
-impl Component {
+impl HookComponent {
     /// The component, read once. A failure is not stored, because the file may be added later.
-    async fn wasm(&self) -> Result<&Wasm, String> {
-        self.wasm.get_or_try_init(|| self.read()).await
+    async fn load_wasm(&self) -> Result<&Wasm, String> {
+        self.wasm.get_or_try_init(|| self.read_wasm()).await
     }
 
-    pub(crate) async fn read(&self) -> Result<Wasm, String> {
+    pub(crate) async fn read_wasm(&self) -> Result<Wasm, String> {
         let failed = |error: std::io::Error| format!("the component cannot be read: {error}");
         let file = tokio::fs::File::open(&self.path).await.map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(MAX_COMPONENT + 1).read_to_end(&mut bytes).await.map_err(failed)?;
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let wasm = Wasm::new(bytes).named(name);
+        let wasm = Wasm::new(bytes).with_name(name);
         let digest = format!("sha256:{}", wasm.digest());
         match &self.digest {
             Some(pinned) if *pinned != digest => {

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, Settings};
 use belljar_os_sandbox::Broker;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_sandbox::Wasm;
 use tokio::sync::OnceCell;
 
@@ -42,23 +42,23 @@ pub(crate) struct Hook {
     matcher: HookMatcher,
     /// The command, or the component's path, for example `./check.sh`; escaped and cut.
     name: String,
-    action: Action,
+    action: HookRunner,
     timeout: Duration,
 }
 
 #[derive(Debug)]
-enum Action {
+enum HookRunner {
     Command {
         text: String,
         /// The starter of the command; `None` = this process starts programs itself.
         broker: Option<Broker>,
     },
-    Component(Component),
+    Component(HookComponent),
 }
 
 /// A hook component, read on first use.
 #[derive(Debug)]
-struct Component {
+struct HookComponent {
     path: PathBuf,
     digest: Option<String>,
     wasm: OnceCell<Wasm>,
@@ -66,8 +66,8 @@ struct Component {
 
 /// The answer of one hook of any kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Judgement {
-    verdict: Verdict,
+pub(crate) struct HookJudgement {
+    verdict: EventVerdict,
     /// New arguments: a JSON object.
     arguments: Option<String>,
     /// The agent has to end, and why.
@@ -82,7 +82,7 @@ pub(crate) struct Judgement {
 
 /// The answer of a hook to an event. Texts are foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Verdict {
+enum EventVerdict {
     #[default]
     Pass,
     /// The answer to a pending question, and no more.
@@ -93,15 +93,15 @@ enum Verdict {
 
 impl Hooks {
     /// The hooks of the settings. Reads no file yet.
-    pub fn of(settings: &Settings) -> Self {
-        Self(settings.hooks.iter().map(Hook::of).collect())
+    pub fn from_settings(settings: &Settings) -> Self {
+        Self(settings.hooks.iter().map(Hook::from_setting).collect())
     }
 
     /// Lets the broker start commands, for a process behind the OS sandbox.
     #[must_use]
-    pub fn through(mut self, broker: &Broker) -> Self {
+    pub fn with_broker(mut self, broker: &Broker) -> Self {
         for hook in &mut self.0 {
-            if let Action::Command { broker: by, .. } = &mut hook.action {
+            if let HookRunner::Command { broker: by, .. } = &mut hook.action {
                 *by = Some(broker.clone());
             }
         }
@@ -109,26 +109,26 @@ impl Hooks {
     }
 
     /// The hooks for an event and any of these names, in the order of `belljar.toml`.
-    fn matching(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
-        self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
+    fn matching_hooks(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
+        self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches_any(names))
     }
 
-    fn any(&self, event: HookEvent, names: &[&str]) -> bool {
-        self.matching(event, names).next().is_some()
+    fn has_matching(&self, event: HookEvent, names: &[&str]) -> bool {
+        self.matching_hooks(event, names).next().is_some()
     }
 }
 
 impl Hook {
-    fn of(setting: &HookSetting) -> Self {
+    fn from_setting(setting: &HookSetting) -> Self {
         let HookSetting { event, matcher, action, timeout } = setting.clone();
         let (name, action) = match action {
-            HookAction::Command(text) => (text.clone(), Action::Command { text, broker: None }),
+            HookAction::Command(text) => (text.clone(), HookRunner::Command { text, broker: None }),
             HookAction::Component { path, digest } => {
                 let name = path.to_string_lossy().into_owned();
-                (name, Action::Component(Component { path, digest, wasm: OnceCell::new() }))
+                (name, HookRunner::Component(HookComponent { path, digest, wasm: OnceCell::new() }))
             }
         };
-        let name = Shown::clipped(name.trim(), MAX_HOOK_NAME).to_string();
+        let name = ShownText::clip_line(name.trim(), MAX_HOOK_NAME).to_string();
         Self { event, matcher, name, action, timeout }
     }
 
@@ -136,32 +136,34 @@ impl Hook {
     /// subagent's start, there is nothing to prevent.
     fn fails_closed(&self) -> bool {
         match (self.event, &self.action) {
-            (HookEvent::PreToolUse, _) | (HookEvent::SubagentStart, Action::Component(_)) => true,
-            (HookEvent::SubagentStart, Action::Command { .. })
+            (HookEvent::PreToolUse, _) | (HookEvent::SubagentStart, HookRunner::Component(_)) => {
+                true
+            }
+            (HookEvent::SubagentStart, HookRunner::Command { .. })
             | (HookEvent::PostToolUse | HookEvent::SubagentStop | HookEvent::Stop, _) => false,
         }
     }
 }
 
-impl Judgement {
-    fn of(verdict: Verdict) -> Self {
+impl HookJudgement {
+    fn from_verdict(verdict: EventVerdict) -> Self {
         Self { verdict, ..Self::default() }
     }
 
-    fn fault(why: String) -> Self {
+    fn from_fault(why: String) -> Self {
         Self { fault: Some(why), ..Self::default() }
     }
 
     /// The judgement in one word, for events.
-    fn word(&self) -> &'static str {
+    fn event_word(&self) -> &'static str {
         match (&self.verdict, &self.halt, &self.arguments) {
             (_, Some(_), _) => "halt",
-            (Verdict::Deny(_), None, _) => "deny",
-            (Verdict::Ask, None, _) => "ask",
-            (Verdict::Pass | Verdict::Allow, None, Some(_)) => "narrow",
-            (Verdict::Allow, None, None) => "allow",
-            (Verdict::Pass, None, None) if self.fault.is_some() => "error",
-            (Verdict::Pass, None, None) => "pass",
+            (EventVerdict::Deny(_), None, _) => "deny",
+            (EventVerdict::Ask, None, _) => "ask",
+            (EventVerdict::Pass | EventVerdict::Allow, None, Some(_)) => "narrow",
+            (EventVerdict::Allow, None, None) => "allow",
+            (EventVerdict::Pass, None, None) if self.fault.is_some() => "error",
+            (EventVerdict::Pass, None, None) => "pass",
         }
     }
 }

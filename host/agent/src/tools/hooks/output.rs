@@ -11,28 +11,28 @@ use belljar_definition::HookEvent;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::command::Ran;
-use super::{Judgement, Verdict};
-use crate::limits::{MAX_HOOK_TEXT, cut};
+use super::command::EndedCommand;
+use super::{EventVerdict, HookJudgement};
+use crate::limits::{MAX_HOOK_TEXT, truncate_str};
 
 /// The reason of a hook that states none.
 const NO_REASON: &str = "no reason given";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Output {
+struct CommandOutput {
     #[serde(rename = "continue")]
     go_on: Option<bool>,
     stop_reason: Option<String>,
     system_message: Option<String>,
     decision: Option<String>,
     reason: Option<String>,
-    hook_specific_output: Option<Specific>,
+    hook_specific_output: Option<EventOutput>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Specific {
+struct EventOutput {
     hook_event_name: Option<String>,
     permission_decision: Option<String>,
     permission_decision_reason: Option<String>,
@@ -41,19 +41,23 @@ struct Specific {
 }
 
 /// Parses the judgement of a command; an error = no intelligible answer.
-pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
+pub(crate) fn read_judgement(
+    event: HookEvent,
+    ran: &EndedCommand,
+) -> Result<HookJudgement, String> {
     match ran.code {
-        Some(0) => parse(event, ran),
-        Some(2) => Ok(block(event, said(&ran.stderr))),
+        Some(0) => parse_output(event, ran),
+        Some(2) => Ok(block_event(event, clip_text(&ran.stderr))),
         Some(code) if code < 126 && (ran.cut || names_decision(&ran.stdout)) => Err(format!(
             "it ended with status {code} after what may be a decision: {}",
-            said(&ran.stderr)
+            clip_text(&ran.stderr)
         )),
-        Some(code) if code < 126 => {
-            Ok(Judgement::fault(format!("it ended with status {code}: {}", said(&ran.stderr))))
-        }
-        Some(127) => Err(format!("it was not found: {}", said(&ran.stderr))),
-        Some(126) => Err(format!("it cannot be executed: {}", said(&ran.stderr))),
+        Some(code) if code < 126 => Ok(HookJudgement::from_fault(format!(
+            "it ended with status {code}: {}",
+            clip_text(&ran.stderr)
+        ))),
+        Some(127) => Err(format!("it was not found: {}", clip_text(&ran.stderr))),
+        Some(126) => Err(format!("it cannot be executed: {}", clip_text(&ran.stderr))),
         Some(code) => Err(format!("it was ended by signal {}", code - 128)),
         None => Err("it was ended by a signal".to_owned()),
     }
@@ -118,7 +122,7 @@ fn has_stray_decision(value: &Value, place: &str) -> bool {
     }
 }
 
-fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
+fn parse_output(event: HookEvent, ran: &EndedCommand) -> Result<HookJudgement, String> {
     if ran.cut {
         return Err("it wrote more than is read".to_owned());
     }
@@ -127,10 +131,10 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     if !text.starts_with('{') {
         return match names_decision(&ran.stdout) {
             true => Err("something stands before its decision, so it cannot be read".to_owned()),
-            false => Ok(Judgement::default()),
+            false => Ok(HookJudgement::default()),
         };
     }
-    let output: Output = belljar_received::json::from_str(text)
+    let output: CommandOutput = belljar_received::json::from_str(text)
         .map_err(|error| format!("its output is not understood: {error}"))?;
     let whole = belljar_received::json::from_str::<Value>(text);
     if whole.is_ok_and(|whole| has_stray_decision(&whole, "")) {
@@ -147,14 +151,14 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
             let reason = specific.permission_decision_reason.or(output.reason);
             let own = before_call(specific.permission_decision.as_deref(), reason.clone())?;
             let old = before_call(output.decision.as_deref(), reason)?;
-            Judgement::of(stricter(own, old))
+            HookJudgement::from_verdict(stricter_verdict(own, old))
         }
         HookEvent::PostToolUse
         | HookEvent::SubagentStart
         | HookEvent::SubagentStop
         | HookEvent::Stop => match output.decision.as_deref() {
-            Some("block") => block(event, reason(output.reason)),
-            None | Some("approve") => Judgement::default(),
+            Some("block") => block_event(event, reason_text(output.reason)),
+            None | Some("approve") => HookJudgement::default(),
             Some(_) => return Err("its `decision` is not understood".to_owned()),
         },
     };
@@ -169,13 +173,13 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
         Some(_) => judgement.fault = Some("`updatedInput` has no place here".to_owned()),
     }
     match specific.additional_context.filter(|text| !text.trim().is_empty()) {
-        Some(text) if takes_context(event) => judgement.context = Some(said(&text)),
+        Some(text) if takes_context(event) => judgement.context = Some(clip_text(&text)),
         Some(_) => judgement.fault = Some("`additionalContext` has no place here".to_owned()),
         None => {}
     }
-    judgement.message = output.system_message.map(|text| said(&text));
+    judgement.message = output.system_message.map(|text| clip_text(&text));
     if output.go_on == Some(false) {
-        judgement.halt = Some(reason(output.stop_reason));
+        judgement.halt = Some(reason_text(output.stop_reason));
     }
     Ok(judgement)
 }
@@ -188,94 +192,102 @@ fn takes_context(event: HookEvent) -> bool {
     }
 }
 
-fn before_call(word: Option<&str>, text: Option<String>) -> Result<Verdict, String> {
+fn before_call(word: Option<&str>, text: Option<String>) -> Result<EventVerdict, String> {
     Ok(match word {
-        None => Verdict::Pass,
-        Some("allow" | "approve") => Verdict::Allow,
-        Some("ask") => Verdict::Ask,
-        Some("deny" | "block") => Verdict::Deny(reason(text)),
+        None => EventVerdict::Pass,
+        Some("allow" | "approve") => EventVerdict::Allow,
+        Some("ask") => EventVerdict::Ask,
+        Some("deny" | "block") => EventVerdict::Deny(reason_text(text)),
         Some(_) => return Err("its `permissionDecision` is not understood".to_owned()),
     })
 }
 
 /// The stricter verdict of a decision's new and old form.
-fn stricter(own: Verdict, old: Verdict) -> Verdict {
+fn stricter_verdict(own: EventVerdict, old: EventVerdict) -> EventVerdict {
     match (own, old) {
-        (Verdict::Deny(reason), _) | (_, Verdict::Deny(reason)) => Verdict::Deny(reason),
-        (Verdict::Ask, _) | (_, Verdict::Ask) => Verdict::Ask,
-        (Verdict::Allow, _) | (_, Verdict::Allow) => Verdict::Allow,
-        (Verdict::Pass, Verdict::Pass) => Verdict::Pass,
+        (EventVerdict::Deny(reason), _) | (_, EventVerdict::Deny(reason)) => {
+            EventVerdict::Deny(reason)
+        }
+        (EventVerdict::Ask, _) | (_, EventVerdict::Ask) => EventVerdict::Ask,
+        (EventVerdict::Allow, _) | (_, EventVerdict::Allow) => EventVerdict::Allow,
+        (EventVerdict::Pass, EventVerdict::Pass) => EventVerdict::Pass,
     }
 }
 
-fn block(event: HookEvent, reason: String) -> Judgement {
+fn block_event(event: HookEvent, reason: String) -> HookJudgement {
     match event {
         HookEvent::SubagentStart => {
-            Judgement::fault(format!("it cannot keep a subagent from starting: {reason}"))
+            HookJudgement::from_fault(format!("it cannot keep a subagent from starting: {reason}"))
         }
         HookEvent::PreToolUse
         | HookEvent::PostToolUse
         | HookEvent::SubagentStop
-        | HookEvent::Stop => Judgement::of(Verdict::Deny(reason)),
+        | HookEvent::Stop => HookJudgement::from_verdict(EventVerdict::Deny(reason)),
     }
 }
 
-fn reason(text: Option<String>) -> String {
-    said(&text.unwrap_or_default())
+fn reason_text(text: Option<String>) -> String {
+    clip_text(&text.unwrap_or_default())
 }
 
 /// The text within the bound.
-fn said(text: &str) -> String {
+fn clip_text(text: &str) -> String {
     let text = text.trim();
-    if text.is_empty() { NO_REASON.to_owned() } else { cut(text, MAX_HOOK_TEXT).to_owned() }
+    if text.is_empty() {
+        NO_REASON.to_owned()
+    } else {
+        truncate_str(text, MAX_HOOK_TEXT).to_owned()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ran(code: i32, stdout: &str, stderr: &str) -> Ran {
+    fn ran(code: i32, stdout: &str, stderr: &str) -> EndedCommand {
         let stdout = stdout.as_bytes().to_vec();
-        Ran { code: Some(code), stdout, cut: false, stderr: stderr.to_owned() }
+        EndedCommand { code: Some(code), stdout, cut: false, stderr: stderr.to_owned() }
     }
 
-    fn json(event: HookEvent, stdout: &str) -> Judgement {
-        read(event, &ran(0, stdout, "")).unwrap()
+    fn json(event: HookEvent, stdout: &str) -> HookJudgement {
+        read_judgement(event, &ran(0, stdout, "")).unwrap()
     }
 
-    fn before(stdout: &str) -> Judgement {
+    fn before(stdout: &str) -> HookJudgement {
         json(HookEvent::PreToolUse, stdout)
     }
 
     #[test]
     fn half_a_surrogate_pair_in_a_hooks_output_is_replaced() {
         let deny = r#"{"decision": "block", "reason": "cut \ud83d"}"#;
-        assert_eq!(before(deny).verdict, Verdict::Deny("cut \u{fffd}".into()));
+        assert_eq!(before(deny).verdict, EventVerdict::Deny("cut \u{fffd}".into()));
     }
 
     #[test]
     fn exit_codes_mean_what_claude_codes_mean() {
-        let pass = read(HookEvent::PreToolUse, &ran(0, "all fine", "noise")).unwrap();
-        assert_eq!(pass, Judgement::default());
-        let no = |event| read(event, &ran(2, r#"{"decision":"approve"}"#, " not that\n")).unwrap();
+        let pass = read_judgement(HookEvent::PreToolUse, &ran(0, "all fine", "noise")).unwrap();
+        assert_eq!(pass, HookJudgement::default());
+        let no = |event| {
+            read_judgement(event, &ran(2, r#"{"decision":"approve"}"#, " not that\n")).unwrap()
+        };
         for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::Stop] {
-            assert_eq!(no(event).verdict, Verdict::Deny("not that".into()), "{event}");
+            assert_eq!(no(event).verdict, EventVerdict::Deny("not that".into()), "{event}");
         }
         let start = no(HookEvent::SubagentStart);
-        assert_eq!(start.verdict, Verdict::Pass);
+        assert_eq!(start.verdict, EventVerdict::Pass);
         assert!(start.fault.unwrap().contains("not that"));
-        let other = read(HookEvent::PreToolUse, &ran(1, "", "oops")).unwrap();
-        assert_eq!((other.verdict.clone(), other.word()), (Verdict::Pass, "error"));
+        let other = read_judgement(HookEvent::PreToolUse, &ran(1, "", "oops")).unwrap();
+        assert_eq!((other.verdict.clone(), other.event_word()), (EventVerdict::Pass, "error"));
         assert!(other.fault.unwrap().contains("oops"));
     }
 
     #[test]
     fn a_command_that_is_missing_or_was_killed_gave_no_answer() {
         for code in [126, 127, 137, 139] {
-            assert!(read(HookEvent::PreToolUse, &ran(code, "", "")).is_err(), "{code}");
+            assert!(read_judgement(HookEvent::PreToolUse, &ran(code, "", "")).is_err(), "{code}");
         }
-        let killed = Ran { code: None, ..ran(0, "", "") };
-        assert!(read(HookEvent::PreToolUse, &killed).is_err());
+        let killed = EndedCommand { code: None, ..ran(0, "", "") };
+        assert!(read_judgement(HookEvent::PreToolUse, &killed).is_err());
     }
 
     #[test]
@@ -285,21 +297,21 @@ mod tests {
                 r#"{{"hookSpecificOutput":{{"hookEventName":"PreToolUse",{rest}}},"other":1}}"#
             ))
         };
-        assert_eq!(specific(r#""permissionDecision":"allow""#).verdict, Verdict::Allow);
-        assert_eq!(specific(r#""permissionDecision":"ask""#).verdict, Verdict::Ask);
+        assert_eq!(specific(r#""permissionDecision":"allow""#).verdict, EventVerdict::Allow);
+        assert_eq!(specific(r#""permissionDecision":"ask""#).verdict, EventVerdict::Ask);
         let denied =
             specific(r#""permissionDecision":"deny","permissionDecisionReason":"because""#);
-        assert_eq!(denied.verdict, Verdict::Deny("because".into()));
+        assert_eq!(denied.verdict, EventVerdict::Deny("because".into()));
         let narrowed = specific(r#""updatedInput":{"b":1,"a":2}"#);
         assert_eq!(narrowed.arguments.as_deref(), Some(r#"{"b":1,"a":2}"#));
-        assert_eq!(narrowed.word(), "narrow");
+        assert_eq!(narrowed.event_word(), "narrow");
         assert_eq!(
             before(r#"{"decision":"block","reason":"old form"}"#).verdict,
-            Verdict::Deny("old form".into())
+            EventVerdict::Deny("old form".into())
         );
         let both =
             before(r#"{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}"#);
-        assert_eq!(both.verdict, Verdict::Deny(NO_REASON.into()));
+        assert_eq!(both.verdict, EventVerdict::Deny(NO_REASON.into()));
     }
 
     #[test]
@@ -312,10 +324,10 @@ mod tests {
             r#"{"hookSpecificOutput":{"hookEventName":"Stop"}}"#,
             r#"{"hookSpecificOutput":{"updatedInput":["a"]}}"#,
         ] {
-            assert!(read(HookEvent::PreToolUse, &ran(0, bad, "")).is_err(), "{bad}");
+            assert!(read_judgement(HookEvent::PreToolUse, &ran(0, bad, "")).is_err(), "{bad}");
         }
-        let cut = Ran { cut: true, ..ran(0, "{}", "") };
-        assert!(read(HookEvent::PreToolUse, &cut).is_err());
+        let cut = EndedCommand { cut: true, ..ran(0, "{}", "") };
+        assert!(read_judgement(HookEvent::PreToolUse, &cut).is_err());
     }
 
     #[test]
@@ -332,12 +344,12 @@ mod tests {
             r#"{"decision":"block","decision":"approve"}"#.to_owned(),
         ] {
             for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::Stop] {
-                assert!(read(event, &ran(0, &around, "")).is_err(), "{event}: {around}");
+                assert!(read_judgement(event, &ran(0, &around, "")).is_err(), "{event}: {around}");
             }
         }
-        assert!(read(HookEvent::PreToolUse, &ran(1, no, "crash")).is_err());
-        assert_eq!(before(&format!("\u{feff}\n {no}\n")).verdict, Verdict::Deny("r".into()));
-        assert_eq!(before("formatted 3 files {a, b}"), Judgement::default());
+        assert!(read_judgement(HookEvent::PreToolUse, &ran(1, no, "crash")).is_err());
+        assert_eq!(before(&format!("\u{feff}\n {no}\n")).verdict, EventVerdict::Deny("r".into()));
+        assert_eq!(before("formatted 3 files {a, b}"), HookJudgement::default());
     }
 
     #[test]
@@ -356,12 +368,12 @@ mod tests {
             r#"{"permission":"deny"}"#,
             r#"{"hookSpecificOutput":{"continue":false}}"#,
         ] {
-            assert!(read(HookEvent::PreToolUse, &ran(0, stray, "")).is_err(), "{stray}");
+            assert!(read_judgement(HookEvent::PreToolUse, &ran(0, stray, "")).is_err(), "{stray}");
         }
         // Arguments are the tool's.
         let input = r#"{"hookSpecificOutput":{"updatedInput":{"decision":"yes"}}}"#;
         assert!(before(input).arguments.is_some());
-        assert_eq!(before(r#"{"note":{"a":[1]},"other":"decision"}"#), Judgement::default());
+        assert_eq!(before(r#"{"note":{"a":[1]},"other":"decision"}"#), HookJudgement::default());
     }
 
     #[test]
@@ -373,11 +385,11 @@ mod tests {
             .verdict
         };
         for (old, own) in [("block", "allow"), ("approve", "deny"), ("deny", "ask")] {
-            assert_eq!(both(old, own), Verdict::Deny("r".into()), "{old} {own}");
+            assert_eq!(both(old, own), EventVerdict::Deny("r".into()), "{old} {own}");
         }
-        assert_eq!(both("approve", "ask"), Verdict::Ask);
-        assert_eq!(both("ask", "allow"), Verdict::Ask);
-        assert_eq!(both("approve", "allow"), Verdict::Allow);
+        assert_eq!(both("approve", "ask"), EventVerdict::Ask);
+        assert_eq!(both("ask", "allow"), EventVerdict::Ask);
+        assert_eq!(both("approve", "allow"), EventVerdict::Allow);
     }
 
     #[test]
@@ -385,13 +397,14 @@ mod tests {
         let wide: Vec<u8> =
             "\u{feff}{\"decision\":\"block\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         for code in [0, 1] {
-            let wide = Ran { stdout: wide.clone(), ..ran(code, "", "") };
-            assert!(read(HookEvent::PreToolUse, &wide).is_err(), "{code}");
+            let wide = EndedCommand { stdout: wide.clone(), ..ran(code, "", "") };
+            assert!(read_judgement(HookEvent::PreToolUse, &wide).is_err(), "{code}");
         }
-        let cut = Ran { cut: true, ..ran(1, "noise", "") };
-        assert!(read(HookEvent::PreToolUse, &cut).is_err());
-        let bytes = Ran { stdout: b"{\"decision\":\"bl\xffock\"}".to_vec(), ..ran(0, "", "") };
-        assert!(read(HookEvent::PreToolUse, &bytes).is_err());
+        let cut = EndedCommand { cut: true, ..ran(1, "noise", "") };
+        assert!(read_judgement(HookEvent::PreToolUse, &cut).is_err());
+        let bytes =
+            EndedCommand { stdout: b"{\"decision\":\"bl\xffock\"}".to_vec(), ..ran(0, "", "") };
+        assert!(read_judgement(HookEvent::PreToolUse, &bytes).is_err());
     }
 
     #[test]
@@ -401,7 +414,7 @@ mod tests {
             r#"{"continue":false,"stopReason":"enough","decision":"block","systemMessage":"hi"}"#,
         );
         assert_eq!(stop.halt.as_deref(), Some("enough"));
-        assert_eq!((stop.message.as_deref(), stop.word()), (Some("hi"), "halt"));
+        assert_eq!((stop.message.as_deref(), stop.event_word()), (Some("hi"), "halt"));
         let context = r#"{"hookSpecificOutput":{"additionalContext":"note"}}"#;
         for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::SubagentStart] {
             assert_eq!(json(event, context).context.as_deref(), Some("note"), "{event}");
@@ -415,7 +428,8 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut() {
         let long = "x".repeat(MAX_HOOK_TEXT * 2);
-        let Verdict::Deny(reason) = read(HookEvent::Stop, &ran(2, "", &long)).unwrap().verdict
+        let EventVerdict::Deny(reason) =
+            read_judgement(HookEvent::Stop, &ran(2, "", &long)).unwrap().verdict
         else {
             panic!("not denied")
         };

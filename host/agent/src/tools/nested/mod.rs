@@ -2,7 +2,7 @@
 //! budgets, and a receipt each, below the outer call's.
 //!
 //! ```text
-//! a tool ──PeersPort──> serve (beside the call, in the same task) ──> Effects::call, as for the model's
+//! a tool ──PeersPort──> serve (beside the call, in the same task) ──> AgentEffects::execute_call, as for the model's
 //! ```
 
 pub(crate) mod outer;

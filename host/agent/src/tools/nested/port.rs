@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use belljar_sandbox::{PeerCall, PeerError, PeerResult, PeerTool, Peers, ToolErrorKind, Within};
+use belljar_sandbox::{
+    NestedScope, PeerCall, PeerError, PeerPort, PeerResult, PeerTool, ToolErrorKind,
+};
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
@@ -10,32 +12,36 @@ use tokio::sync::{mpsc, oneshot};
 const MAX_WAITING: usize = 1;
 
 /// Calls to be made.
-pub(crate) struct Request {
+pub(crate) struct NestedRequest {
     pub(crate) calls: Vec<PeerCall>,
-    pub(crate) within: Within,
+    pub(crate) within: NestedScope,
     pub(crate) reply: oneshot::Sender<Vec<PeerResult>>,
 }
 
 /// A tool's end of the port.
 pub(crate) struct PeersPort {
     tools: Arc<[PeerTool]>,
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<NestedRequest>,
 }
 
 impl PeersPort {
     /// Makes both ends. `tools`: the agent's tools.
-    pub(crate) fn open(tools: Arc<[PeerTool]>) -> (Arc<Self>, mpsc::Receiver<Request>) {
+    pub(crate) fn open(tools: Arc<[PeerTool]>) -> (Arc<Self>, mpsc::Receiver<NestedRequest>) {
         let (requests, receiver) = mpsc::channel(MAX_WAITING);
         (Arc::new(Self { tools, requests }), receiver)
     }
 }
 
-impl Peers for PeersPort {
-    fn list(&self) -> Vec<PeerTool> {
+impl PeerPort for PeersPort {
+    fn list_tools(&self) -> Vec<PeerTool> {
         self.tools.to_vec()
     }
 
-    fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>> {
+    fn call_tools(
+        &self,
+        calls: Vec<PeerCall>,
+        within: NestedScope,
+    ) -> BoxFuture<'static, Vec<PeerResult>> {
         let requests = self.requests.clone();
         Box::pin(async move {
             let count = calls.len();
@@ -47,7 +53,7 @@ impl Peers for PeersPort {
                 };
                 vec![Err(error); count]
             };
-            if requests.send(Request { calls, within, reply }).await.is_err() {
+            if requests.send(NestedRequest { calls, within, reply }).await.is_err() {
                 return gone();
             }
             answer.await.unwrap_or_else(|_| gone())

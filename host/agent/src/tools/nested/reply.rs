@@ -1,16 +1,16 @@
 //! Converts a model's text to the result for the tool that made the call.
 
-use belljar_sandbox::{Output, Part, PeerError, PeerResult, ToolErrorKind};
+use belljar_sandbox::{OutputPart, PeerError, PeerResult, ToolErrorKind, ToolOutput};
 use serde::{Deserialize, Serialize};
 
-use crate::tools::answer::Answer;
+use crate::tools::answer::CallAnswer;
 
 /// The division of an answer's text, for a tool that reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AnswerForm {
     /// The parts, in order; empty = a single text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<AnswerPiece>,
     /// The contract's variant of an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<ToolErrorKind>,
@@ -18,7 +18,7 @@ pub(crate) struct AnswerForm {
 
 /// One part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Piece {
+pub(crate) struct AnswerPiece {
     /// True for JSON, false for text.
     pub(crate) json: bool,
     /// The length of the part in bytes. A line feed separates two parts.
@@ -26,12 +26,12 @@ pub(crate) struct Piece {
 }
 
 impl AnswerForm {
-    pub(crate) fn failed(kind: ToolErrorKind) -> Self {
+    pub(crate) fn from_error_kind(kind: ToolErrorKind) -> Self {
         Self { kind: Some(kind), ..Self::default() }
     }
 
     /// The answer in the tool's form. Text after the last part, added by hooks, becomes a separate part.
-    pub(crate) fn tell(&self, answer: &Answer) -> PeerResult {
+    pub(crate) fn to_peer_result(&self, answer: &CallAnswer) -> PeerResult {
         if answer.is_error {
             let kind = self.kind.unwrap_or(ToolErrorKind::Failed);
             let text = &answer.content;
@@ -45,12 +45,12 @@ impl AnswerForm {
             let last = at + 1 == self.pieces.len();
             rest = if last { behind } else { behind.strip_prefix('\n').unwrap_or(behind) };
             let text = text.to_owned();
-            parts.push(if piece.json { Part::Json(text) } else { Part::Text(text) });
+            parts.push(if piece.json { OutputPart::Json(text) } else { OutputPart::Text(text) });
         }
         if !rest.is_empty() || parts.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(OutputPart::Text(rest.to_owned()));
         }
-        Ok(Output { parts })
+        Ok(ToolOutput { parts })
     }
 }
 
@@ -58,35 +58,40 @@ impl AnswerForm {
 mod tests {
     use super::*;
 
-    fn ok(content: &str) -> Answer {
-        Answer { content: content.to_owned(), is_error: false }
+    fn ok(content: &str) -> CallAnswer {
+        CallAnswer { content: content.to_owned(), is_error: false }
     }
 
-    fn text(text: &str) -> Part {
-        Part::Text(text.to_owned())
+    fn text(text: &str) -> OutputPart {
+        OutputPart::Text(text.to_owned())
     }
 
     #[test]
     fn parts_are_as_the_tool_gave_them_and_notes_stand_behind() {
         let pieces = [("é\n", false), ("{}", true)];
-        let pieces = pieces.map(|(text, json)| Piece { json, bytes: text.len() }).to_vec();
+        let pieces = pieces.map(|(text, json)| AnswerPiece { json, bytes: text.len() }).to_vec();
         let form = AnswerForm { pieces, kind: None };
-        let parts = form.tell(&ok("é\n\n{}")).unwrap().parts;
-        assert_eq!(parts, [text("é\n"), Part::Json("{}".to_owned())]);
-        let parts = form.tell(&ok("é\n\n{}\n[note]")).unwrap().parts;
-        assert_eq!(parts, [text("é\n"), Part::Json("{}".to_owned()), text("\n[note]")]);
+        let parts = form.to_peer_result(&ok("é\n\n{}")).unwrap().parts;
+        assert_eq!(parts, [text("é\n"), OutputPart::Json("{}".to_owned())]);
+        let parts = form.to_peer_result(&ok("é\n\n{}\n[note]")).unwrap().parts;
+        assert_eq!(parts, [text("é\n"), OutputPart::Json("{}".to_owned()), text("\n[note]")]);
         // What was cut or reworded is one text still.
-        assert_eq!(form.tell(&ok("é")).unwrap().parts, [text("é")]);
-        assert_eq!(AnswerForm::default().tell(&ok("a\nb")).unwrap().parts, [text("a\nb")]);
-        assert_eq!(AnswerForm::default().tell(&ok("")).unwrap().parts, [text("")]);
+        assert_eq!(form.to_peer_result(&ok("é")).unwrap().parts, [text("é")]);
+        assert_eq!(
+            AnswerForm::default().to_peer_result(&ok("a\nb")).unwrap().parts,
+            [text("a\nb")]
+        );
+        assert_eq!(AnswerForm::default().to_peer_result(&ok("")).unwrap().parts, [text("")]);
     }
 
     #[test]
     fn an_error_has_the_variant_and_its_text_once() {
-        let answer = Answer { content: "not-found: `a`".to_owned(), is_error: true };
-        let told = AnswerForm::failed(ToolErrorKind::NotFound).tell(&answer).unwrap_err();
+        let answer = CallAnswer { content: "not-found: `a`".to_owned(), is_error: true };
+        let told = AnswerForm::from_error_kind(ToolErrorKind::NotFound)
+            .to_peer_result(&answer)
+            .unwrap_err();
         assert_eq!((told.kind, told.message.as_str()), (ToolErrorKind::NotFound, "`a`"));
-        let told = AnswerForm::default().tell(&answer).unwrap_err();
+        let told = AnswerForm::default().to_peer_result(&answer).unwrap_err();
         assert_eq!((told.kind, told.message.as_str()), (ToolErrorKind::Failed, "not-found: `a`"));
     }
 }

@@ -11,19 +11,19 @@ const MAX_KEPT: u64 = 1 << 20;
 
 /// The bytes left for records of nested calls.
 #[derive(Debug)]
-pub(crate) struct Room(AtomicU64);
+pub(crate) struct ReceiptRoom(AtomicU64);
 
-impl Default for Room {
+impl Default for ReceiptRoom {
     fn default() -> Self {
         Self(AtomicU64::new(MAX_KEPT))
     }
 }
 
-impl Room {
+impl ReceiptRoom {
     /// INV-253: reserves the room of a receipt. Without room, texts and touched files are left out and
     /// counted; the first refusal stays.
-    pub(crate) fn fit(&self, receipt: &mut Receipt) {
-        let needed = size(receipt);
+    pub(crate) fn fit_receipt(&self, receipt: &mut Receipt) {
+        let needed = receipt_size(receipt);
         let take = |left: u64| left.checked_sub(needed);
         if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
             return;
@@ -45,7 +45,7 @@ impl Room {
 }
 
 /// Bytes of the lists and texts whose length a guest chooses.
-fn size(receipt: &Receipt) -> u64 {
+fn receipt_size(receipt: &Receipt) -> u64 {
     let Receipt { denials, paths_read, paths_written, hosts, logs, stdout, stderr, .. } = receipt;
     let denials = denials.iter().map(|denial| denial.facts.len() + denial.what.len());
     let paths = [paths_read, paths_written, hosts].into_iter().flatten().map(String::len);

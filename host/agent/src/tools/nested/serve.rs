@@ -3,48 +3,52 @@
 use std::sync::Arc;
 
 use belljar_model::ToolCall;
-use belljar_policy::{Denied, DenyCode, Permission, Shown, Source, ToolPermit};
+use belljar_policy::{
+    CallPermission, DecisionSource, DenyCode, PolicyDenial, ShownText, ToolPermit,
+};
 use belljar_sandbox::{
-    CallResult, CallWith, Course, Digest, Ending, Jar, PeerCall, PeerError, PeerResult, PeerTool,
-    Receipt, ToolErrorKind, Within,
+    CallCourse, CallEnding, CallOptions, CallResult, Digest, Jar, NestedScope, PeerCall, PeerError,
+    PeerResult, PeerTool, Receipt, ToolErrorKind,
 };
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use crate::agent_loop::machine::Loop;
+use crate::agent_loop::machine::AgentLoop;
 use crate::replay::log::LoggedCourse;
 use crate::replay::persist::address_of;
-use crate::tools::call::{Call, arguments};
-use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
-use crate::tools::execute::groups;
+use crate::tools::call::{PlacedCall, arguments};
+use crate::tools::dispatch::{CallDecision, CallRefusal, Dispatcher, RefusalReason};
+use crate::tools::execute::group_calls;
 use crate::tools::executor::CallExecutor;
-use crate::tools::nested::outer::{Nested, Outer, address_within, called};
-use crate::tools::nested::port::{PeersPort, Request};
-use crate::tools::result::{self, Executed};
+use crate::tools::nested::outer::{NestedPlace, OuterCall, address_within, call_digest};
+use crate::tools::nested::port::{NestedRequest, PeersPort};
+use crate::tools::result::{self, ExecutedCall};
 
 impl CallExecutor<'_> {
     /// Calls a component of the jar, and makes its nested calls.
     pub(crate) async fn call_jar(
         &self,
         jar: &Jar,
-        call: Call<'_>,
+        call: PlacedCall<'_>,
         permit: ToolPermit,
         course: Option<LoggedCourse>,
-        machine: &Loop,
-    ) -> Executed {
-        let progress = self.progress(call, &permit);
-        let course = course
-            .map(|it| Course { seed: *Digest::of(it.seed.as_bytes()).as_bytes(), began: it.began });
+        machine: &AgentLoop,
+    ) -> ExecutedCall {
+        let progress = self.progress_sink(call, &permit);
+        let course = course.map(|it| CallCourse {
+            seed: *Digest::hash_bytes(it.seed.as_bytes()).as_bytes(),
+            began: it.began,
+        });
         let within = call.nested.and_then(|nested| nested.within);
         if !jar.may_call_others(permit.tool().as_str()) {
-            let with = CallWith { progress, peers: None, within, course, fresh: call.fresh };
+            let with = CallOptions { progress, peers: None, within, course, fresh: call.fresh };
             let result = jar.call_with(permit, arguments(call.call), with).await;
-            return result::of_call(&call.call.id, result);
+            return result::from_call_result(&call.call.id, result);
         }
         let address = address_within(&address_of(self.job, call), call.step, call.position);
         let past = self.effects.past_within(self, &address);
-        let outer = Outer::new(&call.call.id, address, past, call.nested);
+        let outer = OuterCall::new(&call.call.id, address, past, call.nested);
         let (port, mut requests) = PeersPort::open(Arc::clone(&self.peers));
-        let with = CallWith { progress, peers: Some(port), within, course, fresh: call.fresh };
+        let with = CallOptions { progress, peers: Some(port), within, course, fresh: call.fresh };
         let mut running = Box::pin(jar.call_with(permit, arguments(call.call), with));
         let ended = loop {
             let request = tokio::select! {
@@ -52,12 +56,12 @@ impl CallExecutor<'_> {
                 ended = &mut running => break Some(ended),
                 Some(request) = requests.recv() => request,
             };
-            let Request { calls, within, reply } = request;
+            let NestedRequest { calls, within, reply } = request;
             let mut answering = Box::pin(self.answer_all(calls, &outer, &within, call, machine));
             tokio::select! {
                 biased;
                 answers = &mut answering => {
-                    if outer.diverged().is_some() {
+                    if outer.divergence_reason().is_some() {
                         break None;
                     }
                     // An error: the asking tool has ended, and so does its call.
@@ -70,40 +74,47 @@ impl CallExecutor<'_> {
             }
         };
         drop(running);
-        self.executed(call, &outer, ended, machine).await
+        self.finish_outer(call, &outer, ended, machine).await
     }
 
     /// Waits for the result of a call with nested calls; `None` = the call was ended, because its nested
     /// calls differ from the record.
-    async fn executed(
+    async fn finish_outer(
         &self,
-        call: Call<'_>,
-        outer: &Outer,
+        call: PlacedCall<'_>,
+        outer: &OuterCall,
         ended: Option<CallResult>,
-        machine: &Loop,
-    ) -> Executed {
+        machine: &AgentLoop,
+    ) -> ExecutedCall {
         let how = self.effects.left_over(self, outer, machine).await;
         match (ended, how) {
             (None, how) => {
                 let how = how.unwrap_or_default();
-                result::of_diverged(Receipt::empty(&call.call.name, "", arguments(call.call)), how)
+                result::from_diverged(
+                    Receipt::for_call(&call.call.name, "", arguments(call.call)),
+                    how,
+                )
             }
-            (Some(result), Some(how)) if result.receipt.ending != Ending::Cancelled => {
-                result::of_diverged(result.receipt, how)
+            (Some(result), Some(how)) if result.receipt.ending != CallEnding::Cancelled => {
+                result::from_diverged(result.receipt, how)
             }
-            (Some(result), _) => result::of_call(&call.call.id, result),
+            (Some(result), _) => result::from_call_result(&call.call.id, result),
         }
     }
 
     /// INV-241: the source of a repeatable call's times and random numbers: the recorded one, if any.
-    pub(crate) fn course_of(&self, call: Call<'_>, permit: &ToolPermit) -> Option<LoggedCourse> {
+    pub(crate) fn course_of(
+        &self,
+        call: PlacedCall<'_>,
+        permit: &ToolPermit,
+    ) -> Option<LoggedCourse> {
         if !self.replayable.contains(permit.tool()) {
             return None;
         }
-        self.effects.course(call).or_else(|| {
+        self.effects.logged_course(call).or_else(|| {
             let clock = &self.job.shared.host.clock;
             let began = u64::try_from(clock.now().as_millisecond()).unwrap_or_default();
-            let random = u64::from(clock.random()) << 32 | u64::from(clock.random());
+            let random = u64::from(clock.random_number()) << 32 | u64::from(clock.random_number());
             let place = address_within(&address_of(self.job, call), call.step, call.position);
             let seed = format!("{random}:{}:{place}", self.job.shared.run);
             Some(LoggedCourse { began, seed })
@@ -122,12 +133,12 @@ impl CallExecutor<'_> {
     async fn answer_all(
         &self,
         asked: Vec<PeerCall>,
-        outer: &Outer,
-        within: &Within,
-        of: Call<'_>,
-        machine: &Loop,
+        outer: &OuterCall,
+        within: &NestedScope,
+        of: PlacedCall<'_>,
+        machine: &AgentLoop,
     ) -> Vec<PeerResult> {
-        let first = outer.take(asked.len());
+        let first = outer.reserve_places(asked.len());
         let ids = (first..).map(|place| outer.id_of(place));
         let asked: Vec<ToolCall> = asked
             .into_iter()
@@ -135,21 +146,21 @@ impl CallExecutor<'_> {
             .map(|(PeerCall { tool, arguments }, id)| ToolCall { id, name: tool, arguments })
             .collect();
         let decided =
-            asked.iter().map(|call| decide(call, within, machine.dispatcher(), &self.peers));
-        let (own, decisions): (Vec<Option<ToolCall>>, Vec<Decision>) = decided.unzip();
-        let digests: Vec<String> = asked.iter().map(called).collect();
+            asked.iter().map(|call| decide_nested(call, within, machine.dispatcher(), &self.peers));
+        let (own, decisions): (Vec<Option<ToolCall>>, Vec<CallDecision>) = decided.unzip();
+        let digests: Vec<String> = asked.iter().map(call_digest).collect();
         let calls = asked.iter().zip(&own).zip(&digests).enumerate();
-        let calls = calls.map(|(at, ((asked, own), called))| Call {
+        let calls = calls.map(|(at, ((asked, own), called))| PlacedCall {
             step: of.step,
             position: first + at,
             call: own.as_ref().unwrap_or(asked),
-            nested: Some(Nested { outer, within: Some(within), asked: &asked.name, called }),
+            nested: Some(NestedPlace { outer, within: Some(within), asked: &asked.name, called }),
             fresh: of.fresh,
         });
-        let mut open = Open { agent: self, calls: calls.collect() };
-        let mut told: Vec<PeerResult> = asked.iter().map(|_| Err(cancelled())).collect();
-        for group in groups(open.calls.iter().copied().zip(decisions)) {
-            if self.stop.is_cancelled() || within.ended().is_cancelled() {
+        let mut open = OpenCalls { agent: self, calls: calls.collect() };
+        let mut told: Vec<PeerResult> = asked.iter().map(|_| Err(cancelled_error())).collect();
+        for group in group_calls(open.calls.iter().copied().zip(decisions)) {
+            if self.stop.is_cancelled() || within.end_token().is_cancelled() {
                 break;
             }
             let mut running: FuturesUnordered<_> = group
@@ -159,7 +170,7 @@ impl CallExecutor<'_> {
             while let Some((position, answer)) = running.next().await {
                 open.calls.retain(|call| call.position != position);
                 if let Some(slot) = told.get_mut(position - first) {
-                    *slot = outer.told(position).tell(&answer);
+                    *slot = outer.take_form(position).to_peer_result(&answer);
                 }
             }
         }
@@ -168,67 +179,68 @@ impl CallExecutor<'_> {
 }
 
 /// The calls without a result yet. Dropping this ends the calls, each with a receipt.
-struct Open<'a, 'j> {
+struct OpenCalls<'a, 'j> {
     agent: &'a CallExecutor<'j>,
-    calls: Vec<Call<'a>>,
+    calls: Vec<PlacedCall<'a>>,
 }
 
-impl Drop for Open<'_, '_> {
+impl Drop for OpenCalls<'_, '_> {
     fn drop(&mut self) {
         for call in std::mem::take(&mut self.calls) {
-            let executed = result::of_abandoned(&call.call.name, arguments(call.call));
-            self.agent.note(call, executed);
+            let executed = result::from_abandoned(&call.call.name, arguments(call.call));
+            self.agent.record_executed(call, executed);
         }
     }
 }
 
 /// INV-230: decides about a tool's call. A missing name, a name that the agent lacks and a name that the
 /// tool's manifest does not request get the same answer.
-fn decide(
+fn decide_nested(
     call: &ToolCall,
-    within: &Within,
+    within: &NestedScope,
     dispatcher: &Dispatcher,
     peers: &[PeerTool],
-) -> (Option<ToolCall>, Decision) {
-    let own = match dispatcher.translate(call) {
+) -> (Option<ToolCall>, CallDecision) {
+    let own = match dispatcher.translate_call(call) {
         Ok(own) => own,
         Err(refusal) => {
             // About a denied name the tool learns nothing, not even whether the arguments are well formed.
-            let known = peers.iter().any(|it| it.name == call.name && reaches(within, it));
+            let known = peers.iter().any(|it| it.name == call.name && can_reach_peer(within, it));
             let refused = || not_allowed(call, within, dispatcher, peers);
-            return (None, Decision::Refuse(if known { refusal } else { refused() }));
+            return (None, CallDecision::Refuse(if known { refusal } else { refused() }));
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
     // INV-255: a tool that was not shown cannot be called, and the refusal of a denied name does not reveal
     // that its component is waiting.
     let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
-    let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers(tool) {
-        Decision::Refuse(not_allowed(call, within, dispatcher, peers))
-    } else if within.waits(tool) {
+    let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers_tool(tool) {
+        CallDecision::Refuse(not_allowed(call, within, dispatcher, peers))
+    } else if within.is_waiting(tool) {
         let text =
             format!("`{tool}` cannot be called from here: its component waits for this call");
-        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, text.clone());
-        Decision::Refuse(Refusal { text, reason: Reason::Denied(denied) })
+        let denied =
+            PolicyDenial::new(DenyCode::ToolNotAllowed, DecisionSource::Host, text.clone());
+        CallDecision::Refuse(CallRefusal { text, reason: RefusalReason::Denied(denied) })
     } else {
-        dispatcher.decide(own.as_ref().unwrap_or(call), 0)
+        dispatcher.decide_call(own.as_ref().unwrap_or(call), 0)
     };
     (own, decision)
 }
 
-fn reaches(within: &Within, peer: &PeerTool) -> bool {
-    within.may_call(peer.tool.as_str()) && !within.waits(peer.tool.as_str())
+fn can_reach_peer(within: &NestedScope, peer: &PeerTool) -> bool {
+    within.may_call(peer.tool.as_str()) && !within.is_waiting(peer.tool.as_str())
 }
 
 /// The refusal of a tool's call. The decision's source is the agent's own, otherwise the calling tool's
 /// manifest.
 fn not_allowed(
     call: &ToolCall,
-    within: &Within,
+    within: &NestedScope,
     dispatcher: &Dispatcher,
     peers: &[PeerTool],
-) -> Refusal {
-    let names = peers.iter().filter(|peer| reaches(within, peer));
+) -> CallRefusal {
+    let names = peers.iter().filter(|peer| can_reach_peer(within, peer));
     let names: Vec<String> = names.map(|peer| format!("`{}`", peer.name)).collect();
     let code = DenyCode::ToolNotAllowed;
     let text = match names.is_empty() {
@@ -236,23 +248,23 @@ fn not_allowed(
         false => format!("{code}: the available tools are {}", names.join(", ")),
     };
     let tool = dispatcher.own_name(&call.name);
-    let decision = dispatcher.decision(tool);
-    let shown = Shown::clipped(&call.name, 64);
+    let decision = dispatcher.explain_tool(tool);
+    let shown = ShownText::clip_line(&call.name, 64);
     let denied = match decision.permission {
-        Permission::Deny => decision.denied(tool),
-        Permission::Allow | Permission::Ask if !within.may_call(tool) => {
+        CallPermission::Deny => decision.to_denial(tool),
+        CallPermission::Allow | CallPermission::Ask if !within.may_call(tool) => {
             let facts =
                 format!("tool `{shown}`: the manifest of the calling tool does not name it");
-            Denied::new(code, Source::Manifest, facts)
+            PolicyDenial::new(code, DecisionSource::Manifest, facts)
         }
-        Permission::Allow | Permission::Ask => {
+        CallPermission::Allow | CallPermission::Ask => {
             let facts = format!("tool `{shown}` is not called from code, or not by that name");
-            Denied::new(code, Source::Host, facts)
+            PolicyDenial::new(code, DecisionSource::Host, facts)
         }
     };
-    Refusal { text, reason: Reason::Denied(denied) }
+    CallRefusal { text, reason: RefusalReason::Denied(denied) }
 }
 
-fn cancelled() -> PeerError {
+fn cancelled_error() -> PeerError {
     PeerError { kind: ToolErrorKind::Failed, message: "cancelled".to_owned() }
 }

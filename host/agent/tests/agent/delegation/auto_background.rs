@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, EventKind, Question, RunStatus};
+use belljar_agent::{Approval, ApprovalQuestion, Asker, EventKind, RunStatus};
 use belljar_kit::world::results;
 
 use super::{ALL, world_with};
@@ -77,7 +77,7 @@ struct Thinks(u64);
 
 #[async_trait]
 impl Asker for Thinks {
-    async fn ask(&self, _question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, _question: ApprovalQuestion<'_>) -> Approval {
         tokio::time::advance(Duration::from_secs(self.0)).await;
         Approval::Yes
     }

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_agent::{
-    Approval, Asker, ChildSummary, Journal, Question, RunId, RunStatus, StepEntry,
+    Approval, ApprovalQuestion, Asker, ChildSummary, Journal, RunId, RunStatus, StepEntry,
 };
-use belljar_model::{ChatRequest, Message};
+use belljar_model::{ChatMessage, ChatRequest};
 
 use super::{ALL, world_with};
 use belljar_kit::world::{World, results};
 
 /// How often a request tells of a background subagent's end.
 fn told(request: &ChatRequest) -> usize {
-    let is = |message: &&Message| match message {
-        Message::User { text, .. } => text.contains("in the background has ended."),
-        Message::Assistant { .. } | Message::Tool { .. } => false,
+    let is = |message: &&ChatMessage| match message {
+        ChatMessage::User { text, .. } => text.contains("in the background has ended."),
+        ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => false,
     };
     request.messages.iter().filter(is).count()
 }
@@ -98,7 +98,7 @@ struct Silent;
 
 #[async_trait]
 impl Asker for Silent {
-    async fn ask(&self, _question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, _question: ApprovalQuestion<'_>) -> Approval {
         std::future::pending().await
     }
 }
@@ -134,7 +134,7 @@ impl Drop for Gone {
 
 #[async_trait]
 impl Asker for Watched {
-    async fn ask(&self, _question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, _question: ApprovalQuestion<'_>) -> Approval {
         let _gone = Gone(self.0.clone());
         let _ = self.0.try_send("asked");
         std::future::pending().await
@@ -233,7 +233,7 @@ async fn cancelling_the_run_ends_what_is_in_the_background() {
     let world = world(LATER);
     let cancel = tokio_util::sync::CancellationToken::new();
     let token = cancel.clone();
-    let sink = belljar_agent::EventSink::to(move |event| {
+    let sink = belljar_agent::EventSink::with_listener(move |event| {
         let heard = matches!(&event.kind, belljar_agent::EventKind::TextDelta { .. });
         if heard && event.agent.contains("scout") {
             token.cancel();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use belljar_agent::frame::CHILD_CONTRACT;
 use belljar_agent::{EventKind, RunError, RunStatus, run};
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 use belljar_policy::Meter;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,7 @@ agents:
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let child = &world.sent_by("scout", 0)[0];
     assert_eq!(child.system, ["You are scout.\n", CHILD_CONTRACT]);
-    let first = Message::user("Context:\nit is short\n\nTask:\nlook at a");
+    let first = ChatMessage::from_user("Context:\nit is short\n\nTask:\nlook at a");
     assert_eq!(child.messages, [first]);
     assert_eq!(tool_names(child), ["file_read"]);
     let (text, is_error) = results(&world.sent_by("boss", 0)[1])[0].clone();
@@ -85,7 +85,7 @@ agents:
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     for (spawn, task) in [(0, "first"), (1, "second")] {
         let sent = world.sent_by("scout", spawn);
-        assert_eq!(sent[0].messages, [Message::user(task)]);
+        assert_eq!(sent[0].messages, [ChatMessage::from_user(task)]);
     }
     let indices: Vec<u32> = outcome.children.iter().map(|child| child.spawn_index).collect();
     assert_eq!(indices, [0, 1]);
@@ -240,7 +240,7 @@ agents:
     );
     let cancel = CancellationToken::new();
     let (token, kept) = (cancel.clone(), Arc::clone(&world.events));
-    let sink = belljar_agent::EventSink::to(move |event| {
+    let sink = belljar_agent::EventSink::with_listener(move |event| {
         kept.lock().unwrap().push(event.clone());
         if matches!(&event.kind, EventKind::TextDelta { .. }) {
             token.cancel();

@@ -26,7 +26,7 @@ async fn a_tree_of_depth_three_is_cancelled_and_does_nothing_more() {
     let world = world_with(DEEP, &format!("[subagents]\nmax_depth = 2\n{SETTINGS}"));
     let cancel = CancellationToken::new();
     let token = cancel.clone();
-    let sink = EventSink::to(move |event| {
+    let sink = EventSink::with_listener(move |event| {
         let heard = matches!(&event.kind, EventKind::TextDelta { .. });
         if heard && &*event.agent == "boss/stuck#0/scout#0" {
             token.cancel();

@@ -2,7 +2,7 @@
 
 use belljar_agent::RunStatus;
 use belljar_agent::frame::FORK_PLACEHOLDER;
-use belljar_model::{ChatRequest, Message};
+use belljar_model::{ChatMessage, ChatRequest};
 
 use super::{world, world_with};
 use belljar_kit::world::{World, results};
@@ -28,7 +28,7 @@ agents:
 
 /// The request as it goes over a wire: what a provider's prefix cache sees.
 fn bytes(request: &ChatRequest) -> (String, String, Vec<String>) {
-    let text = |value: &Message| serde_json::to_string(value).unwrap();
+    let text = |value: &ChatMessage| serde_json::to_string(value).unwrap();
     (
         serde_json::to_string(&request.system).unwrap(),
         serde_json::to_string(&request.tools).unwrap(),
@@ -54,10 +54,10 @@ async fn a_fork_is_sent_its_parents_bytes_and_then_its_task() {
         assert_eq!((own_system, own_tools), (system.clone(), tools.clone()));
         // The pending assistant message is kept; what follows it is the fork's own.
         assert_eq!(own_messages[..2], messages[..2]);
-        let Message::Tool { results } = &fork.messages[2] else { panic!("{fork:?}") };
+        let ChatMessage::Tool { results } = &fork.messages[2] else { panic!("{fork:?}") };
         assert!(results.iter().all(|result| result.content == FORK_PLACEHOLDER));
         assert_eq!(results.len(), 2);
-        let Message::User { text, .. } = &fork.messages[3] else { panic!("{fork:?}") };
+        let ChatMessage::User { text, .. } = &fork.messages[3] else { panic!("{fork:?}") };
         assert!(text.starts_with("<system_notice>") && text.ends_with(task), "{text}");
         assert_eq!(fork.messages.len(), 4);
     }

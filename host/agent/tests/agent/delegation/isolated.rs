@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use belljar_agent::{Layers, Outcome, RunStatus};
+use belljar_agent::{Outcome, RunStatus, SessionLayers};
 use belljar_kit::world::{Plan, World, agent, results, stock};
-use belljar_policy::{Access, GuestPath, Mount};
+use belljar_policy::{GuestPath, Mount, MountAccess};
 use belljar_sandbox::{Overlay, OverlayPool, OverlayQuota};
 use std::io::Read as _;
 
@@ -35,12 +35,13 @@ fn world(transcript: &str) -> World {
 async fn go(world: &World) -> (Outcome, Overlay, PathBuf) {
     let dir = world.home.path().join("layers");
     let none = OverlayQuota { bytes: 0, files: 0 };
-    let layers = Layers::at(dir.clone(), OverlayPool::new(OverlayQuota::default(), none));
+    let layers =
+        SessionLayers::in_directory(dir.clone(), OverlayPool::new(OverlayQuota::default(), none));
     let mut spec = world.spec("boss", "do it");
     spec.layers = Some(layers.clone());
     let outcome = world.run(spec).await;
     let (guest, host) = (GuestPath::workspace(), world.root());
-    let mount = Mount { guest, host, access: Access::Overlay };
+    let mount = Mount { guest, host, access: MountAccess::Overlay };
     (outcome, layers.overlay(&mount).unwrap(), dir)
 }
 

@@ -1,7 +1,7 @@
 //! Limits that agent files state in words of other programs, kept where calls are made.
 
 use belljar_agent::RunStatus;
-use belljar_policy::Access;
+use belljar_policy::MountAccess;
 
 use belljar_kit::world::{Plan, World, agent, results, sandbox, stock, tool_names};
 
@@ -147,7 +147,7 @@ agents:
     ] {
         let world = limited(&transcript, more);
         let spec = world.spec("boss", "task");
-        assert!(spec.agent.rights.mounts().iter().all(|mount| mount.access == Access::Read));
+        assert!(spec.agent.rights.mounts().iter().all(|mount| mount.access == MountAccess::Read));
         assert!(spec.agent.rights.tool("file_write").is_err(), "{more}");
         let outcome = world.run(spec).await;
         assert_eq!(outcome.status, RunStatus::Completed, "{more}: {:?}", outcome.error);
@@ -168,8 +168,8 @@ async fn a_limit_that_nobody_understands_blocks_its_agent_and_no_other() {
     let world = limited(CALLS, "sandbox_profile: strict\n");
     let mut spec = world.spec("boss", "task");
     spec.partial = true;
-    assert_eq!(spec.agent.rights.tools().count(), 0);
-    let reasons = spec.agent.notes().join("\n");
+    assert_eq!(spec.agent.rights.offered_tools().count(), 0);
+    let reasons = spec.agent.run_warnings().join("\n");
     assert!(reasons.contains("boss.md:5: `sandbox_profile: strict`"), "{reasons}");
     let outcome = world.run(spec).await;
     assert_eq!(outcome.status, RunStatus::Failed);
@@ -195,7 +195,7 @@ async fn the_tools_that_only_read_are_those_whose_hints_say_so() {
     let world =
         World::new(Plan { tools: names.into_iter().map(stock).collect(), ..Plan::default() });
     for component in world.host.tools.components() {
-        for info in component.infos(&sandbox()).await.unwrap().iter() {
+        for info in component.describe_tools(&sandbox()).await.unwrap().iter() {
             let listed = belljar_definition::READING_TOOLS.contains(&info.name.as_str());
             assert_eq!(listed, info.hints.read_only, "{}", info.name);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, EventKind, Question, RunStatus, Said};
+use belljar_agent::{Approval, ApprovalQuestion, Asker, ClarificationAnswer, EventKind, RunStatus};
 
 use belljar_kit::world::{Plan, World, agent, results};
 
@@ -18,7 +18,7 @@ struct Person {
 
 #[async_trait]
 impl Asker for Person {
-    async fn ask(&self, question: Question<'_>) -> Approval {
+    async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
         assert_eq!((question.agent, question.tool.as_str()), ("boss/scout#0", "file_read"));
         self.asked.fetch_add(1, Ordering::SeqCst);
         // Time is paused in the tests that wait at all.
@@ -26,10 +26,16 @@ impl Asker for Person {
         self.word
     }
 
-    async fn clarify(&self, _id: u64, _agent: &str, question: &str, options: &[String]) -> Said {
+    async fn ask_clarification(
+        &self,
+        _id: u64,
+        _agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> ClarificationAnswer {
         match question {
-            "which?" => Said::Words(options[1].clone()),
-            _ => Said::Nobody,
+            "which?" => ClarificationAnswer::Words(options[1].clone()),
+            _ => ClarificationAnswer::Nobody,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use belljar_agent::{EventKind, Outcome, RunError, RunStatus};
 use belljar_kit::world::{Plan, World, agent};
-use belljar_model::{ChatRequest, Message, Models};
+use belljar_model::{ChatMessage, ChatRequest, ModelRegistry};
 use belljar_policy::Meter;
 
 const GRANTS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"file_read\"]\nlimits = { steps = 100 }\n\
@@ -72,7 +72,7 @@ async fn a_limit_that_the_grant_states_goes_before_the_profile() {
 async fn the_tokens_are_three_tenths_of_a_small_context() {
     let settings = format!("{SMALL}{GRANTS}");
     let mut world = world(&reads(1_000), &settings, &agent("scout", "tools: [file_read]\n"));
-    world.host.models = Arc::new(Models::single(world.model.clone()).that_reads(8_192));
+    world.host.models = Arc::new(ModelRegistry::from_single(world.model.clone()).that_reads(8_192));
     assert_eq!(used_up(&world.go("boss").await), (Meter::Tokens, 2_457));
 }
 
@@ -94,7 +94,7 @@ agents:
 
 fn task_of(request: &ChatRequest) -> String {
     match request.messages.last() {
-        Some(Message::User { text, .. }) => text.clone(),
+        Some(ChatMessage::User { text, .. }) => text.clone(),
         other => panic!("{other:?}"),
     }
 }

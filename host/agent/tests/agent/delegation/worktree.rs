@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_agent::{
-    ChildSummary, Journal, Layers, Outcome, QueuedChild, Replay, RunId, RunStatus, StepEntry,
-    StepKind,
+    ChildSummary, Journal, Outcome, QueuedChild, ReplayLog, RunId, RunStatus, SessionLayers,
+    StepEntry, StepKind,
 };
 use belljar_kit::world::{Plan, World, agent, results, stock, tool_names};
-use belljar_policy::{Access, GuestPath, Mount};
+use belljar_policy::{GuestPath, Mount, MountAccess};
 use belljar_sandbox::{Overlay, OverlayPool, OverlayQuota};
 use tokio::sync::Notify;
 
@@ -42,15 +42,15 @@ fn world(turns: &str) -> World {
     })
 }
 
-fn layers(world: &World) -> (Layers, PathBuf) {
+fn layers(world: &World) -> (SessionLayers, PathBuf) {
     let dir = world.home.path().join("layers");
     let none = OverlayQuota { bytes: 0, files: 0 };
-    (Layers::at(dir.clone(), OverlayPool::new(OverlayQuota::default(), none)), dir)
+    (SessionLayers::in_directory(dir.clone(), OverlayPool::new(OverlayQuota::default(), none)), dir)
 }
 
-fn overlay(world: &World, layers: &Layers) -> Overlay {
+fn overlay(world: &World, layers: &SessionLayers) -> Overlay {
     let (guest, host) = (GuestPath::workspace(), world.root());
-    layers.overlay(&Mount { guest, host, access: Access::Overlay }).unwrap()
+    layers.overlay(&Mount { guest, host, access: MountAccess::Overlay }).unwrap()
 }
 
 /// Runs `boss`; gives its outcome, and its overlay of the workspace.
@@ -363,7 +363,7 @@ impl Journal for Dying {
         Ok(())
     }
 
-    async fn step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
+    async fn store_step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
         let dies = {
             let mut left = self.left.lock().unwrap();
             *left = left.saturating_sub(1);
@@ -396,7 +396,7 @@ async fn until(
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let mut spec = world.spec("boss", "do it");
     spec.run = Some(RunId::from("20261120T100000000Z-00000000".to_owned()));
-    spec.replay = Some(Arc::new(Replay::of(kept.to_vec())));
+    spec.replay = Some(Arc::new(ReplayLog::from_entries(kept.to_vec())));
     spec.layers = Some(layers(world).0);
     let outcome = tokio::select! {
         outcome = world.run(spec) => Some(outcome),

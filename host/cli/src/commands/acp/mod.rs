@@ -3,21 +3,21 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use belljar_acp::{Entrance, Results};
-use belljar_model::Models;
+use belljar_acp::{EditorEntrance, StepChannel};
+use belljar_model::ModelRegistry;
 use belljar_policy::ShownPath as _;
 use belljar_session::{Admission, Service};
 use belljar_store::Store;
 
 use crate::args::AcpArgs;
 use crate::commands::run::{runner, saving, transcript};
-use crate::commands::serve::limits::limits;
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::Places;
-use crate::setup::host::{self, Assembly};
+use crate::commands::serve::limits::service_limits;
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::HomePaths;
+use crate::setup::host::{self, HostAssembly};
 use crate::setup::once::remove_left;
-use crate::setup::walls::Walls;
-use crate::term::out::Out;
+use crate::setup::walls::WallRaiser;
+use crate::term::out::TerminalOutput;
 
 /// Simultaneous jars of one editor's turns, and waiting turns.
 const JARS: usize = 64;
@@ -25,11 +25,11 @@ const QUEUE: usize = 64;
 
 pub(super) fn run(
     args: &AcpArgs,
-    places: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    args.nobodys.refuse(
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    args.nobodys.refuse_tenant(
         "an editor works in a directory of this machine, for whoever started it",
         "a tenant's agents are talked with at the server: `belljar serve`, with a key of the tenant",
     )?;
@@ -38,41 +38,44 @@ pub(super) fn run(
         out.note("`belljar chat` talks with an agent here");
     }
     saving::make_sessions(places)?;
-    let mut through = runner::through(args.transcript.as_deref(), None, places);
-    let settings = host::settings(places)?;
+    let mut through = runner::wall_gaps(args.transcript.as_deref(), None, places);
+    let settings = host::read_settings(places)?;
     // `/apply` writes there, by the person's word.
     if settings.overlays.by_default {
         through.write.push(places.workspace.clone());
     }
-    walls.up(places, &through)?;
-    let (results, limits) = (Results::default(), limits(&settings.server));
-    let mut assembly = Assembly::of(settings, places, out);
+    walls.raise_for(places, &through)?;
+    let (results, limits) = (StepChannel::default(), service_limits(&settings.server));
+    let mut assembly = HostAssembly::from_settings(settings, places, out);
     if let Some(path) = &args.transcript {
-        assembly = assembly.with_models(Models::single(Arc::new(transcript::scripted(path)?)));
+        assembly = assembly
+            .with_models(ModelRegistry::from_single(Arc::new(transcript::scripted_model(path)?)));
     }
-    let mut host = assembly.host()?;
+    let mut host = assembly.build_host()?;
     host.journal = Arc::new(results.clone());
     for problem in host.tools.problems() {
-        out.diagnostic(problem);
+        out.print_diagnostic(problem);
     }
     let workspace = places.workspace.canonicalize();
     let workspace = workspace.map_err(|error| {
-        let at = places.workspace.shown();
+        let at = places.workspace.to_shown();
         Failure::usage(format!("the workspace `{at}` cannot be used: {error}"))
     })?;
-    let runtime = host::runtime()?;
+    let runtime = host::make_runtime()?;
     let served = runtime.block_on(async {
         remove_left(&places.store_directory());
-        let store = Store::open(&places.store()).await.map_err(|e| Failure::new(chain(&e)))?;
+        let store = Store::open(&places.store_path())
+            .await
+            .map_err(|e| Failure::new(format_error_chain(&e)))?;
         let admission = Admission::new(JARS, QUEUE);
         let service = Service::new(host, store.clone(), workspace, admission, limits);
         let (agent, model) = (args.agent.clone(), args.model.clone());
-        let entrance = Entrance { service, results, agent, model };
-        let served = entrance.serve(tokio::io::stdin(), tokio::io::stdout()).await;
+        let entrance = EditorEntrance { service, results, agent, model };
+        let served = entrance.serve_editor(tokio::io::stdin(), tokio::io::stdout()).await;
         store.close().await;
         served.map_err(|error| Failure::new(format!("the editor cannot be served: {error}")))
     });
     // A thread that still waits for a line must not keep the process.
     runtime.shutdown_background();
-    served.map(|()| Exit::Completed)
+    served.map(|()| CommandExit::Completed)
 }

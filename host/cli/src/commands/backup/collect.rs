@@ -8,7 +8,7 @@ use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{Entry, HISTORY, MAX_NAMES, Part, is_plain};
+use super::manifest::{BackupPart, HISTORY, MAX_NAMES, ManifestEntry, is_plain};
 use crate::setup::data::WORKSPACES;
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
@@ -25,53 +25,64 @@ fn has_room(found: usize, what: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!("there are more than {MAX_NAMES} {what} to back up"))
-        .hint("leave out `--workspaces`, or move away what agents do not work on"))
+        .with_hint("leave out `--workspaces`, or move away what agents do not work on"))
 }
 
 /// The files that were found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct BackupFiles {
     /// Directories, parents first.
     pub(super) directories: Vec<String>,
     /// The source path of each file, with its entry.
-    pub(super) files: Vec<(PathBuf, Entry)>,
+    pub(super) files: Vec<(PathBuf, ManifestEntry)>,
     /// The files left out, with the reasons: links, special files, and names that no archive can hold.
     pub(super) left_out: Vec<(PathBuf, &'static str)>,
 }
 
 /// How a directory is looked at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct DirectoryScan {
     /// Whether links are followed: in the operator's own home, where people link their settings. Files of
     /// tenants and agents are taken unfollowed.
     pub(super) follow: bool,
 }
 
-impl Found {
+impl BackupFiles {
     /// A home without its sessions, its cache and the data root, because the files there are not the
     /// operator's own: they are added separately or not at all.
-    pub(super) fn home(&mut self, home: &Path, cache: &Path, root: &Path) -> Result<(), Failure> {
+    pub(super) fn add_home(
+        &mut self,
+        home: &Path,
+        cache: &Path,
+        root: &Path,
+    ) -> Result<(), Failure> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let others = [&home.join("sessions"), cache, &home.join("cache"), root].map(real);
         let skip = |path: &Path| others.contains(&real(path));
-        self.walk(home, Part::Home.as_str(), Look { follow: true }, 0, &skip)
+        self.walk_directory(
+            home,
+            BackupPart::Home.as_str(),
+            DirectoryScan { follow: true },
+            0,
+            &skip,
+        )
     }
 
     /// A directory of sessions: the store from its snapshot `store`; handed-over files; tenants' homes, and
     /// with `workspaces` all other tenants' files.
-    pub(super) fn sessions(
+    pub(super) fn add_sessions(
         &mut self,
         root: &Path,
-        part: Part,
+        part: BackupPart,
         store: &Path,
         workspaces: bool,
     ) -> Result<(), Failure> {
-        let (part, as_it_is) = (part.as_str(), Look { follow: false });
+        let (part, as_it_is) = (part.as_str(), DirectoryScan { follow: false });
         self.directories.push(format!("{part}/{STORE}"));
-        self.file(store, &format!("{part}/{STORE}/{STORE_FILE}"), as_it_is)?;
+        self.add_file(store, &format!("{part}/{STORE}/{STORE_FILE}"), as_it_is)?;
         let history = root.join(STORE).join(HISTORY);
         if history.is_file() {
-            self.file(&history, &format!("{part}/{STORE}/{HISTORY}"), as_it_is)?;
+            self.add_file(&history, &format!("{part}/{STORE}/{HISTORY}"), as_it_is)?;
         }
         let [tenants, work] = ["tenants", WORKSPACES].map(|name| root.join(name));
         let names = ["files", "tenants", WORKSPACES];
@@ -80,17 +91,17 @@ impl Found {
                 self.directories.push(format!("{part}/{name}"));
                 // What a tenant's agents work on may be of any size.
                 let skip = |path: &Path| !workspaces && is_work(path, &tenants, &work);
-                self.walk(&path, &format!("{part}/{name}"), as_it_is, 0, &skip)?;
+                self.walk_directory(&path, &format!("{part}/{name}"), as_it_is, 0, &skip)?;
             }
         }
         Ok(())
     }
 
-    fn walk(
+    fn walk_directory(
         &mut self,
         directory: &Path,
         name: &str,
-        look: Look,
+        look: DirectoryScan,
         depth: usize,
         skip: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Failure> {
@@ -98,7 +109,7 @@ impl Found {
             self.left_out.push((directory.to_path_buf(), "it lies too deep"));
             return Ok(());
         }
-        let failed = |error: io::Error| unreadable(directory, &error.to_string());
+        let failed = |error: io::Error| unreadable_file(directory, &error.to_string());
         let mut entries: Vec<_> =
             fs::read_dir(directory).and_then(Iterator::collect).map_err(failed)?;
         entries.sort_by_key(fs::DirEntry::file_name);
@@ -121,29 +132,29 @@ impl Found {
                 Ok(kind) if kind.is_dir() => {
                     has_room(self.directories.len(), "directories")?;
                     self.directories.push(own.clone());
-                    self.walk(&path, &own, look, depth + 1, skip)?;
+                    self.walk_directory(&path, &own, look, depth + 1, skip)?;
                 }
-                Ok(kind) if kind.is_file() => self.file(&path, &own, look)?,
+                Ok(kind) if kind.is_file() => self.add_file(&path, &own, look)?,
                 // A dangling link, which nobody reads.
                 Ok(_) => self.left_out.push((path, NOT_REGULAR)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.left_out.push((path, NOT_REGULAR));
                 }
-                Err(error) => return Err(unreadable(&path, &error.to_string())),
+                Err(error) => return Err(unreadable_file(&path, &error.to_string())),
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, name: &str, look: Look) -> Result<(), Failure> {
+    fn add_file(&mut self, path: &Path, name: &str, look: DirectoryScan) -> Result<(), Failure> {
         has_room(self.files.len(), "files")?;
-        let failed = |error: io::Error| unreadable(path, &error.to_string());
-        let file = open(path, look.follow).map_err(failed)?;
+        let failed = |error: io::Error| unreadable_file(path, &error.to_string());
+        let file = open_file(path, look.follow).map_err(failed)?;
         let executable = is_executable(&file).map_err(failed)?;
-        let mut digesting = Digesting::of(file);
+        let mut digesting = DigestReader::from_reader(file);
         io::copy(&mut digesting, &mut io::sink()).map_err(failed)?;
-        let (size, sha256) = digesting.finish();
-        let entry = Entry { path: name.to_owned(), size, sha256, executable };
+        let (size, sha256) = digesting.finish_digest();
+        let entry = ManifestEntry { path: name.to_owned(), size, sha256, executable };
         self.files.push((path.to_path_buf(), entry));
         Ok(())
     }
@@ -160,7 +171,7 @@ fn is_work(path: &Path, tenants: &Path, work: &Path) -> bool {
 }
 
 /// Opens a regular file, and where `follow` is not set no link to one.
-pub(super) fn open(path: &Path, follow: bool) -> io::Result<File> {
+pub(super) fn open_file(path: &Path, follow: bool) -> io::Result<File> {
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if !follow {
         flags |= OFlags::NOFOLLOW;
@@ -183,30 +194,30 @@ fn is_executable(_file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-pub(super) fn unreadable(path: &Path, why: &str) -> Failure {
-    Failure::new(format!("`{}` cannot be backed up: {why}", path.shown()))
+pub(super) fn unreadable_file(path: &Path, why: &str) -> Failure {
+    Failure::new(format!("`{}` cannot be backed up: {why}", path.to_shown()))
 }
 
 /// Reads, and digests what was read.
-pub(super) struct Digesting<R> {
+pub(super) struct DigestReader<R> {
     reader: R,
     digest: Sha256,
     size: u64,
 }
 
-impl<R: Read> Digesting<R> {
-    pub(super) fn of(reader: R) -> Self {
+impl<R: Read> DigestReader<R> {
+    pub(super) fn from_reader(reader: R) -> Self {
         Self { reader, digest: Sha256::new(), size: 0 }
     }
 
     /// The bytes, and their SHA-256 in hexadecimal.
-    pub(super) fn finish(self) -> (u64, String) {
+    pub(super) fn finish_digest(self) -> (u64, String) {
         let digest = self.digest.finalize();
         (self.size, digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 
-impl<R: Read> Read for Digesting<R> {
+impl<R: Read> Read for DigestReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         self.digest.update(buffer.get(..count).unwrap_or_default());

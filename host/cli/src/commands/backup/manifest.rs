@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use serde::{Deserialize, Serialize};
 
 use crate::setup::exit::Failure;
@@ -32,7 +32,7 @@ const MAX_PARTS: usize = 64;
 
 /// The beginning of a path, and where that goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum BackupPart {
     /// The home, without `sessions` and `cache`.
     Home,
     /// The data root of the server.
@@ -44,7 +44,7 @@ pub(super) enum Part {
 /// A backup as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub(super) struct BackupManifest {
     pub(super) format: u64,
     /// The version of the writing program.
     pub(super) belljar: String,
@@ -57,13 +57,13 @@ pub(super) struct Manifest {
     /// Directories, parents first.
     pub(super) directories: Vec<String>,
     /// Files, in the archive's order.
-    pub(super) files: Vec<Entry>,
+    pub(super) files: Vec<ManifestEntry>,
 }
 
 /// A file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct ManifestEntry {
     /// The place of the file, for example `home/belljar.toml` or `data/store/belljar.db`.
     pub(super) path: String,
     /// Its bytes.
@@ -77,11 +77,11 @@ pub(super) struct Entry {
 
 /// The form alone, which is looked at before anything else.
 #[derive(Deserialize)]
-struct Form {
+struct ManifestForm {
     format: u64,
 }
 
-impl Part {
+impl BackupPart {
     pub(super) const ALL: [Self; 3] = [Self::Home, Self::Data, Self::Sessions];
 
     pub(super) fn as_str(self) -> &'static str {
@@ -93,28 +93,31 @@ impl Part {
     }
 }
 
-impl Manifest {
+impl BackupManifest {
     /// Reads and checks a manifest.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Failure> {
         let unfit = |error: serde_json::Error| {
             let why = error.to_string();
-            broken(&format!("its manifest is not valid: {}", Shown::clipped(&why, 200)))
+            broken_archive(&format!(
+                "its manifest is not valid: {}",
+                ShownText::clip_line(&why, 200)
+            ))
         };
-        let Form { format } = serde_json::from_slice(bytes).map_err(unfit)?;
+        let ManifestForm { format } = serde_json::from_slice(bytes).map_err(unfit)?;
         if format > FORMAT {
-            return Err(broken(&format!(
+            return Err(broken_archive(&format!(
                 "it has format {format}, and this program reads {FORMAT} and older"
             ))
-            .hint("restore it with the belljar that made it, or a newer one"));
+            .with_hint("restore it with the belljar that made it, or a newer one"));
         }
         let manifest: Self = serde_json::from_slice(bytes).map_err(unfit)?;
         if manifest.schema > belljar_store::SCHEMA_VERSION {
             let (found, known) = (manifest.schema, belljar_store::SCHEMA_VERSION);
-            return Err(broken(&format!(
+            return Err(broken_archive(&format!(
                 "its stores have schema {found}, and this program knows {known} and older"
             )));
         }
-        manifest.check()?;
+        manifest.check_paths()?;
         Ok(manifest)
     }
 
@@ -124,27 +127,29 @@ impl Manifest {
     ///
     /// Names that differ only in letter case are different, because agents may make both; if the target
     /// treats them as one, the second does not overwrite the first.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check_paths(&self) -> Result<(), Failure> {
         if self.files.len() > MAX_NAMES || self.directories.len() > MAX_NAMES {
-            return Err(broken(&format!("it names more than {MAX_NAMES} files or directories")));
+            return Err(broken_archive(&format!(
+                "it names more than {MAX_NAMES} files or directories"
+            )));
         }
         // The path, and whether it is a directory.
         let mut seen: BTreeMap<String, bool> = BTreeMap::new();
-        let parts = Part::ALL.map(|part| (part.as_str().to_owned(), true));
+        let parts = BackupPart::ALL.map(|part| (part.as_str().to_owned(), true));
         seen.extend(parts);
         let directories = self.directories.iter().map(|path| (path, true));
         let files = self.files.iter().map(|file| (&file.path, false));
         for (path, is_directory) in directories.chain(files) {
-            let shown = || Shown::clipped(path, 200).to_string();
+            let shown = || ShownText::clip_line(path, 200).to_string();
             if !is_plain(path) || is_reserved(path) || !fits_store(path, is_directory) {
-                return Err(broken(&format!("`{}` is not a path of a backup", shown())));
+                return Err(broken_archive(&format!("`{}` is not a path of a backup", shown())));
             }
             let above = path.rsplit_once('/').and_then(|(above, _)| seen.get(above).copied());
             if above != Some(true) {
-                return Err(broken(&format!("`{}` lies in no directory of it", shown())));
+                return Err(broken_archive(&format!("`{}` lies in no directory of it", shown())));
             }
             if seen.insert(path.clone(), is_directory).is_some() {
-                return Err(broken(&format!("`{}` is there twice", shown())));
+                return Err(broken_archive(&format!("`{}` is there twice", shown())));
             }
         }
         let hex =
@@ -152,29 +157,29 @@ impl Manifest {
         match self.files.iter().find(|file| !hex(&file.sha256)) {
             None => Ok(()),
             Some(file) => {
-                let shown = Shown::clipped(&file.path, 200);
-                Err(broken(&format!("`{shown}` has no SHA-256")))
+                let shown = ShownText::clip_line(&file.path, 200);
+                Err(broken_archive(&format!("`{shown}` has no SHA-256")))
             }
         }
     }
 
     /// Bytes of all files.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn total_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
 
     /// Whether anything of a part is in it.
-    pub(super) fn has(&self, part: Part) -> bool {
+    pub(super) fn has_part(&self, part: BackupPart) -> bool {
         let files = self.files.iter().map(|file| file.path.as_str());
         let mut all = self.directories.iter().map(String::as_str).chain(files);
-        all.any(|path| split(path).is_some_and(|(of, _)| of == part))
+        all.any(|path| split_path(path).is_some_and(|(of, _)| of == part))
     }
 }
 
 /// Splits a path into its part and the path below; `None` = neither.
-pub(super) fn split(path: &str) -> Option<(Part, PathBuf)> {
+pub(super) fn split_path(path: &str) -> Option<(BackupPart, PathBuf)> {
     let (part, below) = path.split_once('/')?;
-    let part = Part::ALL.into_iter().find(|known| known.as_str() == part)?;
+    let part = BackupPart::ALL.into_iter().find(|known| known.as_str() == part)?;
     Some((part, PathBuf::from(below)))
 }
 
@@ -193,14 +198,15 @@ pub(super) fn is_plain(path: &str) -> bool {
         // As it is written: no doubled or final slash.
         && names.filter_map(|part| part.as_os_str().to_str()).collect::<Vec<_>>().join("/") == path
         && !path.contains(['\0', '\\'])
-        && split(path).is_some()
+        && split_path(path).is_some()
 }
 
 /// Whether the path is where another part goes, or is excluded from backups.
 fn is_reserved(path: &str) -> bool {
     let folded = path.to_lowercase();
     let mut names = folded.split('/');
-    names.next() == Some(Part::Home.as_str()) && matches!(names.next(), Some("sessions" | "cache"))
+    names.next() == Some(BackupPart::Home.as_str())
+        && matches!(names.next(), Some("sessions" | "cache"))
 }
 
 /// Whether the path is allowed in the store's directory, if inside: the store itself, the directory, and the
@@ -208,7 +214,7 @@ fn is_reserved(path: &str) -> bool {
 fn fits_store(path: &str, is_directory: bool) -> bool {
     let Some((part, below)) = path.split_once('/') else { return true };
     let first = below.split('/').next().unwrap_or_default();
-    if part == Part::Home.as_str() || !first.eq_ignore_ascii_case(STORE) {
+    if part == BackupPart::Home.as_str() || !first.eq_ignore_ascii_case(STORE) {
         return true;
     }
     match below.strip_prefix(STORE) {
@@ -221,22 +227,22 @@ fn fits_store(path: &str, is_directory: bool) -> bool {
 }
 
 /// The failure of an archive that cannot be restored.
-pub(super) fn broken(why: &str) -> Failure {
-    Failure::new(format!("the backup cannot be restored: {why}")).hint("nothing is changed")
+pub(super) fn broken_archive(why: &str) -> Failure {
+    Failure::new(format!("the backup cannot be restored: {why}")).with_hint("nothing is changed")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn manifest(directories: &[&str], files: &[&str]) -> Manifest {
-        let file = |path: &&str| Entry {
+    fn manifest(directories: &[&str], files: &[&str]) -> BackupManifest {
+        let file = |path: &&str| ManifestEntry {
             path: (*path).to_owned(),
             size: 1,
             sha256: "0".repeat(64),
             executable: false,
         };
-        Manifest {
+        BackupManifest {
             format: FORMAT,
             belljar: "0".to_owned(),
             schema: 1,
@@ -250,7 +256,7 @@ mod tests {
     #[test]
     fn paths_that_lead_elsewhere_or_are_there_twice_are_refused() {
         let good = manifest(&["home/agents"], &["home/agents/a.md", "data/b", "home/a b"]);
-        good.check().unwrap();
+        good.check_paths().unwrap();
         for bad in [
             "../x",
             "home/../x",
@@ -268,15 +274,15 @@ mod tests {
             "home/Sessions/x",
             "home/cache",
         ] {
-            assert!(manifest(&[], &[bad]).check().is_err(), "{bad}");
-            assert!(manifest(&[bad], &[]).check().is_err(), "{bad}");
+            assert!(manifest(&[], &[bad]).check_paths().is_err(), "{bad}");
+            assert!(manifest(&[bad], &[]).check_paths().is_err(), "{bad}");
         }
-        assert!(manifest(&[], &["home/a", "home/a"]).check().is_err());
-        assert!(manifest(&["home/a", "home/a"], &[]).check().is_err());
-        assert!(manifest(&["home/a"], &["home/a"]).check().is_err());
+        assert!(manifest(&[], &["home/a", "home/a"]).check_paths().is_err());
+        assert!(manifest(&["home/a", "home/a"], &[]).check_paths().is_err());
+        assert!(manifest(&["home/a"], &["home/a"]).check_paths().is_err());
         // Agents may make both, and a backup has both.
-        manifest(&["data/files"], &["data/files/a", "data/files/A"]).check().unwrap();
-        assert!(manifest(&[], &["home/a", "home/a/b"]).check().is_err());
+        manifest(&["data/files"], &["data/files/a", "data/files/A"]).check_paths().unwrap();
+        assert!(manifest(&[], &["home/a", "home/a/b"]).check_paths().is_err());
     }
 
     #[test]
@@ -284,28 +290,30 @@ mod tests {
         for part in ["data", "sessions"] {
             let store = format!("{part}/store");
             for name in ["belljar.db", "chat_history"] {
-                manifest(&[&store], &[&format!("{store}/{name}")]).check().unwrap();
+                manifest(&[&store], &[&format!("{store}/{name}")]).check_paths().unwrap();
             }
             for name in
                 ["belljar.db-journal", "belljar.db-wal", "belljar.db-shm", "other", "Belljar.db"]
             {
                 assert!(
-                    manifest(&[&store], &[&format!("{store}/{name}")]).check().is_err(),
+                    manifest(&[&store], &[&format!("{store}/{name}")]).check_paths().is_err(),
                     "{name}"
                 );
-                assert!(manifest(&[&store, &format!("{store}/{name}")], &[]).check().is_err());
+                assert!(
+                    manifest(&[&store, &format!("{store}/{name}")], &[]).check_paths().is_err()
+                );
             }
             let other = format!("{part}/Store");
-            assert!(manifest(&[&other], &[]).check().is_err());
-            assert!(manifest(&[], &[&store]).check().is_err());
+            assert!(manifest(&[&other], &[]).check_paths().is_err());
+            assert!(manifest(&[], &[&store]).check_paths().is_err());
         }
     }
 
     #[test]
     fn a_newer_form_is_refused_whatever_else_it_holds() {
         let newer = br#"{"format": 2, "and": "more"}"#;
-        assert!(Manifest::read(newer).unwrap_err().message.contains("format 2"));
+        assert!(BackupManifest::read(newer).unwrap_err().message.contains("format 2"));
         let unknown = br#"{"format": 1, "and": "more"}"#;
-        assert!(Manifest::read(unknown).unwrap_err().message.contains("not valid"));
+        assert!(BackupManifest::read(unknown).unwrap_err().message.contains("not valid"));
     }
 }

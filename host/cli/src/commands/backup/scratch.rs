@@ -10,10 +10,10 @@ use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
-use crate::setup::exit::{Exit, Failure};
+use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::host;
 use crate::setup::ours::{create_new_private, private_directory};
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// How the directory of a backup is called.
 pub(super) const OF_BACKUP: &str = ".belljar-backup-";
@@ -34,27 +34,32 @@ const MAX_ENTRIES: usize = 100_000;
 const MAX_TRIES: usize = 100;
 
 /// The directories that a signal takes away.
-static LEFT: Mutex<Left> = Mutex::new(Left { directories: Vec::new(), finishing: false });
+static LEFT: Mutex<ScratchRegistry> =
+    Mutex::new(ScratchRegistry { directories: Vec::new(), finishing: false });
 
-struct Left {
+struct ScratchRegistry {
     directories: Vec<PathBuf>,
     /// The command is about to end well, and nothing stops it any more.
     finishing: bool,
 }
 
 /// A private directory, removed on drop.
-pub(super) struct Scratch {
+pub(super) struct ScratchDirectory {
     directory: TempDir,
     /// Holds the lock.
     _mark: File,
 }
 
-impl Scratch {
+impl ScratchDirectory {
     /// Makes a directory, after removing leftovers of killed commands in the same place.
-    pub(super) fn make(prefix: &str, inside: &Path, out: &Out) -> io::Result<Self> {
-        sweep(inside, out);
+    pub(super) fn make_inside(
+        prefix: &str,
+        inside: &Path,
+        out: &TerminalOutput,
+    ) -> io::Result<Self> {
+        sweep_leftovers(inside, out);
         let directory = {
-            let mut left = left();
+            let mut left = lock_registry();
             let directory = private_directory(prefix, inside)?;
             left.directories.push(directory.path().to_path_buf());
             directory
@@ -73,50 +78,50 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        let mut left = left();
-        remove(self.directory.path());
+        let mut left = lock_registry();
+        remove_directory(self.directory.path());
         left.directories.retain(|directory| directory != self.directory.path());
     }
 }
 
 /// From now on, Ctrl-C and a request to terminate remove this command's unfinished files, and end it.
-pub(super) fn remove_on_signal(out: &Out) -> Result<(), Failure> {
+pub(super) fn remove_on_signal(out: &TerminalOutput) -> Result<(), Failure> {
     let runtime = host::small_runtime()?;
     let failed = |error: io::Error| Failure::new(format!("failed to wait for signals: {error}"));
     // Before anything is made.
-    let mut signals = runtime.block_on(async { Signals::new() }).map_err(failed)?;
+    let mut signals = runtime.block_on(async { EndSignals::new() }).map_err(failed)?;
     let out = out.clone();
     #[expect(
         clippy::disallowed_methods,
         reason = "it waits for a signal, for as long as the program lives"
     )]
     std::thread::spawn(move || {
-        runtime.block_on(signals.first());
-        let left = left();
+        runtime.block_on(signals.wait_first());
+        let left = lock_registry();
         if left.finishing {
             return;
         }
-        left.directories.iter().for_each(|directory| remove(directory));
+        left.directories.iter().for_each(|directory| remove_directory(directory));
         out.note("stopped; nothing is changed");
         // With the lock: nothing is made any more.
-        std::process::exit(i32::from(Exit::Cancelled.code()));
+        std::process::exit(i32::from(CommandExit::Cancelled.code()));
     });
     Ok(())
 }
 
 /// From now on, nothing stops this command, so that the next steps are done as a whole.
-pub(super) fn finish() {
-    left().finishing = true;
+pub(super) fn ignore_signals() {
+    lock_registry().finishing = true;
 }
 
-fn left() -> MutexGuard<'static, Left> {
+fn lock_registry() -> MutexGuard<'static, ScratchRegistry> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes a directory with its content; links are removed, not followed.
-fn remove(directory: &Path) {
+fn remove_directory(directory: &Path) {
     for _ in 0..MAX_TRIES {
         match fs::remove_dir_all(directory) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
@@ -126,7 +131,7 @@ fn remove(directory: &Path) {
 }
 
 /// Removes the directories of killed commands, as far as possible.
-fn sweep(inside: &Path, out: &Out) {
+fn sweep_leftovers(inside: &Path, out: &TerminalOutput) {
     for entry in fs::read_dir(inside).into_iter().flatten().flatten().take(MAX_ENTRIES) {
         let name = entry.file_name();
         let name = name.to_str().unwrap_or_default();
@@ -135,9 +140,9 @@ fn sweep(inside: &Path, out: &Out) {
         }
         let path = entry.path();
         // Held until the directory is gone, so that nobody else takes it for a leftover.
-        if let Some(_mark) = leftover(&path) {
-            remove(&path);
-            out.note(format_args!("removed what a killed command has left: {}", path.shown()));
+        if let Some(_mark) = lock_leftover(&path) {
+            remove_directory(&path);
+            out.note(format_args!("removed what a killed command has left: {}", path.to_shown()));
         }
     }
 }
@@ -145,7 +150,7 @@ fn sweep(inside: &Path, out: &Out) {
 /// The mark of a directory left by a killed command of this user, locked; `None` = another kind, or in use.
 /// Checked on the open file: no link is followed.
 #[cfg(unix)]
-fn leftover(path: &Path) -> Option<File> {
+fn lock_leftover(path: &Path) -> Option<File> {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -164,22 +169,22 @@ fn leftover(path: &Path) -> Option<File> {
 }
 
 #[cfg(not(unix))]
-fn leftover(_path: &Path) -> Option<File> {
+fn lock_leftover(_path: &Path) -> Option<File> {
     None
 }
 
 /// The signals that end a command.
 #[cfg(unix)]
-struct Signals([tokio::signal::unix::Signal; 2]);
+struct EndSignals([tokio::signal::unix::Signal; 2]);
 
 #[cfg(unix)]
-impl Signals {
+impl EndSignals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
     }
 
-    async fn first(&mut self) {
+    async fn wait_first(&mut self) {
         let [interrupt, terminate] = &mut self.0;
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -189,15 +194,15 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct EndSignals;
 
 #[cfg(not(unix))]
-impl Signals {
+impl EndSignals {
     fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
-    async fn first(&mut self) {
+    async fn wait_first(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
 }
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_in_use_or_not_known_or_a_link_is_no_leftover() {
         let dir = tempfile::tempdir().unwrap();
-        let out = Out::new(true, false);
+        let out = TerminalOutput::new(true, false);
         let named = |name: &str| dir.path().join(format!("{OF_BACKUP}{name}"));
         let make = |name: &str, text: &[u8], mode: u32| {
             let path = named(name);
@@ -233,9 +238,9 @@ mod tests {
         fs::set_permissions(&marked_by_link, fs::Permissions::from_mode(0o700)).unwrap();
         symlink(outside.join(MARK), marked_by_link.join(MARK)).unwrap();
         symlink(&outside, named("link")).unwrap();
-        let used = Scratch::make(OF_RESTORE, dir.path(), &out).unwrap();
+        let used = ScratchDirectory::make_inside(OF_RESTORE, dir.path(), &out).unwrap();
         assert!(!left.exists());
-        let another = Scratch::make(OF_BACKUP, dir.path(), &out).unwrap();
+        let another = ScratchDirectory::make_inside(OF_BACKUP, dir.path(), &out).unwrap();
         assert!(used.path().join(MARK).exists() && another.path().exists());
         for path in others.iter().chain([&unmarked, &marked_by_link, &named("link")]) {
             assert!(path.exists(), "{path:?}");

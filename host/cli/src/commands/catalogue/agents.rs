@@ -4,22 +4,25 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_agent::{
-    Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all, resolve_direct,
+    Host, ResolveError, ResolvedAgent, canonicalize_workspace, resolve_agent, resolve_all,
+    resolve_direct,
 };
-use belljar_definition::{AgentReadiness, Diagnostic, Dialect, FileRead, Filed, Scope, Severity};
+use belljar_definition::{
+    AgentReadiness, AgentScope, CatalogItem, Diagnostic, Dialect, FileRead, Severity,
+};
 use belljar_model::ModelResolveError;
-use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _, ToolName};
+use belljar_policy::{CallPermission, LIMITS, ShownPath as _, ShownText, ToolName};
 use belljar_server::MCP_IDENTITY;
 use serde_json::{Value, json};
 
 use crate::args::{AgentsArgs, AgentsCommand};
 use crate::commands::catalogue::check;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_bounded};
-use crate::setup::walls::{Through, Walls};
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
-use crate::term::table::{self, Cell, Table, plain, styled};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, read_bounded};
+use crate::setup::walls::{WallGaps, WallRaiser};
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{self, Cell, TextTable, plain_cell, styled_cell};
 
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 60;
@@ -32,17 +35,17 @@ const TOOLS_SHARE: usize = 3;
 
 pub(crate) fn run(
     args: &AgentsArgs,
-    places: Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    let whose = || Whose::behind(&args.of, &places, walls, Through::default());
+    places: HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let whose = || AgentOwner::behind_wall(&args.of, &places, walls, WallGaps::default());
     match &args.command {
         AgentsCommand::List { verbose, json } => {
             let most = if *verbose { usize::MAX } else { MAX_DESCRIPTION };
-            list(*json, most, &whose()?, out)
+            list_agents(*json, most, &whose()?, out)
         }
-        AgentsCommand::Show { name, json } => show(name, *json, &whose()?, out),
+        AgentsCommand::Show { name, json } => show_agent(name, *json, &whose()?, out),
         AgentsCommand::Check(check) => check::run(check, &args.of, &places, walls, out),
         AgentsCommand::Library(command) => {
             crate::commands::libraries::run(command, &args.of, &places, walls, out)
@@ -53,17 +56,21 @@ pub(crate) fn run(
 /// The failure for an unknown agent, or an unusable workspace.
 pub(crate) fn not_found(error: ResolveError) -> Failure {
     // The text already ends with a hint.
-    Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
+    Failure::from(anyhow::Error::new(error)).with_exit(CommandExit::Usage)
 }
 
 /// The agent with this name; clients of MCP have rights even without a file, and never by a file of a
 /// workspace or a library.
-pub(crate) fn found(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, Failure> {
+pub(crate) fn find_agent(
+    host: &Host,
+    name: &str,
+    workspace: &Path,
+) -> Result<ResolvedAgent, Failure> {
     let agent = match is_of_clients(name) {
-        false => resolve(host, name, workspace),
+        false => resolve_agent(host, name, workspace),
         true => {
             host.library.refresh();
-            canonical(workspace).and_then(|at| resolve_direct(host, MCP_IDENTITY, &at))
+            canonicalize_workspace(workspace).and_then(|at| resolve_direct(host, MCP_IDENTITY, &at))
         }
     };
     agent.map_err(not_found)
@@ -76,73 +83,81 @@ pub(crate) fn is_of_clients(name: &str) -> bool {
 
 /// Lists the agents, with at most `most` characters of each description. Where that is no bound,
 /// every tool is named too.
-fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
-    let host = whose.host(out)?;
+fn list_agents(
+    json: bool,
+    most: usize,
+    whose: &AgentOwner,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let host = whose.build_host(out)?;
     let places = &whose.places;
     let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
     if json {
-        let rows: Vec<Value> = agents.iter().map(summary).collect();
-        out.json(&rows)?;
+        let rows: Vec<Value> = agents.iter().map(agent_summary).collect();
+        out.print_json(&rows)?;
     } else {
         let headings = ["agent", "scope", "status", "tools", "description"];
-        let mut table = Table::new(out, &headings).cut(most);
-        let room = out.columns().unwrap_or_default() / TOOLS_SHARE;
+        let mut table = TextTable::new(out, &headings).with_cut(most);
+        let room = out.terminal_columns().unwrap_or_default() / TOOLS_SHARE;
         let most_tools = if most == usize::MAX { most } else { room.max(MAX_TOOLS) };
         for agent in &agents {
-            table.row([
-                plain(&agent.id.slug),
-                plain(scope(&agent.id.scope)),
+            table.push_row([
+                plain_cell(&agent.id.slug),
+                plain_cell(format_scope(&agent.id.scope)),
                 status_cell(&agent.status),
-                plain(tools(agent, most_tools)),
-                plain(Shown::new(agent.definition.description.trim())),
+                plain_cell(format_tools(agent, most_tools)),
+                plain_cell(ShownText::new(agent.definition.description.trim())),
             ]);
         }
-        table.print(out);
-        limited(&agents, out);
+        table.print_to(out);
+        print_limits(&agents, out);
         in_short(&agents, out);
     }
     let problems = host.library.problems();
     // One line each: the list stays readable with a hundred broken files; `check` shows more. For an
     // installed library, warnings were shown at its installation.
-    let libraries = places.libraries();
+    let libraries = places.libraries_directory();
     let quiet = |problem: &&Diagnostic| {
         problem.severity < Severity::Error && problem.path.starts_with(&libraries)
     };
-    problems.iter().filter(|problem| !quiet(problem)).for_each(|problem| out.diagnostic(problem));
+    problems
+        .iter()
+        .filter(|problem| !quiet(problem))
+        .for_each(|problem| out.print_diagnostic(problem));
     let left = problems.iter().filter(quiet).count();
     if left > 0 {
-        let check = format!("belljar agents check {}", libraries.shown());
+        let check = format!("belljar agents check {}", libraries.to_shown());
         out.note(format_args!(
             "{left} findings in installed libraries stop no agent: `{}` shows them",
             host.for_its_tenant(&check)
         ));
     }
-    Ok(exit(&problems))
+    Ok(findings_exit(&problems))
 }
 
 /// Most names in the list of an agent's delegates.
 const MAX_CALLED: usize = 20;
 
 /// The fields of agents' own files that take tools away.
-fn limited(agents: &[ResolvedAgent], out: &Out) {
+fn print_limits(agents: &[ResolvedAgent], out: &TerminalOutput) {
     for agent in agents {
-        for line in limits(agent) {
-            out.line(format_args!("{}: {}", agent.id.slug, Shown::new(&line)));
+        for line in limit_lines(agent) {
+            out.print_line(format_args!("{}: {}", agent.id.slug, ShownText::new(&line)));
         }
     }
 }
 
 /// The same for one agent: a line for each field that decides about a granted tool.
-fn limits(agent: &ResolvedAgent) -> Vec<String> {
+fn limit_lines(agent: &ResolvedAgent) -> Vec<String> {
     let mut by: BTreeMap<(u32, &str), Vec<&str>> = BTreeMap::new();
     for (tool, granted) in &agent.grants.tools {
         let decided = agent.definition.decided_by(tool.as_str());
-        if let Some(it) = decided.filter(|it| it.most(tool.as_str()) < *granted) {
+        if let Some(it) = decided.filter(|it| it.max_permission(tool.as_str()) < *granted) {
             by.entry((it.line, &it.field)).or_default().push(tool.as_str());
         }
     }
     let line = |((line, field), tools): ((u32, &str), Vec<&str>)| {
-        let field = Shown::clipped(field, 64);
+        let field = ShownText::clip_line(field, 64);
         format!(
             "`{field}` on line {line} of its file withholds, or has asked for: {}",
             tools.join(", ")
@@ -152,55 +167,67 @@ fn limits(agent: &ResolvedAgent) -> Vec<String> {
 }
 
 /// Why an agent is blocked, or is ready with warnings; `None` = it is neither.
-fn reasons(agent: &ResolvedAgent) -> Option<(Style, &[String])> {
+fn block_reasons(agent: &ResolvedAgent) -> Option<(TextStyle, &[String])> {
     match &agent.status {
         AgentReadiness::Ready => None,
-        AgentReadiness::ReadyWithWarnings { warnings } => Some((Style::Yellow, warnings)),
-        AgentReadiness::Blocked { reasons } => Some((Style::Red, reasons)),
+        AgentReadiness::ReadyWithWarnings { warnings } => Some((TextStyle::Yellow, warnings)),
+        AgentReadiness::Blocked { reasons } => Some((TextStyle::Red, reasons)),
     }
 }
 
 /// The reasons of a list of agents: a line each, and the remedy once.
-fn in_short(agents: &[ResolvedAgent], out: &Out) {
-    let found = agents.iter().filter_map(|agent| Some((agent, reasons(agent)?)));
+fn in_short(agents: &[ResolvedAgent], out: &TerminalOutput) {
+    let found = agents.iter().filter_map(|agent| Some((agent, block_reasons(agent)?)));
     for (at, (agent, (style, lines))) in found.enumerate() {
         if at == 0 {
-            out.line("");
+            out.print_line("");
         }
         let (first, more) = lines.split_first().map_or(("", 0), |(it, rest)| (&**it, rest.len()));
         let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
         let status = out.paint(style, agent.status.as_str());
-        out.line(format_args!("{}: {status}: {}{more}", agent.id.slug, Shown::new(first)));
+        out.print_line(format_args!(
+            "{}: {status}: {}{more}",
+            agent.id.slug,
+            ShownText::new(first)
+        ));
     }
     let helped = || agents.iter().filter(|agent| !agent.hint.is_empty());
     if let Some(first) = helped().next() {
         let others = if helped().nth(1).is_some() { ", and so the others" } else { "" };
-        out.line(format_args!(
+        out.print_line(format_args!(
             "to give `{}` what it asks for: `{}`{others}",
             first.id,
-            Shown::new(&first.hint)
+            ShownText::new(&first.hint)
         ));
     }
 }
 
 /// All reasons of one agent, and the remedy.
-fn in_full(agent: &ResolvedAgent, out: &Out) {
-    let Some((style, lines)) = reasons(agent) else { return };
-    out.line("");
-    out.line(format_args!("{}: {}", agent.id.slug, out.paint(style, agent.status.as_str())));
+fn in_full(agent: &ResolvedAgent, out: &TerminalOutput) {
+    let Some((style, lines)) = block_reasons(agent) else { return };
+    out.print_line("");
+    out.print_line(format_args!("{}: {}", agent.id.slug, out.paint(style, agent.status.as_str())));
     for line in lines {
-        out.line(format_args!("  {}", Shown::new(line)));
+        out.print_line(format_args!("  {}", ShownText::new(line)));
     }
     if !agent.hint.is_empty() {
-        out.line(format_args!("  to give it what it asks for: `{}`", Shown::new(&agent.hint)));
+        out.print_line(format_args!(
+            "  to give it what it asks for: `{}`",
+            ShownText::new(&agent.hint)
+        ));
     }
 }
 
-fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
-    let host = whose.host(out)?;
-    let agent = resolve(&host, name, &whose.places.workspace).map_err(not_found)?;
+fn show_agent(
+    name: &str,
+    json: bool,
+    whose: &AgentOwner,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let host = whose.build_host(out)?;
+    let agent = resolve_agent(&host, name, &whose.places.workspace).map_err(not_found)?;
     if json {
-        let mut object = summary(&agent);
+        let mut object = agent_summary(&agent);
         let calls = agent.hands_to(&host, &whose.places.workspace);
         if let Some(object) = object.as_object_mut() {
             object.insert("may_call".to_owned(), json!(calls));
@@ -210,22 +237,24 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
             object.insert("grants".to_owned(), json!(agent.grants));
             object.insert("limits".to_owned(), json!(agent.rights.limits()));
         }
-        out.json(&object)?;
-        return Ok(Exit::Completed);
+        out.print_json(&object)?;
+        return Ok(CommandExit::Completed);
     }
     print_definition(&agent, &host, out);
     print_rights(&agent, &host, out);
     print_delegation(&agent.hands_to(&host, &whose.places.workspace), out);
     if let Some(wait) = agent.auto_background {
         let wait = wait.as_secs();
-        out.line(format_args!("a subagent that takes longer than {wait} s goes to the background"));
+        out.print_line(format_args!(
+            "a subagent that takes longer than {wait} s goes to the background"
+        ));
     }
-    limited(std::slice::from_ref(&agent), out);
+    print_limits(std::slice::from_ref(&agent), out);
     in_full(&agent, out);
-    out.line("");
-    out.line(out.paint(Style::Bold, "system prompt"));
-    out.text(&Shown::multiline(&agent.definition.body).to_string());
-    Ok(Exit::Completed)
+    out.print_line("");
+    out.print_line(out.paint(TextStyle::Bold, "system prompt"));
+    out.print_text(&ShownText::multiline(&agent.definition.body).to_string());
+    Ok(CommandExit::Completed)
 }
 
 /// For which program a file is written, as far as that can be told.
@@ -239,19 +268,21 @@ pub(crate) fn written_for(dialect: Dialect) -> String {
 /// Whether no model of `belljar.toml`, and no role, is called as the agent's own file names its model.
 pub(crate) fn names_no_model(agent: &ResolvedAgent, host: &Host) -> bool {
     let named = agent.definition.model.as_deref();
-    let found = named.map(|model| host.models.resolve(model, None));
+    let found = named.map(|model| host.models.resolve_model(model, None));
     matches!(found, Some(Err(ModelResolveError::Unknown { .. })))
 }
 
-fn print_definition(agent: &ResolvedAgent, host: &Host, out: &Out) {
+fn print_definition(agent: &ResolvedAgent, host: &Host, out: &TerminalOutput) {
     let definition = &agent.definition;
-    out.line(out.paint(Style::Bold, Shown::new(&definition.name)));
-    out.line(Shown::new(definition.description.trim()));
-    out.line("");
-    let mut table = Table::new(out, &["", ""]);
-    let mut row = |name: &str, value: String| table.row([styled(Style::Dim, name), plain(value)]);
-    row("identity", Shown::new(&agent.id.to_string()).to_string());
-    row("file", Shown::new(&definition.path.to_string_lossy()).to_string());
+    out.print_line(out.paint(TextStyle::Bold, ShownText::new(&definition.name)));
+    out.print_line(ShownText::new(definition.description.trim()));
+    out.print_line("");
+    let mut table = TextTable::new(out, &["", ""]);
+    let mut row = |name: &str, value: String| {
+        table.push_row([styled_cell(TextStyle::Dim, name), plain_cell(value)])
+    };
+    row("identity", ShownText::new(&agent.id.to_string()).to_string());
+    row("file", ShownText::new(&definition.path.to_string_lossy()).to_string());
     row("written for", written_for(definition.dialect));
     row("visibility", definition.visibility.to_string());
     row("status", agent.status.as_str().to_owned());
@@ -262,16 +293,16 @@ fn print_definition(agent: &ResolvedAgent, host: &Host, out: &Out) {
     };
     let model = definition.model.as_deref().map_or_else(
         || "main (it names none)".to_owned(),
-        |model| format!("{}{unknown}", Shown::clipped(model, 100)),
+        |model| format!("{}{unknown}", ShownText::clip_line(model, 100)),
     );
     row("model", model);
     for translated in &definition.translated {
         let tools: Vec<&str> = translated.tools.iter().map(|tool| tool.as_str()).collect();
         let limits = translated.limits.map_or(String::new(), |limits| format!(" ({limits})"));
-        let name = Shown::new(&translated.written);
+        let name = ShownText::new(&translated.written);
         row("its tool", format!("{name} is {}{limits}", tools.join(", ")));
     }
-    table.print(out);
+    table.print_to(out);
 }
 
 /// The permission of a tool, and whether a call of it can do anything.
@@ -279,65 +310,83 @@ pub(crate) fn permission_cell(
     agent: &ResolvedAgent,
     host: &Host,
     tool: &ToolName,
-    permission: Permission,
+    permission: CallPermission,
 ) -> Cell {
     match permission {
         _ if agent.reaches_no_host(host, tool.as_str()) => {
-            styled(Style::Yellow, format!("{permission}, but no host is granted"))
+            styled_cell(TextStyle::Yellow, format!("{permission}, but no host is granted"))
         }
-        Permission::Allow => styled(Style::Green, permission),
-        Permission::Ask | Permission::Deny => styled(Style::Yellow, permission),
+        CallPermission::Allow => styled_cell(TextStyle::Green, permission),
+        CallPermission::Ask | CallPermission::Deny => styled_cell(TextStyle::Yellow, permission),
     }
 }
 
-fn print_rights(agent: &ResolvedAgent, host: &Host, out: &Out) {
-    out.line("");
-    let mut rights = Table::new(out, &["right", "", ""]);
-    for (tool, permission) in agent.rights.tools() {
+fn print_rights(agent: &ResolvedAgent, host: &Host, out: &TerminalOutput) {
+    out.print_line("");
+    let mut rights = TextTable::new(out, &["right", "", ""]);
+    for (tool, permission) in agent.rights.offered_tools() {
         if !agent.is_offered(tool.as_str()) {
             continue;
         }
-        rights.row([plain("tool"), plain(tool), permission_cell(agent, host, tool, permission)]);
+        rights.push_row([
+            plain_cell("tool"),
+            plain_cell(tool),
+            permission_cell(agent, host, tool, permission),
+        ]);
     }
     for tool in &agent.definition.unavailable {
-        let name = Shown::clipped(&tool.name, MAX_TOOLS);
-        rights.row([plain("tool"), plain(name), styled(Style::Red, "missing: nobody has it here")]);
+        let name = ShownText::clip_line(&tool.name, MAX_TOOLS);
+        rights.push_row([
+            plain_cell("tool"),
+            plain_cell(name),
+            styled_cell(TextStyle::Red, "missing: nobody has it here"),
+        ]);
     }
     for mount in agent.rights.mounts() {
-        let host = Shown::new(&mount.host.to_string_lossy()).to_string();
-        rights.row([
-            plain("mount"),
-            plain(&mount.guest),
-            plain(format!("{}, {host}", mount.access)),
+        let host = ShownText::new(&mount.host.to_string_lossy()).to_string();
+        rights.push_row([
+            plain_cell("mount"),
+            plain_cell(&mount.guest),
+            plain_cell(format!("{}, {host}", mount.access)),
         ]);
     }
     for list in agent.rights.hosts().lists() {
         let rules: Vec<String> = list.rules.iter().map(ToString::to_string).collect();
         let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
-        rights.row([plain("hosts"), plain(rules), plain(format!("by {}", list.source))]);
+        rights.push_row([
+            plain_cell("hosts"),
+            plain_cell(rules),
+            plain_cell(format!("by {}", list.source)),
+        ]);
     }
     for secret in agent.rights.secrets() {
-        rights.row([plain("secret"), plain(secret), plain("")]);
+        rights.push_row([plain_cell("secret"), plain_cell(secret), plain_cell("")]);
     }
-    rights.print(out);
-    out.line("");
-    let mut limits = Table::new(out, &["limit", ">", "unit"]);
+    rights.print_to(out);
+    out.print_line("");
+    let mut limits = TextTable::new(out, &["limit", ">", "unit"]);
     for row in LIMITS {
         let value = agent.rights.limits().get(row.key).unwrap_or(row.default);
-        limits.row([plain(row.key), plain(table::count(value)), plain(row.unit)]);
+        limits.push_row([
+            plain_cell(row.key),
+            plain_cell(table::format_count(value)),
+            plain_cell(row.unit),
+        ]);
     }
-    limits.print(out);
+    limits.print_to(out);
 }
 
 /// The agents open to delegation.
-fn print_delegation(names: &[String], out: &Out) {
-    out.line("");
-    let first = names.iter().take(MAX_CALLED).map(|name| Shown::new(name).to_string());
+fn print_delegation(names: &[String], out: &TerminalOutput) {
+    out.print_line("");
+    let first = names.iter().take(MAX_CALLED).map(|name| ShownText::new(name).to_string());
     let first = first.collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MAX_CALLED) {
-        _ if names.is_empty() => out.line("may call no other agent"),
-        0 => out.line(format_args!("may call: {first}")),
-        more => out.line(format_args!("may call: {first} and {more} more; `--json` lists all")),
+        _ if names.is_empty() => out.print_line("may call no other agent"),
+        0 => out.print_line(format_args!("may call: {first}")),
+        more => {
+            out.print_line(format_args!("may call: {first} and {more} more; `--json` lists all"))
+        }
     }
 }
 
@@ -355,58 +404,62 @@ pub(crate) fn as_json(found: &Diagnostic) -> Value {
 }
 
 /// A warning for each configured agent that is missing.
-pub(crate) fn unknown(host: &Host, workspace: &Path) -> Vec<Diagnostic> {
-    let workspace = canonical(workspace).unwrap_or_else(|_| workspace.to_path_buf());
+pub(crate) fn unknown_agents(host: &Host, workspace: &Path) -> Vec<Diagnostic> {
+    let workspace = canonicalize_workspace(workspace).unwrap_or_else(|_| workspace.to_path_buf());
     let (agents, teams) = (host.library.catalog(), host.teams.catalog());
     host.settings.check_agents(&agents, &teams, &workspace)
 }
 
 /// Reads a team or a skill from a file of any place.
-pub(crate) fn read_file<D: Filed<Context = ()>>(path: &Path) -> FileRead<D> {
+pub(crate) fn read_file<D: CatalogItem<Context = ()>>(path: &Path) -> FileRead<D> {
     match read_bounded(path, D::KIND.max_bytes as u64) {
-        Ok(bytes) => D::read(path, &bytes, &()),
+        Ok(bytes) => D::read_file(path, &bytes, &()),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
             let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
             FileRead::Invalid { diagnostics: D::too_large(path, length) }
         }
-        Err(error) => FileRead::Invalid { diagnostics: vec![unreadable(path, &error)] },
+        Err(error) => FileRead::Invalid { diagnostics: vec![unreadable_file(path, &error)] },
     }
 }
 
-pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::of_file(path, "read", format!("cannot be read: {error}"))
+pub(crate) fn unreadable_file(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::for_file(path, "read", format!("cannot be read: {error}"))
 }
 
 /// Whether a word on the command line is a file rather than a name.
-pub(crate) fn is_file<D: Filed>(word: &str) -> bool {
+pub(crate) fn is_file<D: CatalogItem>(word: &str) -> bool {
     let path = Path::new(word);
-    D::wants(path) || path.is_file()
+    D::accepts_path(path) || path.is_file()
 }
 
 /// The end of a `check`: all findings, for a program too.
-pub(crate) fn checked(found: &[Diagnostic], json: bool, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn end_check(
+    found: &[Diagnostic],
+    json: bool,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     if json {
-        out.json(&found.iter().map(as_json).collect::<Vec<Value>>())?;
+        out.print_json(&found.iter().map(as_json).collect::<Vec<Value>>())?;
     }
-    Ok(report(found, out))
+    Ok(report_findings(found, out))
 }
 
 /// Shows what is wrong with files; the code says whether anything is.
-pub(crate) fn report(found: &[Diagnostic], out: &Out) -> Exit {
-    out.diagnostics(found);
-    exit(found)
+pub(crate) fn report_findings(found: &[Diagnostic], out: &TerminalOutput) -> CommandExit {
+    out.print_diagnostics(found);
+    findings_exit(found)
 }
 
 /// Whether anything is wrong.
-fn exit(found: &[Diagnostic]) -> Exit {
+fn findings_exit(found: &[Diagnostic]) -> CommandExit {
     if found.iter().any(|found| found.severity == Severity::Error) {
-        Exit::Usage
+        CommandExit::Usage
     } else {
-        Exit::Completed
+        CommandExit::Completed
     }
 }
 
-fn summary(agent: &ResolvedAgent) -> Value {
+fn agent_summary(agent: &ResolvedAgent) -> Value {
     let definition = &agent.definition;
     let reasons = match &agent.status {
         AgentReadiness::Ready => &Vec::new(),
@@ -415,7 +468,7 @@ fn summary(agent: &ResolvedAgent) -> Value {
     };
     let tools: serde_json::Map<String, Value> = agent
         .rights
-        .tools()
+        .offered_tools()
         .map(|(tool, permission)| (tool.to_string(), json!(permission)))
         .collect();
     json!({
@@ -428,34 +481,34 @@ fn summary(agent: &ResolvedAgent) -> Value {
         "model": definition.model,
         "status": agent.status.as_str(),
         "reasons": reasons,
-        "limited_by": limits(agent),
+        "limited_by": limit_lines(agent),
         "tools": tools,
     })
 }
 
-pub(crate) fn status_cell(status: &AgentReadiness) -> (String, Option<Style>) {
+pub(crate) fn status_cell(status: &AgentReadiness) -> (String, Option<TextStyle>) {
     let style = match status {
-        AgentReadiness::Ready => Style::Green,
-        AgentReadiness::ReadyWithWarnings { .. } => Style::Yellow,
-        AgentReadiness::Blocked { .. } => Style::Red,
+        AgentReadiness::Ready => TextStyle::Green,
+        AgentReadiness::ReadyWithWarnings { .. } => TextStyle::Yellow,
+        AgentReadiness::Blocked { .. } => TextStyle::Red,
     };
-    styled(style, status.as_str())
+    styled_cell(style, status.as_str())
 }
 
 /// `home`, `library/x`, `workspace`.
-pub(crate) fn scope(scope: &Scope) -> String {
+pub(crate) fn format_scope(scope: &AgentScope) -> String {
     match scope {
-        Scope::Home => "home".to_owned(),
-        Scope::Library(name) => format!("library/{}", Shown::new(name)),
-        Scope::Workspace(_) => "workspace".to_owned(),
+        AgentScope::Home => "home".to_owned(),
+        AgentScope::Library(name) => format!("library/{}", ShownText::new(name)),
+        AgentScope::Workspace(_) => "workspace".to_owned(),
     }
 }
 
 /// The number of tools, and names up to `most` characters, for example `4: file_find, file_list, …`.
-fn tools(agent: &ResolvedAgent, most: usize) -> String {
-    let names = agent.rights.tools().map(|(tool, permission)| match permission {
-        Permission::Allow | Permission::Deny => tool.to_string(),
-        Permission::Ask => format!("{tool} (ask)"),
+fn format_tools(agent: &ResolvedAgent, most: usize) -> String {
+    let names = agent.rights.offered_tools().map(|(tool, permission)| match permission {
+        CallPermission::Allow | CallPermission::Deny => tool.to_string(),
+        CallPermission::Ask => format!("{tool} (ask)"),
     });
     first_names(&names.collect::<Vec<_>>(), most)
 }

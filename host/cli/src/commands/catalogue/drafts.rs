@@ -6,46 +6,50 @@ use std::path::{Path, PathBuf};
 use belljar_agent::{Host, resolve_team_file};
 use belljar_catalogue::Library;
 use belljar_definition::{
-    AgentContext, AgentDefinition, CatalogEntry, Diagnostic, Filed, Severity, Skill, Slug,
-    TeamDefinition,
+    AgentContext, AgentDefinition, CatalogEntry, CatalogItem, Diagnostic, Severity,
+    SkillDefinition, Slug, TeamDefinition,
 };
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{ShownPath as _, ShownText};
 use serde_json::{Value, json};
 
 use crate::args::server::TenantArg;
 use crate::args::{DraftsArgs, DraftsCommand};
 use crate::commands::catalogue::agents;
-use crate::setup::below::{self, Below};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
+use crate::setup::below::{self, DirectoryHandle};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
 use crate::setup::ours::make_private;
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
-use crate::term::table::{Table, plain, styled};
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-pub(crate) fn run(args: &DraftsArgs, operator: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    args: &DraftsArgs,
+    operator: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let whose = match &args.command {
-        DraftsCommand::List { .. } => Whose::named(&args.of, operator)?,
-        DraftsCommand::Promote { .. } => Whose::to_change(&args.of, operator)?,
+        DraftsCommand::List { .. } => AgentOwner::for_tenant(&args.of, operator)?,
+        DraftsCommand::Promote { .. } => AgentOwner::to_change(&args.of, operator)?,
     };
-    let host = whose.host(out)?;
-    let drafts = Drafts { host: &host, of: &args.of, places: &whose.places, out };
+    let host = whose.build_host(out)?;
+    let drafts = DraftFolder { host: &host, of: &args.of, places: &whose.places, out };
     match &args.command {
-        DraftsCommand::List { json } => drafts.list(*json),
+        DraftsCommand::List { json } => drafts.list_drafts(*json),
         DraftsCommand::Promote { draft } => drafts.promote_one(draft),
     }
 }
 
 /// The drafts of one home, and the means to check them.
-struct Drafts<'a> {
+struct DraftFolder<'a> {
     host: &'a Host,
     of: &'a TenantArg,
-    places: &'a Places,
-    out: &'a Out,
+    places: &'a HomePaths,
+    out: &'a TerminalOutput,
 }
 
 /// A draft, with the obstacles to its activation.
-struct Draft {
+struct DraftFile {
     kind: &'static str,
     name: String,
     /// The file that was read.
@@ -54,13 +58,13 @@ struct Draft {
     findings: Vec<Diagnostic>,
 }
 
-impl Draft {
+impl DraftFile {
     fn is_ready(&self) -> bool {
         self.findings.iter().all(|found| found.severity < Severity::Error)
     }
 
     /// The path to move: for a skill with a folder, the folder.
-    fn unit(&self) -> &Path {
+    fn unit_path(&self) -> &Path {
         let is_skill =
             self.file.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"));
         let folder = self.file.parent().filter(|_| is_skill);
@@ -68,12 +72,12 @@ impl Draft {
     }
 }
 
-impl Drafts<'_> {
-    fn list(&self, json: bool) -> Result<Exit, Failure> {
+impl DraftFolder<'_> {
+    fn list_drafts(&self, json: bool) -> Result<CommandExit, Failure> {
         let out = self.out;
-        let drafts = self.all()?;
+        let drafts = self.all_drafts()?;
         if json {
-            let row = |draft: &Draft| {
+            let row = |draft: &DraftFile| {
                 json!({
                     "draft": format!("{}/{}", draft.kind, draft.name),
                     "path": draft.file,
@@ -81,119 +85,129 @@ impl Drafts<'_> {
                     "findings": draft.findings.iter().map(agents::as_json).collect::<Vec<_>>(),
                 })
             };
-            out.json(&drafts.iter().map(row).collect::<Vec<Value>>())?;
-            return Ok(Exit::Completed);
+            out.print_json(&drafts.iter().map(row).collect::<Vec<Value>>())?;
+            return Ok(CommandExit::Completed);
         }
         if drafts.is_empty() {
-            out.note(format_args!("no drafts in {}", self.places.drafts().shown()));
-            return Ok(Exit::Completed);
+            out.note(format_args!("no drafts in {}", self.places.drafts_directory().to_shown()));
+            return Ok(CommandExit::Completed);
         }
-        let mut table = Table::new(out, &["draft", "status", "file"]);
+        let mut table = TextTable::new(out, &["draft", "status", "file"]);
         for draft in &drafts {
             let (style, word) = match draft.is_ready() {
-                true => (Style::Green, "ready to promote"),
-                false => (Style::Red, "cannot be promoted"),
+                true => (TextStyle::Green, "ready to promote"),
+                false => (TextStyle::Red, "cannot be promoted"),
             };
-            table.row([
-                plain(Shown::new(&format!("{}/{}", draft.kind, draft.name))),
-                styled(style, word),
-                plain(Shown::new(&draft.file.to_string_lossy())),
+            table.push_row([
+                plain_cell(ShownText::new(&format!("{}/{}", draft.kind, draft.name))),
+                styled_cell(style, word),
+                plain_cell(ShownText::new(&draft.file.to_string_lossy())),
             ]);
         }
-        table.print(out);
-        drafts.iter().flat_map(|draft| &draft.findings).for_each(|found| out.diagnostic(found));
-        Ok(Exit::Completed)
+        table.print_to(out);
+        drafts
+            .iter()
+            .flat_map(|draft| &draft.findings)
+            .for_each(|found| out.print_diagnostic(found));
+        Ok(CommandExit::Completed)
     }
 
-    fn all(&self) -> Result<Vec<Draft>, Failure> {
-        let mut drafts = self.drafts::<AgentDefinition>(&self.host.library, self.context())?;
-        drafts.extend(self.drafts::<TeamDefinition>(&self.host.teams, ())?);
-        drafts.extend(self.drafts::<Skill>(&self.host.skills, ())?);
+    fn all_drafts(&self) -> Result<Vec<DraftFile>, Failure> {
+        let mut drafts =
+            self.drafts_of_kind::<AgentDefinition>(&self.host.library, self.agent_context())?;
+        drafts.extend(self.drafts_of_kind::<TeamDefinition>(&self.host.teams, ())?);
+        drafts.extend(self.drafts_of_kind::<SkillDefinition>(&self.host.skills, ())?);
         Ok(drafts)
     }
 
-    fn context(&self) -> AgentContext {
+    fn agent_context(&self) -> AgentContext {
         let shapes = self.host.settings.shapes;
-        AgentContext { known: self.host.tools.known(), shapes }
+        AgentContext { known: self.host.tools.known_tools(), shapes }
     }
 
-    fn promote_one(&self, draft: &str) -> Result<Exit, Failure> {
+    fn promote_one(&self, draft: &str) -> Result<CommandExit, Failure> {
         let wrong = || {
-            Failure::usage(format!("`{}` names no draft", Shown::clipped(draft, 100)))
-                .hint("write `agents/NAME`, `teams/NAME` or `skills/NAME`")
+            Failure::usage(format!("`{}` names no draft", ShownText::clip_line(draft, 100)))
+                .with_hint("write `agents/NAME`, `teams/NAME` or `skills/NAME`")
         };
         let (kind, name) = draft.split_once('/').ok_or_else(wrong)?;
         match kind {
-            "agents" | "agent" => self.promote(&*self.host.library, self.context(), name),
-            "teams" | "team" => self.promote(&*self.host.teams, (), name),
-            "skills" | "skill" => self.promote(&*self.host.skills, (), name),
+            "agents" | "agent" => {
+                self.promote_draft(&*self.host.library, self.agent_context(), name)
+            }
+            "teams" | "team" => self.promote_draft(&*self.host.teams, (), name),
+            "skills" | "skill" => self.promote_draft(&*self.host.skills, (), name),
             _ => Err(wrong()),
         }
     }
 
     /// The drafts of one kind: checked like other files, and for name clashes.
-    fn drafts<D>(&self, live: &Library<D>, context: D::Context) -> Result<Vec<Draft>, Failure>
+    fn drafts_of_kind<D>(
+        &self,
+        live: &Library<D>,
+        context: D::Context,
+    ) -> Result<Vec<DraftFile>, Failure>
     where
-        D: Filed + PartialEq + Clone + Check,
+        D: CatalogItem + PartialEq + Clone + DraftCheck,
     {
-        let found = belljar_catalogue::drafts(live, &self.places.home, context);
+        let found = belljar_catalogue::list_drafts(live, &self.places.home, context);
         let draft = |one: belljar_catalogue::Draft<D>| {
             let mut findings = one.findings;
             if let Some(entry) = &one.entry {
-                findings.extend(D::more(self, entry)?);
+                findings.extend(D::check_more(self, entry)?);
             }
-            Ok(Draft { kind: D::KIND.folder, name: one.name, file: one.file, findings })
+            Ok(DraftFile { kind: D::KIND.folder, name: one.name, file: one.file, findings })
         };
         found.into_iter().map(draft).collect()
     }
 
-    fn promote<D>(
+    fn promote_draft<D>(
         &self,
         live: &Library<D>,
         context: D::Context,
         name: &str,
-    ) -> Result<Exit, Failure>
+    ) -> Result<CommandExit, Failure>
     where
-        D: Filed + PartialEq + Clone + Check,
+        D: CatalogItem + PartialEq + Clone + DraftCheck,
     {
         let noun = D::KIND.noun;
-        let slug = Slug::of(name).map(|slug| slug.to_string());
-        let mut found = self.drafts(live, context)?;
+        let slug = Slug::from_name(name).map(|slug| slug.to_string());
+        let mut found = self.drafts_of_kind(live, context)?;
         found.retain(|draft| Some(&draft.name) == slug.as_ref());
-        let shown = Shown::clipped(name, 100).to_string();
+        let shown = ShownText::clip_line(name, 100).to_string();
         // Of two drafts with one name, the list shows the second as a duplicate with its reason.
         let Some(draft) = found.into_iter().next() else {
             let message = format!("no draft of {} is called `{shown}`", D::KIND.a_noun);
-            let list = self.of.command("belljar drafts list");
-            return Err(Failure::usage(message).hint(format!("`{list}` shows all")));
+            let list = self.of.format_command("belljar drafts list");
+            return Err(Failure::usage(message).with_hint(format!("`{list}` shows all")));
         };
         if !draft.is_ready() {
             let message = format!("{noun} `{shown}` stays a draft");
-            return Err(Failure::diagnostics(message, draft.findings));
+            return Err(Failure::from_diagnostics(message, draft.findings));
         }
         for finding in &draft.findings {
-            self.out.diagnostic(finding);
+            self.out.print_diagnostic(finding);
         }
         let to = self.move_live(&draft)?;
-        let word = self.out.paint(Style::Green, "promoted");
-        self.out.line(format_args!("{word} {}", Shown::new(&to.to_string_lossy())));
+        let word = self.out.paint(TextStyle::Green, "promoted");
+        self.out.print_line(format_args!("{word} {}", ShownText::new(&to.to_string_lossy())));
         // The file may have been written to since it was read.
         live.refresh();
         let is_live = |entry: &CatalogEntry<D>| entry.definition.path().starts_with(&to);
         if !live.catalog().entries().iter().any(is_live) {
             let message = format!("{noun} `{shown}` was changed meanwhile and is not in use");
-            return Err(Failure::diagnostics(message, live.problems()));
+            return Err(Failure::from_diagnostics(message, live.problems()));
         }
-        Ok(Exit::Completed)
+        Ok(CommandExit::Completed)
     }
 
-    fn move_live(&self, draft: &Draft) -> Result<PathBuf, Failure> {
-        let from = draft.unit();
-        let shown = |path: &Path| Shown::new(&path.to_string_lossy()).to_string();
+    fn move_live(&self, draft: &DraftFile) -> Result<PathBuf, Failure> {
+        let from = draft.unit_path();
+        let shown = |path: &Path| ShownText::new(&path.to_string_lossy()).to_string();
         let name = from.file_name().ok_or_else(|| Failure::usage("the draft has no name"))?;
         let folder = self.places.home.join(draft.kind);
         let to = folder.join(name);
-        let moved = self.source(from).and_then(|(source, from)| {
+        let moved = self.open_source(from).and_then(|(source, from)| {
             let live = below::in_home(&self.places.home, &folder)?;
             source.move_new(&from, &live, Path::new(name))?;
             make_private(&to)
@@ -202,7 +216,7 @@ impl Drafts<'_> {
             Ok(()) => Ok(to),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 Err(Failure::usage(format!("`{}` is there already", shown(&to)))
-                    .hint("rename the draft, or remove what is there"))
+                    .with_hint("rename the draft, or remove what is there"))
             }
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
                 Err(Failure::usage(error.to_string()))
@@ -215,37 +229,47 @@ impl Drafts<'_> {
     }
 }
 
-impl Drafts<'_> {
+impl DraftFolder<'_> {
     /// The folder of all drafts, open, and a draft's path below it.
-    fn source(&self, draft: &Path) -> std::io::Result<(Below, PathBuf)> {
-        let all = self.places.drafts();
+    fn open_source(&self, draft: &Path) -> std::io::Result<(DirectoryHandle, PathBuf)> {
+        let all = self.places.drafts_directory();
         let below = draft.strip_prefix(&all).map_err(std::io::Error::other)?;
         Ok((below::in_home(&self.places.home, &all)?, below.to_path_buf()))
     }
 }
 
 /// The checks of a kind besides its text.
-trait Check: Sized {
-    fn more(drafts: &Drafts<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure>;
+trait DraftCheck: Sized {
+    fn check_more(
+        drafts: &DraftFolder<'_>,
+        draft: &CatalogEntry<Self>,
+    ) -> Result<Vec<Diagnostic>, Failure>;
 }
 
-impl Check for AgentDefinition {
-    fn more(_: &Drafts<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+impl DraftCheck for AgentDefinition {
+    fn check_more(_: &DraftFolder<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
         Ok(Vec::new())
     }
 }
 
-impl Check for Skill {
-    fn more(_: &Drafts<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+impl DraftCheck for SkillDefinition {
+    fn check_more(_: &DraftFolder<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
         Ok(Vec::new())
     }
 }
 
-impl Check for TeamDefinition {
-    fn more(drafts: &Drafts<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+impl DraftCheck for TeamDefinition {
+    fn check_more(
+        drafts: &DraftFolder<'_>,
+        draft: &CatalogEntry<Self>,
+    ) -> Result<Vec<Diagnostic>, Failure> {
         let (host, workspace) = (drafts.host, &drafts.places.workspace);
         let team = resolve_team_file(host, draft.id.clone(), draft.definition.clone(), workspace)
             .map_err(agents::not_found)?;
-        Ok(team.problems.into_iter().map(crate::commands::catalogue::teams::mild).collect())
+        Ok(team
+            .problems
+            .into_iter()
+            .map(crate::commands::catalogue::teams::soften_diagnostic)
+            .collect())
     }
 }

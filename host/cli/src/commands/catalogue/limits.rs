@@ -3,11 +3,11 @@
 use belljar_policy::LIMITS;
 use serde_json::json;
 
-use crate::setup::exit::{Exit, Failure};
-use crate::term::out::Out;
-use crate::term::table::{self, Table, plain};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::term::out::TerminalOutput;
+use crate::term::table::{self, TextTable, plain_cell};
 
-pub(crate) fn run(json: bool, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(json: bool, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     if json {
         let rows: Vec<_> = LIMITS
             .iter()
@@ -15,19 +15,19 @@ pub(crate) fn run(json: bool, out: &Out) -> Result<Exit, Failure> {
                 json!({ "key": row.key, "unit": row.unit, "default": row.default, "why": row.why })
             })
             .collect();
-        out.json(&rows)?;
-        return Ok(Exit::Completed);
+        out.print_json(&rows)?;
+        return Ok(CommandExit::Completed);
     }
-    let mut table = Table::new(out, &["limit", ">default", "unit", "what it bounds, and why"]);
+    let mut table = TextTable::new(out, &["limit", ">default", "unit", "what it bounds, and why"]);
     for row in LIMITS {
-        table.row([
-            plain(row.key),
-            plain(table::count(row.default)),
-            plain(row.unit),
-            plain(row.why),
+        table.push_row([
+            plain_cell(row.key),
+            plain_cell(table::format_count(row.default)),
+            plain_cell(row.unit),
+            plain_cell(row.why),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
     out.note("\nraise or lower one for an agent: `belljar grant AGENT --limit KEY=N`");
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }

@@ -3,26 +3,26 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use belljar_changes::{Applied, ApplyOptions, Changes, FileChange, Node};
+use belljar_changes::{AppliedChanges, ApplyOptions, Changes, FileChange, NodeKind};
 use belljar_policy::ShownPath as _;
 use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};
 use serde_json::json;
 
-use super::find::{self, Found, Paths};
+use super::find::{self, FoundSession, TypedPaths};
 use super::{look, show};
 use crate::args::changes::ApplyArgs;
-use crate::setup::agreed::agreed;
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::Places;
-use crate::term::out::{Out, Style};
+use crate::setup::agreed::ask_agreement;
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::HomePaths;
+use crate::term::out::{TerminalOutput, TextStyle};
 
 /// Paths of one kind named after an apply.
 const MAX_NAMED: usize = 20;
 
 /// The decisions of a person beside the paths.
 #[derive(Debug, Default)]
-pub(crate) struct Decision {
+pub(crate) struct ApplyDecision {
     pub(crate) theirs: Vec<String>,
     pub(crate) mine: Vec<String>,
     pub(crate) also_what_runs: bool,
@@ -32,18 +32,22 @@ pub(crate) struct Decision {
     pub(crate) in_chat: bool,
 }
 
-impl Decision {
+impl ApplyDecision {
     /// The beginning of a command: `belljar apply`, or `/apply` in a chat.
-    fn command(&self, name: &str) -> String {
+    fn command_start(&self, name: &str) -> String {
         if self.in_chat { format!("/{name}") } else { format!("belljar {name}") }
     }
 }
 
 /// The changes applied of each directory.
-pub(crate) struct Done(Vec<(String, Applied)>);
+pub(crate) struct ApplyOutcome(Vec<(String, AppliedChanges)>);
 
-pub(crate) fn run(args: &ApplyArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let decision = Decision {
+pub(crate) fn run(
+    args: &ApplyArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let decision = ApplyDecision {
         theirs: args.theirs.clone(),
         mine: args.mine.clone(),
         also_what_runs: args.also_what_runs,
@@ -51,77 +55,82 @@ pub(crate) fn run(args: &ApplyArgs, places: &Places, out: &Out) -> Result<Exit, 
         in_chat: false,
     };
     if args.json && !args.yes {
-        return Err(Failure::usage("`--json` asks nobody").hint("add `--yes`"));
+        return Err(Failure::usage("`--json` asks nobody").with_hint("add `--yes`"));
     }
     let of = &args.changed.of;
     let done = find::with_store(of, places, async |store: &Store| {
-        let Found { session, review, paths } =
-            find::find(&args.changed.which, of, places, store).await?;
-        let done = apply(&session, &review, &paths, &decision, args.json, out)?;
+        let FoundSession { session, review, paths } =
+            find::find_session(&args.changed.which, of, places, store).await?;
+        let done = apply_selection(&session, &review, &paths, &decision, args.json, out)?;
         Ok(done.map(|done| (session.id, done)))
     })?;
-    let Some((session, done)) = done else { return Ok(Exit::Cancelled) };
+    let Some((session, done)) = done else { return Ok(CommandExit::Cancelled) };
     // INV-413: what changed nothing has no line in the audit log.
-    if done.changed() {
-        let line = (session.clone(), done.detail());
-        of.audit(places, ("changes_applied", "it is applied"), vec![line])?;
+    if done.has_changes() {
+        let line = (session.clone(), done.audit_detail());
+        of.audit_action(places, ("changes_applied", "it is applied"), vec![line])?;
     }
     if args.json {
-        out.json(&json!({ "session": session, "places": done.0.iter().map(|(guest, applied)| {
+        out.print_json(
+            &json!({ "session": session, "places": done.0.iter().map(|(guest, applied)| {
             json!({ "path": guest, "applied": applied })
-        }).collect::<Vec<_>>() }))?;
+        }).collect::<Vec<_>>() }),
+        )?;
     }
-    Ok(done.exit())
+    Ok(done.exit_code())
 }
 
 /// Applies the selection, after showing it and asking; `None` = the person declined.
-pub(crate) fn apply(
+pub(crate) fn apply_selection(
     session: &StoredSession,
     review: &SessionReview,
-    paths: &Paths,
-    decision: &Decision,
+    paths: &TypedPaths,
+    decision: &ApplyDecision,
     quiet: bool,
-    out: &Out,
-) -> Result<Option<Done>, Failure> {
-    let mut all = look::selected(review, paths)?;
+    out: &TerminalOutput,
+) -> Result<Option<ApplyOutcome>, Failure> {
+    let mut all = look::select_changes(review, paths)?;
     if all.is_empty() {
         return Err(Failure::usage(format!("nothing is changed by session {}", session.id))
-            .hint("`belljar receipts` lists the runs; `belljar changes RUN` shows what another one changed"));
+            .with_hint("`belljar receipts` lists the runs; `belljar changes RUN` shows what another one changed"));
     }
     let mut also_what_runs = decision.also_what_runs;
     if !decision.yes {
-        look::count(&mut all)?;
-        look::shown(session, &all, false, out)?;
-        let stat = show::total(all.iter().map(|(_, changes)| changes.stat()));
-        if !agreed(&format!("apply {stat}?"), false, "applied", out)? {
+        look::count_lines(&mut all)?;
+        look::show_changes(session, &all, false, out)?;
+        let stat = show::total_stat(all.iter().map(|(_, changes)| changes.change_stat()));
+        if !ask_agreement(&format!("apply {stat}?"), false, "applied", out)? {
             return Ok(None);
         }
         if stat.run_later > 0 && !also_what_runs {
             also_what_runs = also_later(stat.run_later, out);
         }
     }
-    let theirs = Paths::read(&decision.theirs, review)?;
-    let mine = Paths::read(&decision.mine, review)?;
+    let theirs = TypedPaths::parse_paths(&decision.theirs, review)?;
+    let mine = TypedPaths::parse_paths(&decision.mine, review)?;
     theirs.all_changed(&all)?;
     mine.all_changed(&all)?;
     let mut done = Vec::new();
     for (place, changes) in &all {
-        let options =
-            ApplyOptions { also_what_runs, theirs: theirs.named(place)?, mine: mine.named(place)? };
-        let Some(selection) = paths.of(place)? else { continue };
-        let applied = place.review.apply(&selection, &options);
-        let applied = applied.map_err(|error| Failure::new(chain(&error)))?;
+        let options = ApplyOptions {
+            also_what_runs,
+            theirs: theirs.select_named(place)?,
+            mine: mine.select_named(place)?,
+        };
+        let Some(selection) = paths.select_or_all(place)? else { continue };
+        let applied = place.review.apply_changes(&selection, &options);
+        let applied = applied.map_err(|error| Failure::new(format_error_chain(&error)))?;
         if !quiet {
-            report(place, changes, &applied, decision, out);
+            report_applied(place, changes, &applied, decision, out);
         }
         done.push((place.guest.to_string(), applied));
     }
-    Ok(Some(Done(done)))
+    Ok(Some(ApplyOutcome(done)))
 }
 
 /// INV-510: asks whether to apply the files that would run later by themselves too. Other files are applied in
 /// any case.
-fn also_later(count: usize, out: &Out) -> bool {
+fn also_later(count: usize, out: &TerminalOutput) -> bool {
     let yes = out.ask(&format!("also the {count} that would run later?")) == Some(true);
     if !yes {
         out.note("what would run later stays in the overlay");
@@ -130,38 +139,41 @@ fn also_later(count: usize, out: &Out) -> bool {
 }
 
 /// The report of what was done, and what was left, with the command for the rest.
-fn report(
+fn report_applied(
     place: &DirectoryReview,
     changes: &Changes,
-    applied: &Applied,
-    decision: &Decision,
-    out: &Out,
+    applied: &AppliedChanges,
+    decision: &ApplyDecision,
+    out: &TerminalOutput,
 ) {
     let files = |paths: &[PathBuf]| {
         let paths: HashSet<&PathBuf> = paths.iter().collect();
-        let is_file = |file: &&FileChange| file.node != Node::Directory;
+        let is_file = |file: &&FileChange| file.node != NodeKind::Directory;
         changes.files().iter().filter(is_file).filter(|file| paths.contains(&file.path)).count()
     };
     let merged = match files(&applied.merged) {
         0 => String::new(),
         n => format!(", {n} of them merged with what changed there"),
     };
-    let of = changes.stat().files;
+    let of = changes.change_stat().files;
     let count = applied.files;
-    out.note(format_args!("{count} of {of} applied to {}{merged}", find::shown(place)));
+    out.note(format_args!("{count} of {of} applied to {}{merged}", find::format_directory(place)));
     if !applied.dropped.is_empty() {
         out.note(format_args!("{} kept as in the workspace", applied.dropped.len()));
     }
     for path in applied.lost.iter().take(MAX_NAMED) {
-        out.warning(format_args!("gone for good: the agent's change at `{}`", path.shown()));
+        out.print_warning(format_args!(
+            "gone for good: the agent's change at `{}`",
+            path.to_shown()
+        ));
     }
     for (path, conflict) in applied.conflicts.iter().take(MAX_NAMED) {
-        out.warning(format_args!("left: {}: {conflict}", path.shown()));
+        out.print_warning(format_args!("left: {}: {conflict}", path.to_shown()));
         let file = changes.files().iter().find(|file| file.path == *path);
-        let clashes = file.map_or(Ok(Vec::new()), |file| show::clashes(changes, file));
+        let clashes = file.map_or(Ok(Vec::new()), |file| show::clash_lines(changes, file));
         match clashes {
             Ok(lines) => lines.iter().for_each(|line| out.note(line)),
-            Err(failure) => out.warning(failure.message),
+            Err(failure) => out.print_warning(failure.message),
         }
     }
     if !applied.conflicts.is_empty() {
@@ -171,26 +183,27 @@ fn report(
     }
     let done: HashSet<&PathBuf> = applied.applied.iter().chain(&applied.merged).collect();
     let is_code = |file: &&FileChange| file.is_code() && done.contains(&file.path);
-    if let Some(code) = show::code(changes.files().iter().filter(is_code).count()) {
+    if let Some(code) = show::source_code_note(changes.files().iter().filter(is_code).count()) {
         out.note(code);
     }
     for (path, why) in applied.held_back.iter().take(MAX_NAMED) {
-        let path = out.paint_err(Style::Red, path.shown());
-        out.warning(format_args!("left: {path}: {why}"));
+        let path = out.paint_err(TextStyle::Red, path.to_shown());
+        out.print_warning(format_args!("left: {path}: {why}"));
     }
     if !applied.held_back.is_empty() {
-        let apply = decision.command("apply");
+        let apply = decision.command_start("apply");
         out.note(format_args!("`{apply} --also-what-runs` applies these too; look at them first"));
     }
     if applied.can_be_undone() {
-        out.note(format_args!("`{}` takes it back", decision.command("undo")));
+        out.note(format_args!("`{}` takes it back", decision.command_start("undo")));
     }
 }
 
-impl Done {
+impl ApplyOutcome {
     /// Counts for the audit log.
-    pub(crate) fn detail(&self) -> serde_json::Value {
-        let sum = |of: fn(&Applied) -> usize| self.0.iter().map(|(_, one)| of(one)).sum::<usize>();
+    pub(crate) fn audit_detail(&self) -> serde_json::Value {
+        let sum =
+            |of: fn(&AppliedChanges) -> usize| self.0.iter().map(|(_, one)| of(one)).sum::<usize>();
         json!({
             "applied": sum(|one| one.applied.len()),
             "merged": sum(|one| one.merged.len()),
@@ -199,14 +212,18 @@ impl Done {
         })
     }
 
-    /// Whether anything is other than before.
-    pub(crate) fn changed(&self) -> bool {
-        let of = |one: &Applied| one.applied.len() + one.merged.len() + one.dropped.len();
+    /// Whether the apply changed a file of the workspace, or dropped a change of the agent.
+    pub(crate) fn has_changes(&self) -> bool {
+        let of = |one: &AppliedChanges| one.applied.len() + one.merged.len() + one.dropped.len();
         self.0.iter().any(|(_, one)| of(one) > 0)
     }
 
-    fn exit(&self) -> Exit {
-        let left = |one: &Applied| !one.conflicts.is_empty() || !one.held_back.is_empty();
-        if self.0.iter().any(|(_, one)| left(one)) { Exit::Partial } else { Exit::Completed }
+    fn exit_code(&self) -> CommandExit {
+        let left = |one: &AppliedChanges| !one.conflicts.is_empty() || !one.held_back.is_empty();
+        if self.0.iter().any(|(_, one)| left(one)) {
+            CommandExit::Partial
+        } else {
+            CommandExit::Completed
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use belljar_agent::LayersError;
-use belljar_changes::{Changes, Selection};
-use belljar_policy::{GuestPath, Shown, ShownPath as _, WORKSPACE, typed_path};
+use belljar_changes::{Changes, PathSelection};
+use belljar_policy::{GuestPath, ShownPath as _, ShownText, WORKSPACE, typed_path};
 use belljar_session::{
     DirectoryReview, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,
 };
@@ -12,47 +12,53 @@ use belljar_store::{Store, StoreError, StoredSession};
 use belljar_work::StopSignal;
 
 use crate::args::server::TenantArg;
-use crate::setup::data::{failed, in_store};
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::Places;
-use crate::setup::whose::{Whose, part_of};
+use crate::setup::data::{in_store, store_failure};
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::HomePaths;
+use crate::setup::whose::{AgentOwner, part_of};
 
 /// The paths named by a person, by directory.
-pub(crate) struct Paths(Vec<(GuestPath, PathBuf)>);
+pub(crate) struct TypedPaths(Vec<(GuestPath, PathBuf)>);
 
 /// A session with the selection of its changes.
-pub(crate) struct Found {
+pub(crate) struct FoundSession {
     pub(crate) session: StoredSession,
     pub(crate) review: SessionReview,
-    pub(crate) paths: Paths,
+    pub(crate) paths: TypedPaths,
 }
 
-impl Paths {
+impl TypedPaths {
     /// Parses typed paths: below the workspace, or as agents see them, for example `/workspace/src`.
-    pub(crate) fn read(typed: &[String], review: &SessionReview) -> Result<Self, Failure> {
-        let paths = typed.iter().map(|typed| path(typed, review.places()));
+    pub(crate) fn parse_paths(typed: &[String], review: &SessionReview) -> Result<Self, Failure> {
+        let paths = typed.iter().map(|typed| parse_path(typed, review.changed_directories()));
         Ok(Self(paths.collect::<Result<_, _>>()?))
     }
 
     /// The selection of a directory; `None` = nothing of it. No path at all is everything.
-    pub(crate) fn of(&self, place: &DirectoryReview) -> Result<Option<Selection>, Failure> {
+    pub(crate) fn select_or_all(
+        &self,
+        place: &DirectoryReview,
+    ) -> Result<Option<PathSelection>, Failure> {
         if self.0.is_empty() {
-            return Ok(Some(Selection::all()));
+            return Ok(Some(PathSelection::all()));
         }
-        self.named(place)
+        self.select_named(place)
     }
 
     /// The same where no path at all is nothing.
-    pub(crate) fn named(&self, place: &DirectoryReview) -> Result<Option<Selection>, Failure> {
+    pub(crate) fn select_named(
+        &self,
+        place: &DirectoryReview,
+    ) -> Result<Option<PathSelection>, Failure> {
         let here = self.0.iter().filter(|(guest, _)| *guest == place.guest);
         let here: Vec<&PathBuf> = here.map(|(_, path)| path).collect();
         if here.is_empty() {
             return Ok(None);
         }
         if here.iter().any(|path| path.as_os_str().is_empty()) {
-            return Ok(Some(Selection::all()));
+            return Ok(Some(PathSelection::all()));
         }
-        Selection::paths(here).map(Some).map_err(|error| Failure::usage(error.to_string()))
+        PathSelection::from_paths(here).map(Some).map_err(|error| Failure::usage(error.to_string()))
     }
 
     pub(crate) fn is_everything(&self) -> bool {
@@ -60,7 +66,7 @@ impl Paths {
     }
 
     /// The first path at which nothing is changed.
-    fn unchanged(&self, all: &[(&DirectoryReview, Changes)]) -> Option<&Path> {
+    fn unchanged_path(&self, all: &[(&DirectoryReview, Changes)]) -> Option<&Path> {
         let changed = |(guest, path): &&(GuestPath, PathBuf)| {
             let here = all.iter().filter(|(place, _)| place.guest == *guest);
             here.flat_map(|(_, changes)| changes.files()).any(|file| file.path.starts_with(path))
@@ -70,26 +76,26 @@ impl Paths {
 
     /// Refuses a word that matches no change, because the person means another one.
     pub(crate) fn all_found(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
-        self.unchanged(all).map_or(Ok(()), |path| Err(no_such_change(path)))
+        self.unchanged_path(all).map_or(Ok(()), |path| Err(no_such_change(path)))
     }
 
     /// Refuses a path without a change, because the person means another one.
     pub(crate) fn all_changed(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
-        match self.unchanged(all) {
+        match self.unchanged_path(all) {
             None => Ok(()),
             Some(path) => Err(Failure::usage(format!(
                 "nothing that is to be applied lies at `{}`",
-                path.shown()
+                path.to_shown()
             ))
-            .hint("`belljar changes --stat` lists the changes")),
+            .with_hint("`belljar changes --stat` lists the changes")),
         }
     }
 }
 
-fn path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf), Failure> {
+fn parse_path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf), Failure> {
     let wrong = |why: &str| {
-        Err(Failure::usage(format!("`{}` {why}", Shown::clipped(typed, 200)))
-            .hint("name a path below the workspace, as `belljar changes --stat` shows it"))
+        Err(Failure::usage(format!("`{}` {why}", ShownText::clip_line(typed, 200)))
+            .with_hint("name a path below the workspace, as `belljar changes --stat` shows it"))
     };
     // INV-560: as the list shows it, escapes included.
     let given = typed_path(typed);
@@ -120,48 +126,48 @@ fn path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf),
 /// Opens the store of whoever is meant, for as long as `work` takes.
 pub(crate) fn with_store<T>(
     of: &TenantArg,
-    places: &Places,
+    places: &HomePaths,
     work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     // Sessions of the command line are in the home, even if a server has another data root.
-    let path = if of.is_named() { of.root(places)?.store() } else { places.store() };
+    let path = if of.is_named() { of.data_root(places)?.store_path() } else { places.store_path() };
     if !path.exists() {
         // A tenant that is not there is told first.
-        Whose::find(of, places)?;
-        return Err(nothing(None));
+        AgentOwner::look_up(of, places)?;
+        return Err(no_changes_failure(None));
     }
     in_store(&path, async |store| work(&part_of(of, store).await?).await)
 }
 
 /// The named session, with the paths after its name. The first word is a session or a run if one matches,
 /// otherwise a path.
-pub(crate) async fn find(
+pub(crate) async fn find_session(
     which: &[String],
     of: &TenantArg,
-    places: &Places,
+    places: &HomePaths,
     store: &Store,
-) -> Result<Found, Failure> {
+) -> Result<FoundSession, Failure> {
     let (named, typed) = match which.split_first() {
-        Some((first, rest)) => match named(first, store).await? {
+        Some((first, rest)) => match session_by_name(first, store).await? {
             Some(session) => (Some(session), rest),
             None => (None, which),
         },
         None => (None, which),
     };
-    let workspace = of.other().is_none().then_some(places.workspace.as_path());
+    let workspace = of.other_tenant().is_none().then_some(places.workspace.as_path());
     let session = match named {
         Some(session) => session,
         None => {
-            let newest = newest_with_layers(store, workspace).await.map_err(failed)?;
-            newest.ok_or_else(|| nothing(which.first().map(String::as_str)))?
+            let newest = newest_with_layers(store, workspace).await.map_err(store_failure)?;
+            newest.ok_or_else(|| no_changes_failure(which.first().map(String::as_str)))?
         }
     };
-    let review = open(store, &session.id)?;
-    let paths = Paths::read(typed, &review)?;
-    Ok(Found { session, review, paths })
+    let review = open_review(store, &session.id)?;
+    let paths = TypedPaths::parse_paths(typed, &review)?;
+    Ok(FoundSession { session, review, paths })
 }
 
-async fn named(word: &str, store: &Store) -> Result<Option<StoredSession>, Failure> {
+async fn session_by_name(word: &str, store: &Store) -> Result<Option<StoredSession>, Failure> {
     if word == "latest" {
         return Ok(None);
     }
@@ -174,41 +180,41 @@ async fn named(word: &str, store: &Store) -> Result<Option<StoredSession>, Failu
         },
         Err(error) => Err(error),
     };
-    found.map_err(failed)
+    found.map_err(store_failure)
 }
 
 /// Opens the changes of a session.
-pub(crate) fn open(store: &Store, session: &str) -> Result<SessionReview, Failure> {
+pub(crate) fn open_review(store: &Store, session: &str) -> Result<SessionReview, Failure> {
     if !has_layers(store, session) {
         return Err(Failure::new(format!("session `{session}` has changed nothing in an overlay"))
-            .exit(Exit::Usage)
-            .hint("an agent that is granted `read-write` writes to the workspace itself"));
+            .with_exit(CommandExit::Usage)
+            .with_hint("an agent that is granted `read-write` writes to the workspace itself"));
     }
     // A signal ends the process of the command: it is caught nowhere here.
-    open_until(store, session, &StopSignal::never())
+    open_until(store, session, &StopSignal::never_raised())
 }
 
-/// As [`open`], for work that ends when the signal is raised.
+/// As [`open_review`], for work that ends when the signal is raised.
 pub(crate) fn open_until(
     store: &Store,
     session: &str,
     stop: &StopSignal,
 ) -> Result<SessionReview, Failure> {
-    SessionReview::open(store, session, stop).map_err(refused)
+    SessionReview::open(store, session, stop).map_err(review_failure)
 }
 
 /// The failure for a word that is neither a run nor a changed path.
 fn no_such_change(path: &Path) -> Failure {
-    Failure::usage(format!("there is no run, no session and no change `{}`", path.shown()))
-        .hint("`belljar changes --stat` lists the changes, `belljar receipts` the runs")
+    Failure::usage(format!("there is no run, no session and no change `{}`", path.to_shown()))
+        .with_hint("`belljar changes --stat` lists the changes, `belljar receipts` the runs")
 }
 
 /// Why changes cannot be looked at, with what to do.
-pub(crate) fn refused(error: ReviewError) -> Failure {
-    let failure = Failure::new(chain(&error));
+pub(crate) fn review_failure(error: ReviewError) -> Failure {
+    let failure = Failure::new(format_error_chain(&error));
     match error {
-        ReviewError::Busy(_) => failure.hint("wait until its turn has ended, or leave its chat"),
-        ReviewError::Layers(LayersError::Moved(_)) => failure.hint(
+        ReviewError::Busy(_) => failure.with_hint("wait until its turn has ended, or leave its chat"),
+        ReviewError::Layers(LayersError::Moved(_)) => failure.with_hint(
             "put the directory back to its place; `belljar sessions rm` removes the session with its \
              changes",
         ),
@@ -216,21 +222,22 @@ pub(crate) fn refused(error: ReviewError) -> Failure {
     }
 }
 
-fn nothing(word: Option<&str>) -> Failure {
+fn no_changes_failure(word: Option<&str>) -> Failure {
     let failure = match word {
-        Some(word) if word != "latest" => {
-            Failure::usage(format!("there is no run or session `{}`", Shown::clipped(word, 64)))
-                .hint("and no run of this workspace changed anything in an overlay")
-        }
+        Some(word) if word != "latest" => Failure::usage(format!(
+            "there is no run or session `{}`",
+            ShownText::clip_line(word, 64)
+        ))
+        .with_hint("and no run of this workspace changed anything in an overlay"),
         _ => Failure::usage("no run of this workspace changed anything in an overlay"),
     };
-    failure.hint("`belljar receipts` lists the runs; `-C DIR` names another workspace")
+    failure.with_hint("`belljar receipts` lists the runs; `-C DIR` names another workspace")
 }
 
 /// A directory, for a person: the workspace by its path here.
-pub(crate) fn shown(place: &DirectoryReview) -> String {
+pub(crate) fn format_directory(place: &DirectoryReview) -> String {
     match place.guest.as_str() {
-        WORKSPACE => format!("`{}`", place.directory.shown()),
-        guest => format!("`{}` (seen at `{guest}`)", place.directory.shown()),
+        WORKSPACE => format!("`{}`", place.directory.to_shown()),
+        guest => format!("`{}` (seen at `{guest}`)", place.directory.to_shown()),
     }
 }

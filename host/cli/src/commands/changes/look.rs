@@ -4,32 +4,41 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use belljar_changes::{Changes, Stat};
+use belljar_changes::{ChangeStat, Changes};
 use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};
 use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::find::{self, Found, Paths};
+use super::find::{self, FoundSession, TypedPaths};
 use super::{repository, show};
 use crate::args::changes::ChangesArgs;
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::Places;
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::HomePaths;
 use crate::term::diff;
-use crate::term::out::{Out, Style};
+use crate::term::out::{TerminalOutput, TextStyle};
 
-pub(crate) fn run(args: &ChangesArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    args: &ChangesArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     find::with_store(&args.changed.of, places, async |store: &Store| {
-        let found = find::find(&args.changed.which, &args.changed.of, places, store).await?;
-        look(args, &found, out)
+        let found =
+            find::find_session(&args.changed.which, &args.changed.of, places, store).await?;
+        print_changes(args, &found, out)
     })
 }
 
-fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
-    let mut all = selected(&found.review, &found.paths)?;
+fn print_changes(
+    args: &ChangesArgs,
+    found: &FoundSession,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let mut all = select_changes(&found.review, &found.paths)?;
     if !args.patch {
-        count(&mut all)?;
+        count_lines(&mut all)?;
     }
     if args.json {
         let places: Vec<_> = all
@@ -38,41 +47,41 @@ fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
                 json!({
                     "path": place.guest,
                     "directory": place.directory.to_string_lossy(),
-                    "stat": changes.stat(),
+                    "stat": changes.change_stat(),
                     "files": changes.files(),
                 })
             })
             .collect();
-        out.json(
+        out.print_json(
             &json!({ "session": found.session.id, "agent": found.session.agent, "places": places }),
         )?;
-        return Ok(Exit::Completed);
+        return Ok(CommandExit::Completed);
     }
     if args.patch {
         for (place, changes) in &all {
-            raw(changes, &repository::prefix(&place.directory), out)?;
+            write_raw_patch(changes, &repository::repository_prefix(&place.directory), out)?;
             let left_out = changes.not_in_patch();
             if left_out > 0 {
-                out.warning(format_args!(
+                out.print_warning(format_args!(
                     "{left_out} changes below `.git` are not in the patch: `git apply` takes none"
                 ));
             }
         }
-        return Ok(Exit::Completed);
+        return Ok(CommandExit::Completed);
     }
-    shown(&found.session, &all, !args.stat, out)?;
-    Ok(Exit::Completed)
+    show_changes(&found.session, &all, !args.stat, out)?;
+    Ok(CommandExit::Completed)
 }
 
 /// The selected changes of each directory, without directories that have none.
-pub(crate) fn selected<'a>(
+pub(crate) fn select_changes<'a>(
     review: &'a SessionReview,
-    paths: &Paths,
+    paths: &TypedPaths,
 ) -> Result<Vec<(&'a DirectoryReview, Changes)>, Failure> {
     let mut all = Vec::new();
-    for (place, changes) in review.changes().map_err(find::refused)? {
-        if let Some(selection) = paths.of(place)? {
-            let changes = changes.only(&selection);
+    for (place, changes) in review.list_changes().map_err(find::review_failure)? {
+        if let Some(selection) = paths.select_or_all(place)? {
+            let changes = changes.select_changes(&selection);
             if !changes.is_empty() {
                 all.push((place, changes));
             }
@@ -83,42 +92,42 @@ pub(crate) fn selected<'a>(
 }
 
 /// Counts the lines of what is about to be shown.
-pub(crate) fn count(all: &mut [(&DirectoryReview, Changes)]) -> Result<(), Failure> {
+pub(crate) fn count_lines(all: &mut [(&DirectoryReview, Changes)]) -> Result<(), Failure> {
     for (_, changes) in all {
-        changes.count(|_| true).map_err(|error| Failure::new(chain(&error)))?;
+        changes.count_lines(|_| true).map_err(|error| Failure::new(format_error_chain(&error)))?;
     }
     Ok(())
 }
 
 /// Shows changes to a person, with the lines or without.
-pub(crate) fn shown(
+pub(crate) fn show_changes(
     session: &StoredSession,
     all: &[(&DirectoryReview, Changes)],
     with_lines: bool,
-    out: &Out,
+    out: &TerminalOutput,
 ) -> Result<(), Failure> {
     if all.is_empty() {
-        out.line(format_args!("nothing is changed by session {}", session.id));
+        out.print_line(format_args!("nothing is changed by session {}", session.id));
         return Ok(());
     }
     for (place, changes) in all {
-        let stat = changes.stat();
-        out.line(format_args!(
+        let stat = changes.change_stat();
+        out.print_line(format_args!(
             "{} in an overlay of {}",
-            out.paint(Style::Bold, stat),
-            find::shown(place)
+            out.paint(TextStyle::Bold, stat),
+            find::format_directory(place)
         ));
-        show::files(changes, out);
+        show::print_files(changes, out);
         if with_lines {
-            out.line("");
-            show::patch(changes, out)?;
+            out.print_line("");
+            show::print_patch(changes, out)?;
         }
     }
     Ok(())
 }
 
 /// The patch as it is; on a terminal escaped.
-fn raw(changes: &Changes, prefix: &Path, out: &Out) -> Result<(), Failure> {
+fn write_raw_patch(changes: &Changes, prefix: &Path, out: &TerminalOutput) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     changes.patch_in(prefix, &mut bytes).map_err(|error| Failure::new(error.to_string()))?;
     if out.is_live() {
@@ -131,7 +140,7 @@ fn raw(changes: &Changes, prefix: &Path, out: &Out) -> Result<(), Failure> {
 }
 
 /// Prints the amount of a session's changes in a line, if any; `how` are the deciding commands.
-pub(crate) fn say_stat(stat: &Stat, how: &str, out: &Out) {
+pub(crate) fn say_stat(stat: &ChangeStat, how: &str, out: &TerminalOutput) {
     if stat.files == 0 {
         return;
     }
@@ -152,8 +161,8 @@ pub(crate) async fn changed_by(
     store: &Store,
     session: &str,
     cancel: &CancellationToken,
-    out: &Out,
-) -> Option<Stat> {
+    out: &TerminalOutput,
+) -> Option<ChangeStat> {
     if !belljar_session::has_layers(store, session) {
         return None;
     }
@@ -170,22 +179,22 @@ pub(crate) async fn changed_by(
             }
         }
     };
-    counted.map_err(|failure| out.warning(failure.message)).ok().filter(|stat| stat.files > 0)
+    counted.map_err(|failure| out.print_warning(failure.message)).ok().filter(|stat| stat.files > 0)
 }
 
 /// Counts a session's changes on a thread, for a limited time.
 pub(crate) async fn last_look(
     open: impl FnOnce(&StopSignal) -> Result<SessionReview, Failure> + Send + 'static,
-) -> Result<Stat, Failure> {
+) -> Result<ChangeStat, Failure> {
     let job = move |stop: &StopSignal| {
         let review = open(stop)?;
-        let mut changes = review.changes().map_err(find::refused)?;
-        count(&mut changes)?;
-        Ok(show::total(changes.iter().map(|(_, changes)| changes.stat())))
+        let mut changes = review.list_changes().map_err(find::review_failure)?;
+        count_lines(&mut changes)?;
+        Ok(show::total_stat(changes.iter().map(|(_, changes)| changes.change_stat())))
     };
-    let ended = belljar_work::run(&LAST_LOOK, OPERATOR, job).await;
+    let ended = belljar_work::run_job(&LAST_LOOK, OPERATOR, job).await;
     ended.map_err(|error| {
         Failure::new(error.to_string())
-            .hint("`belljar changes --stat` looks for as long as it takes")
+            .with_hint("`belljar changes --stat` looks for as long as it takes")
     })?
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 ///
 /// `git apply` takes the paths of a patch from the top of the repository even if started below, and silently
 /// skips a file outside of its starting directory.
-pub(super) fn prefix(directory: &Path) -> PathBuf {
+pub(super) fn repository_prefix(directory: &Path) -> PathBuf {
     // Git sees directories as they are, whatever link led there.
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let top = directory.ancestors().find(|above| is_top(above));
@@ -45,7 +45,7 @@ mod tests {
             ("none/a", ""),
             ("missing", ""),
         ] {
-            assert_eq!(prefix(&top.join(directory)), Path::new(expected), "{directory}");
+            assert_eq!(repository_prefix(&top.join(directory)), Path::new(expected), "{directory}");
         }
     }
 }

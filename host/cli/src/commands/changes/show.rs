@@ -1,40 +1,40 @@
 //! Changes for a person: what would run later first, then the files, then the lines.
 
-use belljar_changes::{Changes, Clash, FileChange, FileDifference, Node, Stat};
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_changes::{ChangeStat, Changes, FileChange, FileDifference, MergeClash, NodeKind};
+use belljar_policy::{ShownPath as _, ShownText};
 
-use crate::setup::exit::{Failure, chain};
+use crate::setup::exit::{Failure, format_error_chain};
 use crate::term::diff;
-use crate::term::out::{Out, Style};
-use crate::term::table::{Table, plain, styled};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{TextTable, plain_cell, styled_cell};
 
 /// Files that a list shows; `--json` and `--patch` have all.
 const MAX_LISTED: usize = 200;
 
 /// The files of one directory.
-pub(crate) fn files(changes: &Changes, out: &Out) {
+pub(crate) fn print_files(changes: &Changes, out: &TerminalOutput) {
     let (later, others): (Vec<_>, Vec<_>) =
-        changes.told().partition(|file| file.runs_later.is_some());
+        changes.listed_changes().partition(|file| file.runs_later.is_some());
     if !later.is_empty() {
         let title = match later.len() {
             1 => "1 would run later by itself:".to_owned(),
             n => format!("{n} would run later by themselves:"),
         };
-        out.line(out.paint(Style::Red, title));
-        list(&later, out);
+        out.print_line(out.paint(TextStyle::Red, title));
+        list_changes(&later, out);
         if !others.is_empty() {
-            out.line("");
+            out.print_line("");
         }
     }
-    list(&others, out);
-    if let Some(code) = code(changes.stat().code) {
-        out.line("");
-        out.line(code);
+    list_changes(&others, out);
+    if let Some(code) = source_code_note(changes.change_stat().code) {
+        out.print_line("");
+        out.print_line(code);
     }
 }
 
 /// The note that ordinary source text runs too, because no list of names can cover it.
-pub(crate) fn code(files: usize) -> Option<String> {
+pub(crate) fn source_code_note(files: usize) -> Option<String> {
     match files {
         0 => None,
         1 => Some("1 file is code that your next build or test run executes".to_owned()),
@@ -42,30 +42,30 @@ pub(crate) fn code(files: usize) -> Option<String> {
     }
 }
 
-fn list(files: &[&FileChange], out: &Out) {
-    let mut table = Table::new(out, &["", "", "", ""]);
+fn list_changes(files: &[&FileChange], out: &TerminalOutput) {
+    let mut table = TextTable::new(out, &["", "", "", ""]);
     for file in files.iter().take(MAX_LISTED) {
         let style = match file.kind {
-            FileDifference::Added => Style::Green,
-            FileDifference::Deleted => Style::Red,
+            FileDifference::Added => TextStyle::Green,
+            FileDifference::Deleted => TextStyle::Red,
             FileDifference::Modified | FileDifference::Renamed { .. } | FileDifference::Mode => {
-                Style::Yellow
+                TextStyle::Yellow
             }
         };
-        table.row([
-            styled(style, word(file)),
-            plain(name(file)),
-            plain(lines(file)),
-            plain(why(file)),
+        table.push_row([
+            styled_cell(style, change_word(file)),
+            plain_cell(change_name(file)),
+            plain_cell(change_lines(file)),
+            plain_cell(change_notes(file)),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
     if files.len() > MAX_LISTED {
-        out.line(format_args!("and {} more; `--json` lists all", files.len() - MAX_LISTED));
+        out.print_line(format_args!("and {} more; `--json` lists all", files.len() - MAX_LISTED));
     }
 }
 
-fn word(file: &FileChange) -> &'static str {
+fn change_word(file: &FileChange) -> &'static str {
     match file.kind {
         FileDifference::Added => "new",
         FileDifference::Modified => "changed",
@@ -76,17 +76,17 @@ fn word(file: &FileChange) -> &'static str {
 }
 
 /// The path, with the previous one, and the kind if not a file.
-pub(crate) fn name(file: &FileChange) -> String {
-    let slash = if file.node == Node::Directory { "/" } else { "" };
+pub(crate) fn change_name(file: &FileChange) -> String {
+    let slash = if file.node == NodeKind::Directory { "/" } else { "" };
     match &file.kind {
         FileDifference::Renamed { from, .. } => {
-            format!("{}{slash} (was {}{slash})", file.path.shown(), from.shown())
+            format!("{}{slash} (was {}{slash})", file.path.to_shown(), from.to_shown())
         }
-        _ => format!("{}{slash}", file.path.shown()),
+        _ => format!("{}{slash}", file.path.to_shown()),
     }
 }
 
-fn lines(file: &FileChange) -> String {
+fn change_lines(file: &FileChange) -> String {
     if file.binary {
         let size =
             |size: Option<u64>| size.map_or_else(|| "none".to_owned(), |size| size.to_string());
@@ -109,7 +109,7 @@ fn lines(file: &FileChange) -> String {
     }
 }
 
-fn why(file: &FileChange) -> String {
+fn change_notes(file: &FileChange) -> String {
     let mut said = Vec::new();
     if let Some(conflict) = &file.conflict {
         said.push(format!("conflict: {conflict}"));
@@ -122,7 +122,7 @@ fn why(file: &FileChange) -> String {
         said.push(format!("{:o} -> {:o}", before & 0o777, after & 0o777));
     }
     said.extend(file.runs_later.map(str::to_owned));
-    Shown::new(&said.join("; ")).to_string()
+    ShownText::new(&said.join("; ")).to_string()
 }
 
 /// Lines of clashes that are shown of a file.
@@ -130,14 +130,15 @@ const MAX_CLASH_LINES: usize = 60;
 
 /// The lines changed both in the workspace and by the agent, yours with `-` and the agent's with `+`; one
 /// text for each place, escaped.
-pub(crate) fn clashes(changes: &Changes, file: &FileChange) -> Result<Vec<String>, Failure> {
-    let found = changes.clashes(file).map_err(|error| Failure::new(chain(&error)))?;
+pub(crate) fn clash_lines(changes: &Changes, file: &FileChange) -> Result<Vec<String>, Failure> {
+    let found =
+        changes.find_clashes(file).map_err(|error| Failure::new(format_error_chain(&error)))?;
     let mut lines = Vec::new();
-    for Clash { line, ours, theirs } in &found {
-        lines.push(format!("@@ {}, line {line}: yours -, the agent's + @@", name(file)));
+    for MergeClash { line, ours, theirs } in &found {
+        lines.push(format!("@@ {}, line {line}: yours -, the agent's + @@", change_name(file)));
         for (mark, text) in [('-', ours), ('+', theirs)] {
             let text = String::from_utf8_lossy(text);
-            lines.extend(text.lines().map(|line| format!("{mark}{}", Shown::multiline(line))));
+            lines.extend(text.lines().map(|line| format!("{mark}{}", ShownText::multiline(line))));
         }
     }
     if lines.len() > MAX_CLASH_LINES {
@@ -149,27 +150,32 @@ pub(crate) fn clashes(changes: &Changes, file: &FileChange) -> Result<Vec<String
 }
 
 /// The lines of all files, coloured on a terminal, escaped everywhere. Files that are no text are named.
-pub(crate) fn patch(changes: &Changes, out: &Out) -> Result<(), Failure> {
+pub(crate) fn print_patch(changes: &Changes, out: &TerminalOutput) -> Result<(), Failure> {
     for file in changes.files() {
         if file.binary {
-            out.line(format_args!("binary: {} ({})", name(file), lines(file)));
+            out.print_line(format_args!("binary: {} ({})", change_name(file), change_lines(file)));
             continue;
         }
         if file.replaced {
-            out.line(format_args!(
+            out.print_line(format_args!(
                 "{}: {}; a comparison by lines takes too long",
-                name(file),
-                lines(file)
+                change_name(file),
+                change_lines(file)
             ));
         }
         let mut bytes = Vec::new();
-        changes.patch_of(file, &mut bytes).map_err(|error| Failure::new(chain(&error)))?;
+        changes
+            .patch_of(file, &mut bytes)
+            .map_err(|error| Failure::new(format_error_chain(&error)))?;
         for line in String::from_utf8_lossy(&bytes).lines() {
             diff::show_line(line, out);
         }
-        let clashes = clashes(changes, file)?;
+        let clashes = clash_lines(changes, file)?;
         if !clashes.is_empty() {
-            out.line(format_args!("conflict: both of you changed lines of {}", name(file)));
+            out.print_line(format_args!(
+                "conflict: both of you changed lines of {}",
+                change_name(file)
+            ));
             clashes.iter().for_each(|line| diff::show_line(line, out));
         }
     }
@@ -177,8 +183,8 @@ pub(crate) fn patch(changes: &Changes, out: &Out) -> Result<(), Failure> {
 }
 
 /// How much it is in all, in a line.
-pub(crate) fn total(stats: impl IntoIterator<Item = Stat>) -> Stat {
-    let mut all = Stat::default();
+pub(crate) fn total_stat(stats: impl IntoIterator<Item = ChangeStat>) -> ChangeStat {
+    let mut all = ChangeStat::default();
     for stat in stats {
         all.files += stat.files;
         all.added += stat.added;

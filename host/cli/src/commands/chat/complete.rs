@@ -10,19 +10,19 @@ use super::slash::COMMANDS;
 
 /// The words that can be completed.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct CompletionWords {
     agents: Vec<String>,
     teams: Vec<String>,
 }
 
-impl Words {
+impl CompletionWords {
     /// The commands, and these agents and teams: plain names, no foreign text.
     pub(super) fn new(agents: Vec<String>, teams: Vec<String>) -> Self {
         Self { agents, teams }
     }
 
     /// The beginning of the last word of `line`, and its possible completions.
-    fn of(&self, line: &str) -> (usize, Vec<String>) {
+    fn complete_line(&self, line: &str) -> (usize, Vec<String>) {
         let Some(command) = line.strip_prefix('/') else { return (line.len(), Vec::new()) };
         let start = line.rfind(' ').map_or(1, |at| at + 1);
         let word = line.get(start..).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Words {
     }
 }
 
-impl Completer for Words {
+impl Completer for CompletionWords {
     type Candidate = String;
 
     fn complete(
@@ -47,19 +47,19 @@ impl Completer for Words {
         position: usize,
         _context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(self.of(line.get(..position).unwrap_or_default()))
+        Ok(self.complete_line(line.get(..position).unwrap_or_default()))
     }
 }
 
-impl Hinter for Words {
+impl Hinter for CompletionWords {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
+impl Highlighter for CompletionWords {}
 
-impl Validator for Words {}
+impl Validator for CompletionWords {}
 
-impl Helper for Words {}
+impl Helper for CompletionWords {}
 
 #[cfg(test)]
 mod tests {
@@ -67,12 +67,13 @@ mod tests {
 
     #[test]
     fn commands_and_the_agents_behind_one_are_completed_and_text_is_not() {
-        let words = Words::new(vec!["scout".into(), "scribe".into()], vec!["report".into()]);
-        assert_eq!(words.of("/age"), (1, vec!["agents ".into(), "agent ".into()]));
-        assert_eq!(words.of("/agent sco"), (7, vec!["scout ".into()]));
-        assert_eq!(words.of("/agent -b sc").1.len(), 2);
-        assert_eq!(words.of("/team "), (6, vec!["report ".into()]));
-        assert_eq!(words.of("/agent scout sc").1, Vec::<String>::new());
-        assert_eq!(words.of("sco").1, Vec::<String>::new());
+        let words =
+            CompletionWords::new(vec!["scout".into(), "scribe".into()], vec!["report".into()]);
+        assert_eq!(words.complete_line("/age"), (1, vec!["agents ".into(), "agent ".into()]));
+        assert_eq!(words.complete_line("/agent sco"), (7, vec!["scout ".into()]));
+        assert_eq!(words.complete_line("/agent -b sc").1.len(), 2);
+        assert_eq!(words.complete_line("/team "), (6, vec!["report ".into()]));
+        assert_eq!(words.complete_line("/agent scout sc").1, Vec::<String>::new());
+        assert_eq!(words.complete_line("sco").1, Vec::<String>::new());
     }
 }

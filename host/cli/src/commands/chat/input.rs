@@ -10,7 +10,7 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor, ExternalPrinter};
 use tokio::sync::mpsc;
 
-use super::complete::Words;
+use super::complete::CompletionWords;
 use crate::commands::run::task::MAX_TASK_BYTES;
 use crate::term::ahead::TypedAhead;
 
@@ -25,7 +25,7 @@ const WAITING: usize = 1;
 
 /// The input that came in.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum InputEvent {
     /// A line, without its end.
     Line(String),
     /// A line typed before the prompt, while a question was on the terminal.
@@ -41,40 +41,44 @@ pub(super) enum Heard {
 }
 
 /// The lines. A thread reads one at each request, so that between requests nobody reads the terminal.
-pub(super) struct Lines {
+pub(super) struct InputLines {
     ask: std::sync::mpsc::SyncSender<()>,
-    heard: mpsc::Receiver<Heard>,
+    heard: mpsc::Receiver<InputEvent>,
     /// A line is asked for, and did not come yet.
     asked: bool,
     edited: bool,
     ahead: TypedAhead,
     redraw: Redraw,
-    _terminal: Terminal,
+    _terminal: TerminalRestorer,
 }
 
 /// Draws the prompt of the editor anew, once there is an editor.
 type Redraw = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
 
 /// Puts the terminal back as it was, whatever the editor was doing.
-pub(super) struct Terminal {
+pub(super) struct TerminalRestorer {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
 /// Requests to stop from outside: Ctrl-C while a turn runs, a signal at any time.
-pub(super) struct Interrupts {
+pub(super) struct InterruptSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
 }
 
-impl Lines {
+impl InputLines {
     /// Lines of stdin; on a terminal with editing, and completion by Tab. Lines typed before a question come
     /// first.
-    pub(super) fn of_stdin(history: PathBuf, words: Words, ahead: TypedAhead) -> io::Result<Self> {
+    pub(super) fn from_stdin(
+        history: PathBuf,
+        words: CompletionWords,
+        ahead: TypedAhead,
+    ) -> io::Result<Self> {
         let edited = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let terminal = Terminal::save();
+        let terminal = TerminalRestorer::save_state();
         let (ask, asked) = std::sync::mpsc::sync_channel(WAITING);
         let (tell, heard) = mpsc::channel(WAITING);
         let redraw = Redraw::default();
@@ -84,8 +88,8 @@ impl Lines {
             reason = "a person at a terminal, for as long as the program lives"
         )]
         std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-            let mut read: Box<dyn FnMut() -> Heard> =
-                if edited { editor(history, words, &own) } else { Box::new(plain()) };
+            let mut read: Box<dyn FnMut() -> InputEvent> =
+                if edited { edited_reader(history, words, &own) } else { Box::new(plain_reader()) };
             while asked.recv().is_ok() {
                 if tell.blocking_send(read()).is_err() {
                     break;
@@ -96,42 +100,42 @@ impl Lines {
     }
 
     /// Whether a person edits the lines.
-    pub(super) fn edited(&self) -> bool {
+    pub(super) fn is_edited(&self) -> bool {
         self.edited
     }
 
     /// The next line. A dropped call loses nothing: the next call returns the same line.
-    pub(super) async fn next(&mut self) -> Heard {
+    pub(super) async fn next_line(&mut self) -> InputEvent {
         if !self.asked {
-            if let Some(line) = self.ahead.take() {
-                return Heard::Ahead(line);
+            if let Some(line) = self.ahead.take_line() {
+                return InputEvent::Ahead(line);
             }
             if self.ask.send(()).is_err() {
-                return Heard::End;
+                return InputEvent::End;
             }
             self.asked = true;
         }
-        let heard = self.heard.recv().await.unwrap_or(Heard::End);
+        let heard = self.heard.recv().await.unwrap_or(InputEvent::End);
         self.asked = false;
         heard
     }
 
-    /// Whether a prompt is shown: output now begins on a new line, and [`Lines::redraw`] restores the prompt.
-    pub(super) fn stands(&self) -> bool {
+    /// Whether a prompt is shown: output now begins on a new line, and [`InputLines::redraw_prompt`] restores the prompt.
+    pub(super) fn is_prompt_shown(&self) -> bool {
         self.edited && self.asked
     }
 
     /// Draws the prompt again, with the typed text.
-    pub(super) fn redraw(&self) {
+    pub(super) fn redraw_prompt(&self) {
         let mut redraw = self.redraw.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(redraw) = redraw.as_mut().filter(|_| self.stands()) {
+        if let Some(redraw) = redraw.as_mut().filter(|_| self.is_prompt_shown()) {
             redraw();
         }
     }
 }
 
 /// Reads lines of any input, each within a bound.
-fn plain() -> impl FnMut() -> Heard {
+fn plain_reader() -> impl FnMut() -> InputEvent {
     let mut number = 0_u64;
     move || {
         number += 1;
@@ -139,26 +143,30 @@ fn plain() -> impl FnMut() -> Heard {
     }
 }
 
-fn plain_line(number: u64) -> Heard {
+fn plain_line(number: u64) -> InputEvent {
     let mut line = Vec::new();
     let mut bounded = io::stdin().lock().take(MAX_TASK_BYTES + 1);
     match bounded.read_until(b'\n', &mut line) {
-        Ok(0) => return Heard::End,
+        Ok(0) => return InputEvent::End,
         Ok(_) if line.len() as u64 > MAX_TASK_BYTES => {
-            return Heard::Failed(format!("a line has more than {MAX_TASK_BYTES} bytes"));
+            return InputEvent::Failed(format!("a line has more than {MAX_TASK_BYTES} bytes"));
         }
         Ok(_) => {}
-        Err(error) => return Heard::Failed(format!("failed to read stdin: {error}")),
+        Err(error) => return InputEvent::Failed(format!("failed to read stdin: {error}")),
     }
     match String::from_utf8(line) {
-        Ok(text) => Heard::Line(text.trim_end_matches(['\n', '\r']).to_owned()),
-        Err(_) => Heard::Unfit(format!("line {number} of stdin is not valid UTF-8")),
+        Ok(text) => InputEvent::Line(text.trim_end_matches(['\n', '\r']).to_owned()),
+        Err(_) => InputEvent::Unfit(format!("line {number} of stdin is not valid UTF-8")),
     }
 }
 
 /// Reads edited lines; where there can be no editor, plain ones.
-fn editor(history: PathBuf, words: Words, redraw: &Redraw) -> Box<dyn FnMut() -> Heard> {
-    let Some(mut editor) = make_editor(&history) else { return Box::new(plain()) };
+fn edited_reader(
+    history: PathBuf,
+    words: CompletionWords,
+    redraw: &Redraw,
+) -> Box<dyn FnMut() -> InputEvent> {
+    let Some(mut editor) = make_editor(&history) else { return Box::new(plain_reader()) };
     editor.set_helper(Some(words));
     if let Ok(mut printer) = editor.create_external_printer() {
         // If drawing fails, the next key draws it.
@@ -173,15 +181,15 @@ fn editor(history: PathBuf, words: Words, redraw: &Redraw) -> Box<dyn FnMut() ->
             if !line.trim().is_empty() && editor.add_history_entry(line.as_str()).is_ok() {
                 let _ = editor.append_history(&history);
             }
-            Heard::Line(line)
+            InputEvent::Line(line)
         }
-        Err(ReadlineError::Interrupted) => Heard::Interrupted,
-        Err(ReadlineError::Eof) => Heard::End,
-        Err(error) => Heard::Failed(format!("failed to read from the terminal: {error}")),
+        Err(ReadlineError::Interrupted) => InputEvent::Interrupted,
+        Err(ReadlineError::Eof) => InputEvent::End,
+        Err(error) => InputEvent::Failed(format!("failed to read from the terminal: {error}")),
     })
 }
 
-fn make_editor(history: &Path) -> Option<Editor<Words, FileHistory>> {
+fn make_editor(history: &Path) -> Option<Editor<CompletionWords, FileHistory>> {
     let config = Config::builder()
         .max_history_size(MAX_HISTORY)
         .and_then(|config| config.history_ignore_dups(true))
@@ -195,19 +203,19 @@ fn make_editor(history: &Path) -> Option<Editor<Words, FileHistory>> {
     Some(editor)
 }
 
-impl Terminal {
+impl TerminalRestorer {
     #[cfg(unix)]
-    fn save() -> Self {
+    fn save_state() -> Self {
         Self { before: rustix::termios::tcgetattr(io::stdin()).ok() }
     }
 
     #[cfg(not(unix))]
-    fn save() -> Self {
+    fn save_state() -> Self {
         Self {}
     }
 }
 
-impl Drop for Terminal {
+impl Drop for TerminalRestorer {
     fn drop(&mut self) {
         #[cfg(unix)]
         if let Some(before) = &self.before {
@@ -219,9 +227,9 @@ impl Drop for Terminal {
 }
 
 #[cfg(unix)]
-impl Interrupts {
+impl InterruptSignals {
     /// From here on signals come here instead of ending the process.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(super) fn listen_signals() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -229,7 +237,7 @@ impl Interrupts {
         })
     }
 
-    pub(super) async fn next(&mut self) {
+    pub(super) async fn next_interrupt(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -238,12 +246,12 @@ impl Interrupts {
 }
 
 #[cfg(not(unix))]
-impl Interrupts {
-    pub(super) fn listen() -> io::Result<Self> {
+impl InterruptSignals {
+    pub(super) fn listen_signals() -> io::Result<Self> {
         Ok(Self {})
     }
 
-    pub(super) async fn next(&mut self) {
+    pub(super) async fn next_interrupt(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending().await
         }

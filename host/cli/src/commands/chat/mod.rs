@@ -14,30 +14,30 @@ mod talk;
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_agent::{Host, ResolvedAgent, resolve, resolve_all};
+use belljar_agent::{Host, ResolvedAgent, resolve_agent, resolve_all};
 use belljar_definition::Visibility;
-use belljar_model::Models;
-use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
-use belljar_session::{Conversation, History, Past, SavedSession, SessionError, Turn};
+use belljar_model::ModelRegistry;
+use belljar_policy::{BudgetCaps, LimitsRequest, Meter, ShownText};
+use belljar_session::{Conversation, HistoryMode, SavedSession, SessionError, SessionPast, Turn};
 use belljar_store::{MessageStatus, SessionKind, Store};
 
-use self::complete::Words;
-use self::input::{Interrupts, Lines};
-use self::talk::Chat;
+use self::complete::CompletionWords;
+use self::input::{InputLines, InterruptSignals};
+use self::talk::ActiveChat;
 use crate::args::ChatArgs;
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::sessions::LATEST;
 use crate::commands::run::agent as single;
 use crate::commands::run::{runner, saving, transcript};
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::Places;
-use crate::setup::host::{self, Assembly};
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::HomePaths;
+use crate::setup::host::{self, HostAssembly};
 use crate::setup::once::remove_left;
-use crate::setup::walls::Walls;
+use crate::setup::walls::WallRaiser;
 use crate::term::ahead::TypedAhead;
 use crate::term::asker::TerminalAsker;
-use crate::term::out::{Out, Style};
-use crate::term::progress::{Progress, To};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::progress::{LineTarget, RunProgress};
 use crate::term::table;
 
 /// Turns of the past that are shown when a session is resumed.
@@ -48,73 +48,82 @@ const MAX_PAST_LINE: usize = 200;
 
 pub(super) fn run(
     args: &ChatArgs,
-    places: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    runner::nobodys(&args.nobodys)?;
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    runner::refuse_tenant(&args.nobodys)?;
     runner::warn_of_home(places, out);
     saving::make_sessions(places)?;
-    let mut through = runner::through(args.transcript.as_deref(), None, places);
+    let mut through = runner::wall_gaps(args.transcript.as_deref(), None, places);
     // `/apply` writes there, by the person's word.
-    if host::settings(places).is_ok_and(|settings| settings.overlays.by_default) {
+    if host::read_settings(places).is_ok_and(|settings| settings.overlays.by_default) {
         through.write.push(places.workspace.clone());
     }
-    walls.up(places, &through)?;
+    walls.raise_for(places, &through)?;
     let ahead = TypedAhead::default();
-    let out = &out.keeping(ahead.clone());
-    let progress = Progress::new(out, To::Chat);
-    let host = host(args, places, out, &progress)?;
-    progress.problems(host.tools.problems());
+    let out = &out.with_typed_ahead(ahead.clone());
+    let progress = RunProgress::new(out, LineTarget::Chat);
+    let host = make_host(args, places, out, &progress)?;
+    progress.show_problems(host.tools.problems());
     if host.models.is_empty() {
         return Err(runner::no_model(places));
     }
-    let runtime = host::runtime()?;
+    let runtime = host::make_runtime()?;
     let exit = runtime.block_on(async {
         remove_left(&places.store_directory());
-        let store = Store::open(&places.store()).await.map_err(|e| Failure::new(chain(&e)))?;
-        let exit = chat(args, places, out, &host, &progress, (store.clone(), ahead)).await;
+        let store = Store::open(&places.store_path())
+            .await
+            .map_err(|e| Failure::new(format_error_chain(&e)))?;
+        let exit = run_chat(args, places, out, &host, &progress, (store.clone(), ahead)).await;
         store.close().await;
         exit
     });
     // A thread that still waits for a line must not keep the process.
     runtime.shutdown_background();
     for warning in host.sandbox.warnings() {
-        out.warning(warning);
+        out.print_warning(warning);
     }
     exit
 }
 
-fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Result<Host, Failure> {
-    let mut assembly = Assembly::new(places, out)?;
+fn make_host(
+    args: &ChatArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+    progress: &RunProgress,
+) -> Result<Host, Failure> {
+    let mut assembly = HostAssembly::new(places, out)?;
     if let Some(path) = &args.transcript {
-        assembly = assembly.with_models(Models::single(Arc::new(transcript::scripted(path)?)));
+        assembly = assembly
+            .with_models(ModelRegistry::from_single(Arc::new(transcript::scripted_model(path)?)));
     }
     let asker = Arc::new(TerminalAsker::new(out, progress));
-    assembly.showing(progress).asking(asker).host()
+    assembly.with_progress(progress).with_asker(asker).build_host()
 }
 
-async fn chat(
+async fn run_chat(
     args: &ChatArgs,
-    places: &Places,
-    out: &Out,
+    places: &HomePaths,
+    out: &TerminalOutput,
     host: &Host,
-    progress: &Progress,
+    progress: &RunProgress,
     (store, ahead): (Store, TypedAhead),
-) -> Result<Exit, Failure> {
+) -> Result<CommandExit, Failure> {
     let clock = Arc::clone(&host.clock);
     let (session, mut past) = match &args.resume {
         None => (SavedSession::new(store, clock), None),
         Some(which) => {
             let which = Some(which.as_str()).filter(|which| !["", LATEST].contains(which));
-            let resumed = SavedSession::resume(store, clock, which, &places.workspace).await;
-            let (mut session, mut past) = resumed.map_err(not_resumed)?;
+            let resumed =
+                SavedSession::find_and_resume(store, clock, which, &places.workspace).await;
+            let (mut session, mut past) = resumed.map_err(resume_failure)?;
             same_workspace(&past, &places.workspace)?;
             if past.session.kind == SessionKind::Team {
-                no_team(args, &past)?;
+                refuse_team(args, &past)?;
                 if past.unfinished.is_some() {
                     // No agent can resume the turn of a team, so the agent gets a note of the stored part.
-                    past = session.give_up(past).await.map_err(not_resumed)?;
+                    past = session.give_up(past).await.map_err(resume_failure)?;
                 }
             }
             (session, Some(past))
@@ -126,53 +135,53 @@ async fn chat(
         (None, None) => single::DEFAULT_AGENT.to_owned(),
     };
     let unfinished = past.as_ref().and_then(|past| past.unfinished.as_ref());
-    let partial = args.partial || unfinished.is_some_and(Turn::partial);
-    let agent = agent(host, &name, partial, places)?;
-    let conversation = conversation(args, agent, places, past.as_ref()).with_partial(partial);
-    greet(&conversation, host, out);
+    let partial = args.partial || unfinished.is_some_and(Turn::is_partial);
+    let agent = find_agent(host, &name, partial, places)?;
+    let conversation = make_conversation(args, agent, places, past.as_ref()).with_partial(partial);
+    print_greeting(&conversation, host, out);
     if let Some(past) = &past {
         show_past(past, out);
     }
-    let words = Words::new(names(host, places), teams(host));
-    let lines = Lines::of_stdin(places.chat_history(), words, ahead)
+    let words = CompletionWords::new(agent_names(host, places), team_names(host));
+    let lines = InputLines::from_stdin(places.chat_history(), words, ahead)
         .map_err(|error| Failure::new(format!("failed to read from stdin: {error}")))?;
-    let interrupts = Interrupts::listen()
+    let interrupts = InterruptSignals::listen_signals()
         .map_err(|error| Failure::new(format!("failed to listen for signals: {error}")))?;
-    let mut chat = Chat::new(host, places, out, progress, conversation, session, interrupts);
+    let mut chat = ActiveChat::new(host, places, out, progress, conversation, session, interrupts);
     if let Some(turn) = past.as_mut().and_then(|past| past.unfinished.take()) {
-        chat.resume(turn).await;
+        chat.resume_turn(turn).await;
     }
-    chat.run(lines).await
+    chat.run_lines(lines).await
 }
 
 /// An agent that may be run.
-fn agent(
+fn find_agent(
     host: &Host,
     name: &str,
     partial: bool,
-    places: &Places,
+    places: &HomePaths,
 ) -> Result<Arc<ResolvedAgent>, Failure> {
-    let agent = resolve(host, name, &places.workspace).map_err(agents::not_found)?;
-    agent.runnable(partial)?;
+    let agent = resolve_agent(host, name, &places.workspace).map_err(agents::not_found)?;
+    agent.check_runnable(partial)?;
     Ok(Arc::new(agent))
 }
 
-fn conversation(
+fn make_conversation(
     args: &ChatArgs,
     agent: Arc<ResolvedAgent>,
-    places: &Places,
-    past: Option<&Past>,
+    places: &HomePaths,
+    past: Option<&SessionPast>,
 ) -> Conversation {
-    let mut caps = Caps::unlimited();
+    let mut caps = BudgetCaps::unlimited();
     for (meter, limit) in [
         (Meter::Steps, args.max_steps),
         (Meter::Tokens, args.max_tokens),
         (Meter::Fuel, args.max_fuel),
     ] {
-        caps = limit.map_or(caps, |limit| caps.with(meter, limit));
+        caps = limit.map_or(caps, |limit| caps.with_cap(meter, limit));
     }
     let limits = LimitsRequest { timeout_seconds: args.timeout, ..LimitsRequest::default() };
-    let history = if args.whole_history { History::Whole } else { History::Compacted };
+    let history = if args.whole_history { HistoryMode::Whole } else { HistoryMode::Compacted };
     let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
     let conversation = Conversation::new(agent, places.workspace.clone(), caps)
         // A transcript stands for every model.
@@ -180,24 +189,28 @@ fn conversation(
         .with_limits(limits)
         .with_history(history);
     match past {
-        Some(past) => conversation.resumed(past.messages(history), past.used),
+        Some(past) => conversation.resume_from(past.request_messages(history), past.used),
         None => conversation,
     }
 }
 
-/// A session's messages speak of the files of its own workspace.
-fn same_workspace(past: &Past, workspace: &Path) -> Result<(), Failure> {
+/// Refuses to resume a session of another workspace, because the session's messages are about the files
+/// there.
+fn same_workspace(past: &SessionPast, workspace: &Path) -> Result<(), Failure> {
     let own = &past.session.workspace;
     if Path::new(own) == workspace {
         return Ok(());
     }
     let id = &past.session.id;
-    Err(Failure::usage(format!("session `{id}` belongs to the workspace `{}`", Shown::new(own)))
-        .hint(format!("`belljar chat --workspace {} --resume {id}`", Shown::new(own))))
+    Err(Failure::usage(format!(
+        "session `{id}` belongs to the workspace `{}`",
+        ShownText::new(own)
+    ))
+    .with_hint(format!("`belljar chat --workspace {} --resume {id}`", ShownText::new(own))))
 }
 
-/// A team cannot chat; an agent may continue from its outcome.
-fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
+/// Refuses to chat with a team. An agent may continue from the team's outcome.
+fn refuse_team(args: &ChatArgs, past: &SessionPast) -> Result<(), Failure> {
     if args.agent.is_some() {
         return Ok(());
     }
@@ -205,51 +218,57 @@ fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
     Err(Failure::usage(format!(
         "session `{id}` is a team's run, and a team is nobody to talk with"
     ))
-    .hint(format!("`belljar chat --resume {id} --agent NAME` resumes it with an agent"))
-    .hint(format!("`belljar receipts {id}` shows its outcome")))
+    .with_hint(format!("`belljar chat --resume {id} --agent NAME` resumes it with an agent"))
+    .with_hint(format!("`belljar receipts {id}` shows its outcome")))
 }
 
-fn not_resumed(error: SessionError) -> Failure {
+/// The failure of resuming a session, with a hint for the person.
+fn resume_failure(error: SessionError) -> Failure {
     match &error {
         SessionError::Nothing => {
-            Failure::usage(error.to_string()).hint("`belljar chat` begins one")
+            Failure::usage(error.to_string()).with_hint("`belljar chat` begins one")
         }
         SessionError::Locked(_) => {
-            Failure::new(error.to_string()).hint("leave it there, or begin another one here")
+            Failure::new(error.to_string()).with_hint("leave it there, or begin another one here")
         }
         SessionError::Store(belljar_store::StoreError::NotFound { .. }) => {
-            Failure::usage(error.to_string()).hint("`belljar sessions list` lists the sessions")
+            Failure::usage(error.to_string())
+                .with_hint("`belljar sessions list` lists the sessions")
         }
-        SessionError::Store(_) | SessionError::Lock { .. } => Failure::new(chain(&error)),
+        SessionError::Store(_) | SessionError::Lock { .. } => {
+            Failure::new(format_error_chain(&error))
+        }
     }
 }
 
-/// The agent of the conversation, in one line.
-fn greet(conversation: &Conversation, host: &Host, out: &Out) {
+/// Prints the agent and the model of the conversation in one line.
+fn print_greeting(conversation: &Conversation, host: &Host, out: &TerminalOutput) {
     let agent = conversation.agent();
-    let name = out.paint_err(Style::Bold, Shown::new(&agent.definition.name));
+    let name = out.paint_err(TextStyle::Bold, ShownText::new(&agent.definition.name));
     let asked = conversation.model().or(agent.definition.model.as_deref()).unwrap_or("main");
-    let model = host.models.resolve(asked, None);
+    let model = host.models.resolve_model(asked, None);
     let model = model.map_or_else(|error| error.to_string(), |found| found.model.id().to_owned());
-    out.note(format_args!("{name} on {}; /help lists the commands", Shown::new(&model)));
+    out.note(format_args!("{name} on {}; /help lists the commands", ShownText::new(&model)));
 }
 
-/// The last few turns of the session.
-fn show_past(past: &Past, out: &Out) {
+/// Prints the last few turns of the session.
+fn show_past(past: &SessionPast, out: &TerminalOutput) {
     let count = past.turns.len();
-    let title = Shown::clipped(&past.session.title, MAX_PAST_LINE);
-    let turns = table::some(count as u64, "turn");
+    let title = ShownText::clip_line(&past.session.title, MAX_PAST_LINE);
+    let turns = table::format_quantity(count as u64, "turn");
     out.note(format_args!("session {} ({turns}): {title}", past.session.id));
     for turn in past.turns.iter().skip(count.saturating_sub(MAX_PAST_TURNS)) {
-        out.note(format_args!("  you:   {}", Shown::clipped(turn.text().trim(), MAX_PAST_LINE)));
-        let answer = Shown::clipped(turn.state.outcome.output.trim(), MAX_PAST_LINE);
+        out.note(format_args!(
+            "  you:   {}",
+            ShownText::clip_line(turn.text().trim(), MAX_PAST_LINE)
+        ));
+        let answer = ShownText::clip_line(turn.state.outcome.output.trim(), MAX_PAST_LINE);
         let ending = match turn.state.status {
             MessageStatus::Completed => String::new(),
-            MessageStatus::Interrupted | MessageStatus::InFlight => {
-                out.paint_err(Style::Yellow, "(interrupted: the program ended during this turn)")
-            }
+            MessageStatus::Interrupted | MessageStatus::InFlight => out
+                .paint_err(TextStyle::Yellow, "(interrupted: the program ended during this turn)"),
             MessageStatus::Partial | MessageStatus::Failed | MessageStatus::Cancelled => {
-                out.paint_err(Style::Yellow, format_args!("({})", turn.state.status))
+                out.paint_err(TextStyle::Yellow, format_args!("({})", turn.state.status))
             }
         };
         let gap = if answer.to_string().is_empty() { "" } else { " " };
@@ -258,14 +277,14 @@ fn show_past(past: &Past, out: &Out) {
 }
 
 /// The agents that Tab completes.
-fn names(host: &Host, places: &Places) -> Vec<String> {
+fn agent_names(host: &Host, places: &HomePaths) -> Vec<String> {
     let agents = resolve_all(host, &places.workspace).unwrap_or_default();
     let offered = agents.iter().filter(|agent| agent.definition.visibility != Visibility::Internal);
     offered.map(|agent| agent.id.slug.as_str().to_owned()).collect()
 }
 
 /// The teams that Tab completes.
-fn teams(host: &Host) -> Vec<String> {
+fn team_names(host: &Host) -> Vec<String> {
     let catalog = host.teams.catalog();
     catalog.entries().iter().map(|team| team.id.slug.as_str().to_owned()).collect()
 }

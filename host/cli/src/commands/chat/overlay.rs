@@ -1,71 +1,75 @@
 //! `/changes`, `/apply`, `/discard` and `/undo`: the agent's changes in the overlay of this conversation, by
 //! the code of the equally named commands.
 
-use belljar_agent::Layers;
-use belljar_changes::Stat;
-use belljar_policy::Shown;
+use belljar_agent::SessionLayers;
+use belljar_changes::ChangeStat;
+use belljar_policy::ShownText;
 use belljar_session::SessionReview;
 use belljar_store::StoredSession;
 use belljar_work::StopSignal;
 
-use super::slash::Action;
-use crate::commands::changes::apply::{Decision, apply};
-use crate::commands::changes::discard::discard;
-use crate::commands::changes::find::{Paths, refused};
+use super::slash::SlashAction;
+use crate::commands::changes::apply::{ApplyDecision, apply_selection};
+use crate::commands::changes::discard::discard_selection;
+use crate::commands::changes::find::{TypedPaths, review_failure};
 use crate::commands::changes::{look, undo};
 use crate::setup::exit::Failure;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// How a person decides here.
 const HOW: &str = "`/changes`, `/apply` or `/discard`";
 
 /// Executes one of these commands. `rest` are the paths.
-pub(super) fn decide(
-    action: Action,
+pub(super) fn run_action(
+    action: SlashAction,
     rest: &str,
     session: &StoredSession,
-    layers: Layers,
-    out: &Out,
+    layers: SessionLayers,
+    out: &TerminalOutput,
 ) -> Result<(), Failure> {
-    let review = SessionReview::of(layers, &StopSignal::never()).map_err(refused)?;
+    let review =
+        SessionReview::for_layers(layers, &StopSignal::never_raised()).map_err(review_failure)?;
     let (words, paths): (Vec<_>, Vec<_>) =
         rest.split_whitespace().map(str::to_owned).partition(|word| word.starts_with("--"));
     let has = |word: &str| words.iter().any(|it| it == word);
     let (yes, also_what_runs) = (has("--yes"), has("--also-what-runs"));
     let known: &[&str] = match action {
-        Action::Apply => &["--yes", "--also-what-runs"],
-        Action::Discard => &["--yes"],
+        SlashAction::Apply => &["--yes", "--also-what-runs"],
+        SlashAction::Discard => &["--yes"],
         _ => &[],
     };
     if let Some(word) = words.iter().find(|word| !known.contains(&word.as_str())) {
-        let failure = Failure::usage(format!("`{}` has no place here", Shown::clipped(word, 40)));
-        return Err(failure.hint(
+        let failure =
+            Failure::usage(format!("`{}` has no place here", ShownText::clip_line(word, 40)));
+        return Err(failure.with_hint(
             "`/apply` takes `--yes` and `--also-what-runs`, `/discard` takes `--yes`; `belljar apply` \
              decides about conflicts, by `--theirs` and `--mine`",
         ));
     }
-    let paths = Paths::read(&paths, &review)?;
+    let paths = TypedPaths::parse_paths(&paths, &review)?;
     match action {
-        Action::Apply => {
-            let decision = Decision { also_what_runs, yes, in_chat: true, ..Decision::default() };
-            apply(session, &review, &paths, &decision, false, out).map(drop)
+        SlashAction::Apply => {
+            let decision =
+                ApplyDecision { also_what_runs, yes, in_chat: true, ..ApplyDecision::default() };
+            apply_selection(session, &review, &paths, &decision, false, out).map(drop)
         }
-        Action::Discard => discard(session, &review, &paths, yes, out).map(drop),
-        Action::Undo => undo::undo(&review, out).map(drop),
+        SlashAction::Discard => discard_selection(session, &review, &paths, yes, out).map(drop),
+        SlashAction::Undo => undo::undo_apply(&review, out).map(drop),
         _ => {
-            let mut all = look::selected(&review, &paths)?;
-            look::count(&mut all)?;
-            look::shown(session, &all, true, out)
+            let mut all = look::select_changes(&review, &paths)?;
+            look::count_lines(&mut all)?;
+            look::show_changes(session, &all, true, out)
         }
     }
 }
 
 /// How much is changed.
-pub(super) async fn stat(layers: Layers) -> Result<Stat, Failure> {
-    look::last_look(move |stop| SessionReview::of(layers, stop).map_err(refused)).await
+pub(super) async fn change_stat(layers: SessionLayers) -> Result<ChangeStat, Failure> {
+    look::last_look(move |stop| SessionReview::for_layers(layers, stop).map_err(review_failure))
+        .await
 }
 
 /// Says it in a line.
-pub(super) fn say(stat: &Stat, out: &Out) {
+pub(super) fn print_stat(stat: &ChangeStat, out: &TerminalOutput) {
     look::say_stat(stat, HOW, out);
 }

@@ -3,46 +3,47 @@
 use std::sync::Arc;
 
 use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
-use belljar_changes::Stat;
-use belljar_policy::{LimitsRequest, Shown};
+use belljar_changes::ChangeStat;
+use belljar_policy::{LimitsRequest, ShownText};
 use belljar_session::{
-    Conversation, Open, Saved, SavedSession, SessionError, Turn, run_saved, run_team_saved,
+    Conversation, OpenState, SavedOutcome, SavedSession, SessionError, Turn, run_saved,
+    run_team_saved,
 };
 use belljar_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-use super::background::{Background, Ended};
-use super::input::{Heard, Interrupts, Lines};
+use super::background::{BackgroundRuns, Ended};
+use super::input::{InputEvent, InputLines, InterruptSignals};
 use super::lists;
 use super::overlay;
-use super::slash::{self, Action, Input};
+use super::slash::{self, ChatInput, SlashAction};
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::receipts;
 use crate::commands::run::team as teams_run;
 use crate::commands::run::{attachments, refused, runner, saving};
-use crate::setup::data::failed;
-use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::Places;
-use crate::term::out::{Out, Style};
-use crate::term::progress::Progress;
+use crate::setup::data::store_failure;
+use crate::setup::exit::{CommandExit, Failure, format_error_chain};
+use crate::setup::home::HomePaths;
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::progress::RunProgress;
 
 /// Characters of a message that a note repeats.
 const MAX_ASKED: usize = 200;
 
 /// A chat under way.
-pub(super) struct Chat<'a> {
+pub(super) struct ActiveChat<'a> {
     host: &'a Host,
-    places: &'a Places,
-    out: &'a Out,
-    progress: &'a Progress,
+    places: &'a HomePaths,
+    out: &'a TerminalOutput,
+    progress: &'a RunProgress,
     conversation: Conversation,
     session: SavedSession,
-    interrupts: Interrupts,
-    background: Background,
+    interrupts: InterruptSignals,
+    background: BackgroundRuns,
     /// The worst ending of a turn: the exit code where nobody looked on.
-    worst: Exit,
+    worst: CommandExit,
     /// How much is changed in the overlay, as it was said last.
-    changed: Stat,
+    changed: ChangeStat,
     /// The person's words, the last of them.
     words: String,
 }
@@ -52,22 +53,22 @@ const MAX_WORDS: usize = 1 << 20;
 
 /// The step after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextStep {
     Line,
     Leave,
 }
 
-impl<'a> Chat<'a> {
+impl<'a> ActiveChat<'a> {
     pub(super) fn new(
         host: &'a Host,
-        places: &'a Places,
-        out: &'a Out,
-        progress: &'a Progress,
+        places: &'a HomePaths,
+        out: &'a TerminalOutput,
+        progress: &'a RunProgress,
         conversation: Conversation,
         session: SavedSession,
-        interrupts: Interrupts,
+        interrupts: InterruptSignals,
     ) -> Self {
-        let background = Background::default();
+        let background = BackgroundRuns::default();
         Self {
             host,
             places,
@@ -77,14 +78,14 @@ impl<'a> Chat<'a> {
             session,
             interrupts,
             background,
-            worst: Exit::Completed,
-            changed: Stat::default(),
+            worst: CommandExit::Completed,
+            changed: ChangeStat::default(),
             words: String::new(),
         }
     }
 
     /// Notes the person's words, for advice about hosts named in them.
-    fn hear(&mut self, text: &str) {
+    fn note_words(&mut self, text: &str) {
         if self.words.len() > MAX_WORDS {
             self.words.clear();
         }
@@ -93,208 +94,214 @@ impl<'a> Chat<'a> {
     }
 
     /// Resumes a turn that the program ended in.
-    pub(super) async fn resume(&mut self, turn: Turn<Open>) {
-        let asked = Shown::clipped(turn.text().trim(), MAX_ASKED).to_string();
+    pub(super) async fn resume_turn(&mut self, turn: Turn<OpenState>) {
+        let asked = ShownText::clip_line(turn.text().trim(), MAX_ASKED).to_string();
         self.out.note(format_args!("resumes the turn that the program ended in: {asked}"));
-        self.hear(turn.text());
+        self.note_words(turn.text());
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let events = self.progress.sink();
+        let events = self.progress.event_sink();
         let (talk, host) = (&mut self.conversation, self.host);
-        let turn = self.session.perform(turn, talk, host, events, cancel.clone());
+        let turn = self.session.perform_turn(turn, talk, host, events, cancel.clone());
         let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
         self.conclude_turn(saved).await;
     }
 
     /// Talks until the person leaves. Where lines are not edited, the exit code is that of
     /// the worst turn, for scripts.
-    pub(super) async fn run(mut self, mut lines: Lines) -> Result<Exit, Failure> {
-        let exit = self.lines(&mut lines).await;
+    pub(super) async fn run_lines(mut self, mut lines: InputLines) -> Result<CommandExit, Failure> {
+        let exit = self.read_lines(&mut lines).await;
         for ended in self.background.stop_all().await {
-            self.announce(ended).await;
+            self.announce_run(ended).await;
         }
-        if let Some(session) = self.session.id() {
+        if let Some(session) = self.session.session_id() {
             self.out.note(format_args!("`belljar chat --resume {session}` resumes this"));
         }
         let exit = exit?;
-        Ok(if lines.edited() { exit } else { exit.worst(self.worst) })
+        Ok(if lines.is_edited() { exit } else { exit.worse_of(self.worst) })
     }
 
-    async fn lines(&mut self, lines: &mut Lines) -> Result<Exit, Failure> {
+    async fn read_lines(&mut self, lines: &mut InputLines) -> Result<CommandExit, Failure> {
         let mut armed = false;
         loop {
             let heard = tokio::select! {
                 biased;
-                () = self.interrupts.next() => return Ok(Exit::Cancelled),
-                ended = self.background.next() => {
-                    if lines.stands() {
-                        self.out.piece("\n");
+                () = self.interrupts.next_interrupt() => return Ok(CommandExit::Cancelled),
+                ended = self.background.next_ended() => {
+                    if lines.is_prompt_shown() {
+                        self.out.print_piece("\n");
                     }
-                    self.announce(ended).await;
-                    lines.redraw();
+                    self.announce_run(ended).await;
+                    lines.redraw_prompt();
                     continue;
                 }
-                heard = lines.next() => heard,
+                heard = lines.next_line() => heard,
             };
-            if let Heard::Ahead(line) = &heard {
-                self.out.note(format_args!("> {}", Shown::clipped(line, MAX_ASKED)));
+            if let InputEvent::Ahead(line) = &heard {
+                self.out.note(format_args!("> {}", ShownText::clip_line(line, MAX_ASKED)));
             }
             match heard {
-                Heard::Line(line) | Heard::Ahead(line) => {
+                InputEvent::Line(line) | InputEvent::Ahead(line) => {
                     armed = false;
-                    if self.line(&line).await? == Next::Leave {
-                        return Ok(Exit::Completed);
+                    if self.handle_line(&line).await? == NextStep::Leave {
+                        return Ok(CommandExit::Completed);
                     }
                 }
-                Heard::Interrupted if armed => return Ok(Exit::Completed),
-                Heard::Interrupted => {
+                InputEvent::Interrupted if armed => return Ok(CommandExit::Completed),
+                InputEvent::Interrupted => {
                     armed = true;
                     self.out.note("press Ctrl-C again, or Ctrl-D, to leave");
                 }
-                Heard::Unfit(why) => {
-                    self.complain(&Failure::usage(why).hint("it was passed over"));
+                InputEvent::Unfit(why) => {
+                    self.report_failure(&Failure::usage(why).with_hint("it was passed over"));
                 }
-                Heard::End => return Ok(Exit::Completed),
-                Heard::Failed(why) => return Err(Failure::new(why)),
+                InputEvent::End => return Ok(CommandExit::Completed),
+                InputEvent::Failed(why) => return Err(Failure::new(why)),
             }
         }
     }
 
-    async fn line(&mut self, line: &str) -> Result<Next, Failure> {
-        self.hear(line);
-        match slash::read(line) {
-            Input::Blank => {}
-            Input::Say(text) => self.say(text).await?,
-            Input::Unknown(why) => self.complain(&Failure::usage(why)),
-            Input::Command(action, rest) => {
+    async fn handle_line(&mut self, line: &str) -> Result<NextStep, Failure> {
+        self.note_words(line);
+        match slash::parse_line(line) {
+            ChatInput::Blank => {}
+            ChatInput::Say(text) => self.run_turn(text).await?,
+            ChatInput::Unknown(why) => self.report_failure(&Failure::usage(why)),
+            ChatInput::Command(action, rest) => {
                 let done = match action {
-                    Action::Quit => return Ok(Next::Leave),
-                    Action::Help => {
-                        lists::help(self.out);
+                    SlashAction::Quit => return Ok(NextStep::Leave),
+                    SlashAction::Help => {
+                        lists::print_help(self.out);
                         Ok(())
                     }
-                    Action::Agents => lists::agents(self.host, self.places, self.out),
-                    Action::Tools => {
-                        lists::tools(self.conversation.agent(), self.host, self.out);
+                    SlashAction::Agents => lists::list_agents(self.host, self.places, self.out),
+                    SlashAction::Tools => {
+                        lists::list_tools(self.conversation.agent(), self.host, self.out);
                         Ok(())
                     }
-                    Action::Changes | Action::Apply | Action::Discard | Action::Undo => {
-                        self.decide(action, rest).await
-                    }
-                    Action::Budget => {
-                        lists::budget(&self.conversation, self.out);
+                    SlashAction::Changes
+                    | SlashAction::Apply
+                    | SlashAction::Discard
+                    | SlashAction::Undo => self.decide_changes(action, rest).await,
+                    SlashAction::Budget => {
+                        lists::print_budget(&self.conversation, self.out);
                         Ok(())
                     }
-                    Action::Compact => self.compact().await,
-                    Action::Agent => self.agent(rest).await,
-                    Action::Teams => lists::teams(self.host, self.places, self.out),
-                    Action::Team => self.team(rest).await,
-                    Action::Skills => {
-                        lists::skills(self.host, self.out);
+                    SlashAction::Compact => self.compact_history().await,
+                    SlashAction::Agent => self.start_agent(rest).await,
+                    SlashAction::Teams => lists::list_teams(self.host, self.places, self.out),
+                    SlashAction::Team => self.start_team(rest).await,
+                    SlashAction::Skills => {
+                        lists::list_skills(self.host, self.out);
                         Ok(())
                     }
-                    Action::Cancel => self.cancel(rest).await,
+                    SlashAction::Cancel => self.cancel_run(rest).await,
                 };
                 if let Err(failure) = done {
-                    self.complain(&failure);
+                    self.report_failure(&failure);
                 }
             }
         }
-        Ok(Next::Line)
+        Ok(NextStep::Line)
     }
 
     /// One turn of the conversation.
-    async fn say(&mut self, text: &str) -> Result<(), Failure> {
+    async fn run_turn(&mut self, text: &str) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let turn = self.session.turn(
+        let turn = self.session.run_turn(
             &mut self.conversation,
             self.host,
             text,
-            self.progress.sink(),
+            self.progress.event_sink(),
             cancel.clone(),
         );
         let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
         match saved {
             Err(error) => {
                 self.progress.end_turn();
-                self.complain(&Failure::new(chain(&error)));
+                self.report_failure(&Failure::new(format_error_chain(&error)));
             }
             Ok(saved) => self.conclude_turn(saved).await,
         }
         Ok(())
     }
 
-    async fn conclude_turn(&mut self, saved: Saved) {
+    async fn conclude_turn(&mut self, saved: SavedOutcome) {
         let spoke = self.progress.end_turn();
-        let session = self.session.id().unwrap_or_default().to_owned();
+        let session = self.session.session_id().unwrap_or_default().to_owned();
         self.conclude_run(&session, saved, spoke).await;
         self.say_changes().await;
     }
 
     /// `/changes`, `/apply`, `/discard` and `/undo`: the overlay of this conversation.
-    async fn decide(&mut self, action: Action, rest: &str) -> Result<(), Failure> {
-        let Some(id) = self.session.id().map(str::to_owned) else {
+    async fn decide_changes(&mut self, action: SlashAction, rest: &str) -> Result<(), Failure> {
+        let Some(id) = self.session.session_id().map(str::to_owned) else {
             return Err(Failure::usage("nothing is changed: the conversation has not begun"));
         };
-        let session = self.session.store().session(&id).await.map_err(failed)?;
-        let Some(layers) = self.session.layers(self.host) else { return Ok(()) };
+        let session = self.session.store().read_session(&id).await.map_err(store_failure)?;
+        let Some(layers) = self.session.session_layers(self.host) else { return Ok(()) };
         let out = self.out;
         #[expect(
             clippy::disallowed_methods,
             reason = "a person who decides at a terminal is waited for"
         )]
-        tokio::task::block_in_place(|| overlay::decide(action, rest, &session, layers, out))
+        tokio::task::block_in_place(|| overlay::run_action(action, rest, &session, layers, out))
     }
 
     /// Prints the amount of changes in the overlay, if different from before.
     async fn say_changes(&mut self) {
         let store = self.session.store();
-        let Some(session) = self.session.id() else { return };
+        let Some(session) = self.session.session_id() else { return };
         if !belljar_session::has_layers(store, session) {
             return;
         }
-        let Some(layers) = self.session.layers(self.host) else { return };
-        match overlay::stat(layers).await {
+        let Some(layers) = self.session.session_layers(self.host) else { return };
+        match overlay::change_stat(layers).await {
             Ok(stat) if stat == self.changed => {}
             Ok(stat) => {
-                overlay::say(&stat, self.out);
+                overlay::print_stat(&stat, self.out);
                 self.changed = stat;
             }
-            Err(failure) => self.out.warning(failure.message),
+            Err(failure) => self.out.print_warning(failure.message),
         }
     }
 
     /// `/compact`: a summary in the place of the turns so far.
-    async fn compact(&mut self) -> Result<(), Failure> {
+    async fn compact_history(&mut self) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let events = self.progress.sink();
+        let events = self.progress.event_sink();
         let (talk, host) = (&mut self.conversation, self.host);
-        let work = self.session.compact(talk, host, events, cancel.clone());
+        let work = self.session.compact_history(talk, host, events, cancel.clone());
         let done = until_done(work, &mut self.interrupts, &cancel, self.progress).await;
         self.progress.end_turn();
         done.map(|_| ()).map_err(|error| {
-            Failure::new(format!("the conversation stays as it was: {}", chain(&error)))
+            Failure::new(format!(
+                "the conversation stays as it was: {}",
+                format_error_chain(&error)
+            ))
         })
     }
 
     /// `/agent`: a run beside the conversation.
-    async fn agent(&mut self, rest: &str) -> Result<(), Failure> {
+    async fn start_agent(&mut self, rest: &str) -> Result<(), Failure> {
         let (flag, rest) = match rest.split_once(char::is_whitespace) {
             Some((flag @ ("-b" | "-k"), rest)) => (Some(flag), rest.trim_start()),
             _ => (None, rest),
         };
         let (name, task) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if name.is_empty() || task.trim().is_empty() {
-            let usage = slash::row(Action::Agent).map(slash::usage).unwrap_or_default();
+            let usage = slash::find_command(SlashAction::Agent)
+                .map(slash::format_usage)
+                .unwrap_or_default();
             return Err(Failure::usage(format!("an agent needs a name and a task: `{usage}`")));
         }
-        let agent = super::agent(self.host, name, false, self.places)?;
-        let spec = self.conversation.aside(agent, task.trim().to_owned());
+        let agent = super::find_agent(self.host, name, false, self.places)?;
+        let spec = self.conversation.spec_side_run(agent, task.trim().to_owned());
         if flag == Some("-b") {
             let store = self.session.store().clone();
-            let number = self.background.start(store, self.host.clone(), spec);
+            let number = self.background.start_run(store, self.host.clone(), spec);
             self.out.note(format_args!(
                 "number {number} runs, and its result comes here; /cancel {number} stops it"
             ));
@@ -302,19 +309,19 @@ impl<'a> Chat<'a> {
         }
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let events = self.progress.sink();
+        let events = self.progress.event_sink();
         let store = self.session.store();
         let run = run_saved(store, self.host, spec.clone(), events, cancel.clone());
         let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
         let done = saved.map_err(not_begun)?;
         let outcome = &done.outcome;
-        self.conversation.count(outcome);
+        self.conversation.count_usage(outcome);
         if flag == Some("-k") {
-            let saved = self.session.remember(&mut self.conversation, &spec, outcome).await;
+            let saved = self.session.store_run(&mut self.conversation, &spec, outcome).await;
             if let Err(error) = saved {
-                let why = chain(&error);
-                self.out.warning(format_args!("the conclusion is not saved: {why}"));
+                let why = format_error_chain(&error);
+                self.out.print_warning(format_args!("the conclusion is not saved: {why}"));
             }
         }
         let session = outcome.run.to_string();
@@ -323,16 +330,17 @@ impl<'a> Chat<'a> {
     }
 
     /// `/team`: a team beside the conversation, below its budget.
-    async fn team(&mut self, rest: &str) -> Result<(), Failure> {
+    async fn start_team(&mut self, rest: &str) -> Result<(), Failure> {
         let (name, task) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let task = task.trim();
         if name.is_empty() || task.is_empty() {
-            let usage = slash::row(Action::Team).map(slash::usage).unwrap_or_default();
+            let usage =
+                slash::find_command(SlashAction::Team).map(slash::format_usage).unwrap_or_default();
             return Err(Failure::usage(format!("a team needs a name and a task: `{usage}`")));
         }
         let workspace = &self.places.workspace;
         let team = resolve_team(self.host, name, workspace).map_err(agents::not_found)?;
-        teams_run::runnable(&team)?;
+        teams_run::check_runnable(&team)?;
         let spec = TeamSpec {
             team: Arc::new(team),
             task: task.to_owned(),
@@ -344,7 +352,7 @@ impl<'a> Chat<'a> {
         };
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let (store, events) = (self.session.store(), self.progress.sink());
+        let (store, events) = (self.session.store(), self.progress.event_sink());
         let run = run_team_saved(store, self.host, spec, events, cancel.clone());
         let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
@@ -352,26 +360,26 @@ impl<'a> Chat<'a> {
         self.tell_if_unsaved(done.unsaved.as_ref());
         let mut outcome = done.outcome;
         for agent in outcome.agents_mut() {
-            attachments::save(&mut agent.outcome, None, self.places, self.out);
+            attachments::save_attachments(&mut agent.outcome, None, self.places, self.out);
         }
-        let why = teams_run::why(&outcome);
+        let why = teams_run::failure_reason(&outcome);
         let outcome = outcome.to_outcome();
-        self.conversation.count(&outcome);
+        self.conversation.count_usage(&outcome);
         let session = outcome.run.to_string();
-        self.conclude(&session, &outcome, &why, spoke).await;
+        self.show_outcome(&session, &outcome, &why, spoke).await;
         Ok(())
     }
 
     /// `/cancel`: lists background runs, or stops one.
-    async fn cancel(&mut self, rest: &str) -> Result<(), Failure> {
-        let running: Vec<u32> = self.background.running().map(|(number, _)| number).collect();
+    async fn cancel_run(&mut self, rest: &str) -> Result<(), Failure> {
+        let running: Vec<u32> = self.background.list_running().map(|(number, _)| number).collect();
         if running.is_empty() {
-            self.out.line("nothing runs in the background");
+            self.out.print_line("nothing runs in the background");
             return Ok(());
         }
         let ended = match rest {
             "" => {
-                lists::background(self.background.running(), self.out);
+                lists::list_background(self.background.list_running(), self.out);
                 self.out.note("/cancel N stops number N, /cancel all stops all");
                 return Ok(());
             }
@@ -380,111 +388,111 @@ impl<'a> Chat<'a> {
                 let number = rest.parse().ok();
                 let Some(number) = number.filter(|number| running.contains(number)) else {
                     let running: Vec<String> = running.iter().map(u32::to_string).collect();
-                    let shown = Shown::clipped(rest, 40);
+                    let shown = ShownText::clip_line(rest, 40);
                     return Err(Failure::usage(format!(
                         "nothing in the background is number `{shown}`"
                     ))
-                    .hint(format!("these run: {}", running.join(", "))));
+                    .with_hint(format!("these run: {}", running.join(", "))));
                 };
-                self.background.stop(number).await
+                self.background.stop_run(number).await
             }
         };
         for ended in ended {
-            self.announce(ended).await;
+            self.announce_run(ended).await;
         }
         Ok(())
     }
 
     /// Shows the outcome of a run in the background.
-    async fn announce(&mut self, (number, spec, done): Ended) {
-        let name = Shown::new(spec.agent.id.slug.as_str()).to_string();
+    async fn announce_run(&mut self, (number, spec, done): Ended) {
+        let name = ShownText::new(spec.agent.id.slug.as_str()).to_string();
         self.out.note(format_args!("number {number} (`{name}`) has ended"));
         match done {
             Ok(done) => {
-                self.conversation.count(&done.outcome);
+                self.conversation.count_usage(&done.outcome);
                 let session = done.outcome.run.to_string();
                 self.conclude_run(&session, done, false).await;
             }
-            Err(error) => self.complain(&not_begun(error)),
+            Err(error) => self.report_failure(&not_begun(error)),
         }
     }
 
     /// Shows the outcome of one agent's run, and saves its files for the person. `session`: the run's
     /// session.
-    async fn conclude_run(&mut self, session: &str, done: Saved, spoke: bool) {
+    async fn conclude_run(&mut self, session: &str, done: SavedOutcome, spoke: bool) {
         self.tell_if_unsaved(done.unsaved.as_ref());
         let mut outcome = done.outcome;
-        attachments::save(&mut outcome, None, self.places, self.out);
-        let why = runner::reason(outcome.error.as_ref());
-        self.conclude(session, &outcome, &why, spoke).await;
+        attachments::save_attachments(&mut outcome, None, self.places, self.out);
+        let why = runner::error_reason(outcome.error.as_ref());
+        self.show_outcome(session, &outcome, &why, spoke).await;
     }
 
     fn tell_if_unsaved(&self, unsaved: Option<&StoreError>) {
         if let Some(error) = unsaved {
-            let why = chain(error);
-            self.out.warning(format_args!("the answer is not saved: {why}"));
+            let why = format_error_chain(error);
+            self.out.print_warning(format_args!("the answer is not saved: {why}"));
         }
     }
 
     /// Shows how a run ended.
-    async fn conclude(&mut self, session: &str, outcome: &Outcome, why: &str, spoke: bool) {
+    async fn show_outcome(&mut self, session: &str, outcome: &Outcome, why: &str, spoke: bool) {
         if !spoke {
-            self.out.text(&Shown::multiline(&outcome.output).to_string());
+            self.out.print_text(&ShownText::multiline(&outcome.output).to_string());
         }
         for operation in &outcome.unfinished {
-            let operation = Shown::new(operation);
-            self.out.warning(format_args!("still running when it was given up: {operation}"));
+            let operation = ShownText::new(operation);
+            self.out.print_warning(format_args!("still running when it was given up: {operation}"));
         }
         match outcome.status {
             RunStatus::Completed => {}
             RunStatus::Partial => {
-                self.out.warning(format_args!("the answer is partial: {why}"));
+                self.out.print_warning(format_args!("the answer is partial: {why}"));
                 runner::how_to_raise(outcome, self.out);
-                self.worst = self.worst.worst(Exit::Partial);
+                self.worst = self.worst.worse_of(CommandExit::Partial);
             }
             RunStatus::Cancelled => {
                 self.out.note("cancelled; what was said until then is kept");
-                self.worst = self.worst.worst(Exit::Cancelled);
+                self.worst = self.worst.worse_of(CommandExit::Cancelled);
             }
-            RunStatus::Failed => self.complain(&runner::failed(outcome, why)),
+            RunStatus::Failed => self.report_failure(&runner::run_failure(outcome, why)),
         }
-        refused::advise(outcome, &self.words, self.host, self.places, self.out);
-        let used = self.out.paint_err(Style::Dim, receipts::usage(outcome));
+        refused::print_advice(outcome, &self.words, self.host, self.places, self.out);
+        let used = self.out.paint_err(TextStyle::Dim, receipts::format_usage(outcome));
         self.out.note(used);
         let keep = self.host.settings.keep_runs;
-        saving::conclude(self.session.store(), session, outcome, keep, self.out).await;
+        saving::conclude_session(self.session.store(), session, outcome, keep, self.out).await;
     }
 
     /// Says what went wrong, and goes on.
-    fn complain(&mut self, failure: &Failure) {
-        self.out.failure(failure);
-        self.worst = self.worst.worst(failure.exit);
+    fn report_failure(&mut self, failure: &Failure) {
+        self.out.print_failure(failure);
+        self.worst = self.worst.worse_of(failure.exit);
     }
 }
 
 /// The failure of a run that could not be stored before its beginning.
 fn not_begun(error: SessionError) -> Failure {
-    Failure::new(format!("nothing was run: {}", chain(&error)))
+    Failure::new(format!("nothing was run: {}", format_error_chain(&error)))
 }
 
 /// Waits for a run. The first interruption cancels it, the second leaves at once.
 async fn until_done<T>(
     run: impl Future<Output = T>,
-    interrupts: &mut Interrupts,
+    interrupts: &mut InterruptSignals,
     cancel: &CancellationToken,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> T {
     let mut run = std::pin::pin!(run);
     loop {
         tokio::select! {
             biased;
             done = &mut run => return done,
-            () = interrupts.next() => {
+            () = interrupts.next_interrupt() => {
                 if cancel.is_cancelled() {
-                    progress.finish();
-                    std::process::exit(i32::from(Exit::Cancelled.code()));
+                    progress.clear_moving_line();
+                    std::process::exit(i32::from(CommandExit::Cancelled.code()));
                 }
-                progress.note("cancelling; press Ctrl-C again to leave at once");
+                progress.show_note("cancelling; press Ctrl-C again to leave at once");
                 cancel.cancel();
             }
         }

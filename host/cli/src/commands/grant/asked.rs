@@ -2,29 +2,31 @@
 
 use belljar_agent::{Host, ResolvedAgent};
 use belljar_definition::{AgentId, GrantChange, MountSpec};
-use belljar_policy::{Access, GuestPath, HostRule, Permission, Shown, ToolName, Wanted};
+use belljar_policy::{
+    CallPermission, GuestPath, HostRule, MountAccess, ShownText, ToolName, WantedRight,
+};
 
-use super::writes;
-use crate::term::out::Out;
+use super::writes_files;
+use crate::term::out::TerminalOutput;
 
 /// The requests of an agent, sorted by their result.
 #[derive(Debug, Default)]
-pub(super) struct Asks {
+pub(super) struct AgentRequests {
     /// The named tools to grant, the workspace's mount, hosts.
     pub(super) tools: Vec<ToolName>,
-    pub(super) workspace: Option<Access>,
+    pub(super) workspace: Option<MountAccess>,
     pub(super) hosts: Vec<HostRule>,
     /// The requests that `--read-only` leaves out.
     pub(super) left_out: Vec<String>,
     /// Tools denied by name in the operator's own grant.
     denied: Vec<ToolName>,
     /// Mounts whose directories only the operator can name.
-    directories: Vec<(GuestPath, Access)>,
+    directories: Vec<(GuestPath, MountAccess)>,
 }
 
-impl Asks {
+impl AgentRequests {
     /// The requests of this agent; `given` are the command line's additional grants.
-    pub(super) fn of(
+    pub(super) fn for_agent(
         agent: &ResolvedAgent,
         host: &Host,
         read_only: bool,
@@ -33,18 +35,18 @@ impl Asks {
         let mut asks = Self::default();
         for missing in &agent.narrowed {
             match &missing.wanted {
-                Wanted::Tool(tool) if read_only && writes(host, tool) => {
+                WantedRight::Tool(tool) if read_only && writes_files(host, tool) => {
                     asks.left_out.push(format!("call {tool}"));
                 }
-                Wanted::Tool(tool) if is_denied(host, agent, tool) => {
+                WantedRight::Tool(tool) if is_denied(host, agent, tool) => {
                     asks.denied.push(tool.clone());
                 }
-                Wanted::Tool(tool) => asks.tools.push(tool.clone()),
-                Wanted::Host(rule) => asks.hosts.push(rule.clone()),
-                Wanted::Mount(ask) => {
+                WantedRight::Tool(tool) => asks.tools.push(tool.clone()),
+                WantedRight::Host(rule) => asks.hosts.push(rule.clone()),
+                WantedRight::Mount(ask) => {
                     // Its own word may give up writing there.
                     let wanted = agent.definition.asked.writes.left_of(ask.access, &ask.guest);
-                    let access = if read_only { Access::Read } else { wanted };
+                    let access = if read_only { MountAccess::Read } else { wanted };
                     if access < wanted {
                         asks.left_out.push(format!("write in {}", ask.guest));
                     }
@@ -65,7 +67,7 @@ impl Asks {
 
     /// Adds what is granted.
     pub(super) fn add_to(&self, change: &mut GrantChange) {
-        change.tools.extend(self.tools.iter().map(|tool| (tool.clone(), Permission::Allow)));
+        change.tools.extend(self.tools.iter().map(|tool| (tool.clone(), CallPermission::Allow)));
         change.hosts.extend(self.hosts.iter().cloned());
         let guest = GuestPath::workspace();
         if let Some(access) = self.workspace
@@ -76,34 +78,40 @@ impl Asks {
     }
 
     /// The granted rights, as the agent's abilities; one item each.
-    pub(super) fn deeds(&self) -> Vec<String> {
+    pub(super) fn granted_abilities(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| format!("call {tool}"));
         let hosts =
-            self.hosts.iter().map(|rule| format!("reach {}", Shown::new(&rule.to_string())));
+            self.hosts.iter().map(|rule| format!("reach {}", ShownText::new(&rule.to_string())));
         let workspace = self.workspace.map(|access| match access {
-            Access::Read => "read the workspace".to_owned(),
-            Access::Overlay => "read the workspace, and write to an overlay of it".to_owned(),
-            Access::ReadWrite => "read and write the workspace".to_owned(),
+            MountAccess::Read => "read the workspace".to_owned(),
+            MountAccess::Overlay => "read the workspace, and write to an overlay of it".to_owned(),
+            MountAccess::ReadWrite => "read and write the workspace".to_owned(),
         });
         tools.chain(workspace).chain(hosts).collect()
     }
 
     /// Prints in a sentence the grants, and the requests not granted.
-    pub(super) fn show(&self, id: &AgentId, out: &Out) {
-        let deeds = self.deeds();
+    pub(super) fn print_requests(&self, id: &AgentId, out: &TerminalOutput) {
+        let deeds = self.granted_abilities();
         if !deeds.is_empty() {
-            out.line(format_args!("`{id}` asks to, and with this may, {}", sentence(&deeds)));
+            out.print_line(format_args!(
+                "`{id}` asks to, and with this may, {}",
+                join_sentence(&deeds)
+            ));
         }
-        for hint in self.hints() {
-            out.line(hint);
+        for hint in self.grant_hints() {
+            out.print_line(hint);
         }
     }
 
     /// Hints about what is left to be granted otherwise.
-    pub(super) fn hints(&self) -> Vec<String> {
+    pub(super) fn grant_hints(&self) -> Vec<String> {
         let mut hints = Vec::new();
         if !self.left_out.is_empty() {
-            hints.push(format!("`--read-only` leaves it unable to {}", sentence(&self.left_out)));
+            hints.push(format!(
+                "`--read-only` leaves it unable to {}",
+                join_sentence(&self.left_out)
+            ));
         }
         for tool in &self.denied {
             hints.push(format!(
@@ -123,11 +131,11 @@ impl Asks {
 /// INV-159: whether the operator has denied this tool to the agent, or to its whole library: a file's request
 /// does not change the denial.
 fn is_denied(host: &Host, agent: &ResolvedAgent, tool: &ToolName) -> bool {
-    host.settings.named(&agent.id, tool) == Some(Permission::Deny)
+    host.settings.stated_permission(&agent.id, tool) == Some(CallPermission::Deny)
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn sentence(parts: &[String]) -> String {
+fn join_sentence(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

@@ -3,115 +3,124 @@
 use std::collections::BTreeMap;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
-use belljar_definition::{GrantChange, Grantee, Scope, Slug, Visibility};
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_definition::{AgentScope, GrantChange, Grantee, Slug, Visibility};
+use belljar_policy::{ShownPath as _, ShownText};
 
-use super::asked::Asks;
-use super::{Writer, record, rights};
-use crate::commands::libraries::installed;
-use crate::libraries::Lock;
-use crate::setup::exit::{Exit, Failure};
+use super::asked::AgentRequests;
+use super::{GrantWriter, record, rights};
+use crate::commands::libraries::installed_name;
+use crate::libraries::LibraryLock;
+use crate::setup::exit::{CommandExit, Failure};
 use crate::term::diff;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// One agent of the library, with its requests.
-struct Member {
+struct LibraryMember {
     before: ResolvedAgent,
-    asks: Asks,
+    asks: AgentRequests,
 }
 
-pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
-    let Writer { args, places, out, .. } = *writer;
-    let name = installed(name, &args.of, &Lock::read(&places.libraries())?)?;
-    let host = writer.whose.host(out)?;
-    let members = members(&Scope::Library(name.to_string()), &host, writer);
-    let changes: Vec<_> = members.iter().filter_map(Member::change).collect();
-    let Some(edit) = writer.changed(&changes)? else {
-        return unchanged(name.as_str(), &members, &host, out);
+pub(super) fn run(name: &str, writer: &GrantWriter<'_>) -> Result<CommandExit, Failure> {
+    let GrantWriter { args, places, out, .. } = *writer;
+    let name = installed_name(name, &args.of, &LibraryLock::read(&places.libraries_directory())?)?;
+    let host = writer.whose.build_host(out)?;
+    let members = list_members(&AgentScope::Library(name.to_string()), &host, writer);
+    let changes: Vec<_> = members.iter().filter_map(LibraryMember::member_change).collect();
+    let Some(edit) = writer.changed_text(&changes)? else {
+        return report_unchanged(name.as_str(), &members, &host, out);
     };
-    let after = writer.after(&host, places, &edit.new)?;
-    let after = self::members(&Scope::Library(name.to_string()), &after, writer);
-    show(name.as_str(), &members, &after, out);
-    let question = format!("write this for {}?", agents(changes.len()));
-    if !writer.agreed(&question)? {
-        return Ok(Exit::Cancelled);
+    let after = writer.host_with_text(&host, places, &edit.new)?;
+    let after = self::list_members(&AgentScope::Library(name.to_string()), &after, writer);
+    print_decision(name.as_str(), &members, &after, out);
+    let question = format!("write this for {}?", count_agents(changes.len()));
+    if !writer.ask_agreement(&question)? {
+        return Ok(CommandExit::Cancelled);
     }
-    writer.write(edit, &changes)?;
+    writer.write_edit(edit, &changes)?;
     let ready = after.iter().filter(|member| member.before.status.is_ready()).count();
-    let of = agents(after.len());
+    let of = count_agents(after.len());
     out.note(format_args!("of {of} in library `{name}`, {ready} are ready"));
     if args.read_only && ready < after.len() {
         out.note("`--partial` runs the others with what they are given");
     }
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
 /// `grant 'library/NAME/*'`: the same rights to all agents of a library, by one section.
-pub(super) fn whole(name: &Slug, writer: &Writer<'_>) -> Result<Exit, Failure> {
-    let Writer { args, places, out, .. } = *writer;
+pub(super) fn grant_whole_library(
+    name: &Slug,
+    writer: &GrantWriter<'_>,
+) -> Result<CommandExit, Failure> {
+    let GrantWriter { args, places, out, .. } = *writer;
     if args.asked {
-        return Err(Failure::usage("what is asked for differs from agent to agent").hint(format!(
-            "`{}` gives each what it asks for",
-            args.of.command(&format!("belljar grant --library {name}"))
-        )));
+        return Err(Failure::usage("what is asked for differs from agent to agent").with_hint(
+            format!(
+                "`{}` gives each what it asks for",
+                args.of.format_command(&format!("belljar grant --library {name}"))
+            ),
+        ));
     }
-    let mut change = rights::change(args)?;
+    let mut change = rights::parse_change(args)?;
     if change.is_empty() {
         return Err(Failure::usage("nothing to grant")
-            .hint("name a right: `--tool`, `--host`, `--mount`, `--secret` or `--limit`"));
+            .with_hint("name a right: `--tool`, `--host`, `--mount`, `--secret` or `--limit`"));
     }
-    record::check(writer.whose, &change)?;
-    let there = installed(name.as_str(), &args.of, &Lock::read(&places.libraries())?);
+    record::check_mounts(writer.whose, &change)?;
+    let there =
+        installed_name(name.as_str(), &args.of, &LibraryLock::read(&places.libraries_directory())?);
     if let (Err(unknown), false) = (there, args.absent) {
-        return Err(unknown.hint("`--absent` grants it to a library that is not there yet"));
+        return Err(unknown.with_hint("`--absent` grants it to a library that is not there yet"));
     }
-    let host = writer.whose.host(out)?;
+    let host = writer.whose.build_host(out)?;
     super::check_names(&change, &host)?;
     // Defaults may differ between the agents, so they are not written down for all.
     change.alone = true;
-    let scope = Scope::Library(name.to_string());
-    let members = members(&scope, &host, writer);
+    let scope = AgentScope::Library(name.to_string());
+    let members = list_members(&scope, &host, writer);
     members.iter().for_each(|member| super::keep_overlay_tools(&member.before, &mut change));
     let to = Grantee::Library(name.clone());
     // A default of some agents may be missing for others, for internal ones.
     let changes = [(to.clone(), Visibility::Internal, change)];
-    let Some(edit) = writer.changed(&changes)? else {
-        out.line(format_args!("nothing to change: `{to}` has all of that"));
-        return Ok(Exit::Completed);
+    let Some(edit) = writer.changed_text(&changes)? else {
+        out.print_line(format_args!("nothing to change: `{to}` has all of that"));
+        return Ok(CommandExit::Completed);
     };
-    diff::show(&places.config().shown().to_string(), &edit.old, &edit.new, out);
+    diff::print_diff(&places.config_path().to_shown().to_string(), &edit.old, &edit.new, out);
     let of_it = host.settings.grantees().filter(|other| **other != to && other.is_of(&scope));
     let own: Vec<String> = of_it.map(|other| format!("`{other}`")).collect();
     if !own.is_empty() {
         out.note(format_args!("what these sections state wins over it: {}", own.join(", ")));
     }
     out.note("it holds for agents that an update brings, too");
-    if !writer.agreed(&format!("write this for {}?", agents(members.len())))? {
-        return Ok(Exit::Cancelled);
+    if !writer.ask_agreement(&format!("write this for {}?", count_agents(members.len())))? {
+        return Ok(CommandExit::Cancelled);
     }
-    let new = writer.write(edit, &changes)?;
+    let new = writer.write_edit(edit, &changes)?;
     let after = writer.host_after(&host, places, &new, &changes[0].2)?;
-    let after = self::members(&scope, &after, writer);
+    let after = self::list_members(&scope, &after, writer);
     let ready = after.iter().filter(|member| member.before.status.is_ready()).count();
-    out.note(format_args!("of {} in library `{name}`, {ready} are ready", agents(after.len())));
-    Ok(Exit::Completed)
+    out.note(format_args!(
+        "of {} in library `{name}`, {ready} are ready",
+        count_agents(after.len())
+    ));
+    Ok(CommandExit::Completed)
 }
 
 /// The library's agents in the catalogue's order, if their files are the agreed ones.
-fn members(library: &Scope, host: &Host, writer: &Writer<'_>) -> Vec<Member> {
+fn list_members(library: &AgentScope, host: &Host, writer: &GrantWriter<'_>) -> Vec<LibraryMember> {
     let catalog = host.library.catalog();
     let entries = catalog.agents().iter().filter(|entry| entry.id.scope == *library);
     let member = |entry| {
         let before = resolve_entry(host, entry, &writer.places.workspace);
         let read_only = writer.args.read_only;
-        let asks = Asks::of(&before, host, read_only, &GrantChange::default());
-        Member { before, asks }
+        let asks = AgentRequests::for_agent(&before, host, read_only, &GrantChange::default());
+        LibraryMember { before, asks }
     };
     entries.map(member).collect()
 }
 
-impl Member {
-    fn change(&self) -> Option<(Grantee, Visibility, GrantChange)> {
+impl LibraryMember {
+    fn member_change(&self) -> Option<(Grantee, Visibility, GrantChange)> {
         let definition = &self.before.definition;
         let asked_tools = definition.asked.tools.clone();
         let mut change = GrantChange { asked_tools, ..GrantChange::default() };
@@ -120,63 +129,85 @@ impl Member {
     }
 }
 
-fn unchanged(name: &str, members: &[Member], host: &Host, out: &Out) -> Result<Exit, Failure> {
-    let blocked = blocked(members);
+fn report_unchanged(
+    name: &str,
+    members: &[LibraryMember],
+    host: &Host,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let blocked = blocked_lines(members);
     if blocked.is_empty() {
-        out.line(format_args!(
+        out.print_line(format_args!(
             "nothing to change: {} in library `{name}`, none of them blocked",
-            agents(members.len())
+            count_agents(members.len())
         ));
-        return Ok(Exit::Completed);
+        return Ok(CommandExit::Completed);
     }
-    blocked.iter().for_each(|line| out.line(line));
+    blocked.iter().for_each(|line| out.print_line(line));
     Err(Failure::new(format!("no grant is written for library `{name}`"))
-        .exit(Exit::NotAllowed)
-        .hint(format!(
+        .with_exit(CommandExit::NotAllowed)
+        .with_hint(format!(
             "`{}` says what one of them is missing",
             host.for_its_tenant(&format!("belljar agents show library/{name}/NAME"))
         )))
 }
 
 /// The decision: the number of ready agents before and after, and all new rights.
-fn show(name: &str, before: &[Member], after: &[Member], out: &Out) {
+fn print_decision(
+    name: &str,
+    before: &[LibraryMember],
+    after: &[LibraryMember],
+    out: &TerminalOutput,
+) {
     let ready =
-        |all: &[Member]| all.iter().filter(|member| member.before.status.is_ready()).count();
-    out.line(format_args!(
+        |all: &[LibraryMember]| all.iter().filter(|member| member.before.status.is_ready()).count();
+    out.print_line(format_args!(
         "library `{name}`: {}; ready: {}, and {} with this",
-        agents(before.len()),
+        count_agents(before.len()),
         ready(before),
         ready(after)
     ));
-    union("this lets", before.iter().map(|member| member.asks.deeds()), out);
-    union("`--read-only` leaves", before.iter().map(|member| member.asks.left_out.clone()), out);
-    let blocked = blocked(after);
+    print_ability_counts(
+        "this lets",
+        before.iter().map(|member| member.asks.granted_abilities()),
+        out,
+    );
+    print_ability_counts(
+        "`--read-only` leaves",
+        before.iter().map(|member| member.asks.left_out.clone()),
+        out,
+    );
+    let blocked = blocked_lines(after);
     if !blocked.is_empty() {
-        out.line(format_args!("blocked all the same: {}", agents(blocked.len())));
-        blocked.iter().for_each(|line| out.line(line));
+        out.print_line(format_args!("blocked all the same: {}", count_agents(blocked.len())));
+        blocked.iter().for_each(|line| out.print_line(line));
     }
 }
 
 /// Each deed with how many agents it is of.
-fn union(verb: &str, deeds: impl Iterator<Item = Vec<String>>, out: &Out) {
+fn print_ability_counts(
+    verb: &str,
+    deeds: impl Iterator<Item = Vec<String>>,
+    out: &TerminalOutput,
+) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     deeds.flatten().for_each(|deed| *counts.entry(deed).or_default() += 1);
     let unable = if verb == "this lets" { "" } else { "unable to " };
     for (deed, count) in counts {
-        out.line(format_args!("  {verb} {} {unable}{deed}", agents(count)));
+        out.print_line(format_args!("  {verb} {} {unable}{deed}", count_agents(count)));
     }
 }
 
 /// A line for each blocked agent.
-fn blocked(members: &[Member]) -> Vec<String> {
+fn blocked_lines(members: &[LibraryMember]) -> Vec<String> {
     let blocked = members.iter().filter(|member| !member.before.status.is_ready());
-    let line = |member: &Member| {
-        let reasons = member.before.notes().join("; ");
-        format!("  {}: {}", member.before.id.slug, Shown::new(&reasons))
+    let line = |member: &LibraryMember| {
+        let reasons = member.before.run_warnings().join("; ");
+        format!("  {}: {}", member.before.id.slug, ShownText::new(&reasons))
     };
     blocked.map(line).collect()
 }
 
-fn agents(count: usize) -> String {
+fn count_agents(count: usize) -> String {
     if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
 }

@@ -13,60 +13,68 @@ use std::sync::Arc;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_direct, resolve_entry};
 use belljar_definition::{
-    AgentId, CatalogEntry, DEFAULTS, GrantChange, Grantee, MountSpec, Scope, Settings, Visibility,
-    apply_grants,
+    AgentId, AgentScope, CatalogEntry, DEFAULTS, GrantChange, Grantee, MountSpec, Settings,
+    Visibility, apply_grants,
 };
 use belljar_policy::ShownPath as _;
-use belljar_policy::{Access, GuestPath, Permission, Shown, ToolName};
+use belljar_policy::{CallPermission, GuestPath, MountAccess, ShownText, ToolName};
 use belljar_server::MCP_IDENTITY;
 
-use self::asked::Asks;
-use self::rights::usage;
+use self::asked::AgentRequests;
+use self::rights::usage_failure;
 use crate::args::grants::GrantArgs;
 use crate::commands::catalogue::agents;
-use crate::setup::agreed::agreed;
+use crate::setup::agreed::ask_agreement;
 use crate::setup::config_lock::ConfigLock;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_own_config, read_workspace_config};
-use crate::setup::whose::Whose;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, read_own_config, read_workspace_config};
+use crate::setup::whose::AgentOwner;
 use crate::term::diff;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
-pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    args: &GrantArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     if args.read_only && !args.asked && args.library.is_none() {
         return Err(Failure::usage("`--read-only` says how much of what is asked for is granted")
-            .hint("add `--asked`, or name the mount: `--mount /workspace:read`"));
+            .with_hint("add `--asked`, or name the mount: `--mount /workspace:read`"));
     }
     let operator = places;
-    args.of.gather(operator)?;
-    let whose = Whose::find(&args.of, operator)?;
-    let writer = Writer { args, operator, whose: &whose, places: &whose.places, out };
+    args.of.move_old_files(operator)?;
+    let whose = AgentOwner::look_up(&args.of, operator)?;
+    let writer = GrantWriter { args, operator, whose: &whose, places: &whose.places, out };
     match (&args.library, &args.agent) {
         (Some(name), _) => library::run(name, &writer),
-        (None, Some(name)) => match name.parse().map_err(usage)? {
-            Grantee::Library(name) => library::whole(&name, &writer),
-            Grantee::Agent(id) => one(name, &id, &writer),
+        (None, Some(name)) => match name.parse().map_err(usage_failure)? {
+            Grantee::Library(name) => library::grant_whole_library(&name, &writer),
+            Grantee::Agent(id) => grant_to_agent(name, &id, &writer),
         },
         (None, None) => Err(Failure::usage("whom to grant it is not said")
-            .hint("name an agent, or a library with `--library NAME`")),
+            .with_hint("name an agent, or a library with `--library NAME`")),
     }
 }
 
 /// Grants to one agent.
-fn one(name: &str, id: &AgentId, writer: &Writer<'_>) -> Result<Exit, Failure> {
-    let Writer { args, out, .. } = *writer;
-    let mut change = rights::change(args)?;
+fn grant_to_agent(
+    name: &str,
+    id: &AgentId,
+    writer: &GrantWriter<'_>,
+) -> Result<CommandExit, Failure> {
+    let GrantWriter { args, out, .. } = *writer;
+    let mut change = rights::parse_change(args)?;
     if change.is_empty() && !args.asked {
-        return Err(Failure::usage("nothing to grant").hint(
+        return Err(Failure::usage("nothing to grant").with_hint(
             "`--asked` grants what the agent asks for; or name a right: `--tool`, `--host`, \
              `--mount`, `--secret` or `--limit`",
         ));
     }
-    record::check(writer.whose, &change)?;
+    record::check_mounts(writer.whose, &change)?;
     let places = &writer.seen_by(id);
     let host = writer.whose.host_in(places, out)?;
     check_names(&change, &host)?;
-    let (visibility, before) = agent(name, id, &host, writer)?;
+    let (visibility, before) = find_grantee(name, id, &host, writer)?;
     warn_of_no_effect(id, &change, &host, out);
     match &before {
         Some(agent) => change.asked_tools.clone_from(&agent.definition.asked.tools),
@@ -76,48 +84,53 @@ fn one(name: &str, id: &AgentId, writer: &Writer<'_>) -> Result<Exit, Failure> {
         keep_overlay_tools(agent, &mut change);
     }
     let asks = before.as_ref().filter(|_| args.asked);
-    let asks = asks.map(|agent| Asks::of(agent, &host, args.read_only, &change));
+    let asks = asks.map(|agent| AgentRequests::for_agent(agent, &host, args.read_only, &change));
     if let Some(asks) = &asks {
         asks.add_to(&mut change);
     }
     let changes = [(id.into(), visibility, change)];
-    let Some(edit) = writer.changed(&changes)? else {
-        return unchanged(id, before.as_ref(), asks.as_ref(), out);
+    let Some(edit) = writer.changed_text(&changes)? else {
+        return report_unchanged(id, before.as_ref(), asks.as_ref(), out);
     };
     if let Some(asks) = &asks {
-        asks.show(id, out);
+        asks.print_requests(id, out);
     }
-    diff::show(&writer.places.config().shown().to_string(), &edit.old, &edit.new, out);
-    if !writer.agreed("write this?")? {
-        return Ok(Exit::Cancelled);
+    diff::print_diff(
+        &writer.places.config_path().to_shown().to_string(),
+        &edit.old,
+        &edit.new,
+        out,
+    );
+    if !writer.ask_agreement("write this?")? {
+        return Ok(CommandExit::Cancelled);
     }
-    let new = writer.write(edit, &changes)?;
+    let new = writer.write_edit(edit, &changes)?;
     if let Some(entry) = host.library.catalog().get(id) {
         let after = writer.host_after(&host, places, &new, &changes[0].2)?;
         say_status(&resolve_entry(&after, entry, &places.workspace), &host, args.asked, out);
     }
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
 /// The common part of all grants of a command.
 #[derive(Clone, Copy)]
-struct Writer<'a> {
+struct GrantWriter<'a> {
     args: &'a GrantArgs,
     /// Where the audit log is.
-    operator: &'a Places,
+    operator: &'a HomePaths,
     /// The owner of the agents.
-    whose: &'a Whose,
+    whose: &'a AgentOwner,
     /// Whose `belljar.toml` is written.
-    places: &'a Places,
-    out: &'a Out,
+    places: &'a HomePaths,
+    out: &'a TerminalOutput,
 }
 
-impl Writer<'_> {
+impl GrantWriter<'_> {
     /// The places with the workspace of this agent: an agent of a workspace is named with the workspace,
     /// wherever the command is typed.
-    fn seen_by(&self, id: &AgentId) -> Places {
+    fn seen_by(&self, id: &AgentId) -> HomePaths {
         let mut places = self.places.clone();
-        if let Scope::Workspace(path) = &id.scope
+        if let AgentScope::Workspace(path) = &id.scope
             && let Ok(path) = path.canonicalize()
             && path.is_dir()
         {
@@ -127,42 +140,43 @@ impl Writer<'_> {
     }
 
     /// The text to be written; `None` where nothing changes.
-    fn changed(
+    fn changed_text(
         &self,
         changes: &[(Grantee, Visibility, GrantChange)],
-    ) -> Result<Option<Edit>, Failure> {
-        let path = self.places.config();
+    ) -> Result<Option<ConfigEdit>, Failure> {
+        let path = self.places.config_path();
         let lock = lock_unless_asked(self.args.yes, &path)?;
         let old = read_own_config(&path)?.unwrap_or_default();
         let tools = changes.iter().flat_map(|(_, _, change)| &change.tools);
-        let pinned = write::pin(&old, tools, self.places)?;
+        let pinned = write::pin_components(&old, tools, self.places)?;
         let user_home = self.places.user_home.as_deref();
         let new = apply_grants(&path, &pinned, user_home, changes).map_err(|mut diagnostics| {
             // The positions are in the new text, which nobody can see, so they are cleared.
             diagnostics.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
-            Failure::diagnostics("the grant cannot be added", diagnostics)
+            Failure::from_diagnostics("the grant cannot be added", diagnostics)
         })?;
-        Ok((new != old).then_some(Edit { old, new, lock }))
+        Ok((new != old).then_some(ConfigEdit { old, new, lock }))
     }
 
-    fn agreed(&self, question: &str) -> Result<bool, Failure> {
-        agreed(question, self.args.yes, "written", self.out)
+    fn ask_agreement(&self, question: &str) -> Result<bool, Failure> {
+        ask_agreement(question, self.args.yes, "written", self.out)
     }
 
     /// Writes it; gives the new text.
-    fn write(
+    fn write_edit(
         &self,
-        edit: Edit,
+        edit: ConfigEdit,
         changes: &[(Grantee, Visibility, GrantChange)],
     ) -> Result<String, Failure> {
-        let path = self.places.config();
-        let Edit { old, new, lock } = edit;
-        replace(lock, &path, &old, &new)?;
-        self.out.note(format_args!("wrote {}", path.shown()));
+        let path = self.places.config_path();
+        let ConfigEdit { old, new, lock } = edit;
+        replace_text(lock, &path, &old, &new)?;
+        self.out.note(format_args!("wrote {}", path.to_shown()));
         record::say_what_waits(&self.args.of, self.operator, self.whose, (&old, &new), self.out);
-        let lines = changes.iter().map(|(id, _, change)| (id.to_string(), record::detail(change)));
+        let lines =
+            changes.iter().map(|(id, _, change)| (id.to_string(), record::addition_detail(change)));
         let what = ("grant", "the grant is written");
-        self.args.of.audit(self.operator, what, lines.collect())?;
+        self.args.of.audit_action(self.operator, what, lines.collect())?;
         Ok(new)
     }
 
@@ -170,24 +184,28 @@ impl Writer<'_> {
     fn host_after(
         &self,
         host: &Host,
-        places: &Places,
+        places: &HomePaths,
         new: &str,
         change: &GrantChange,
     ) -> Result<Host, Failure> {
-        match change.tools.iter().any(|(tool, _)| host.tools.withholds(tool.as_str()).is_some()) {
+        match change
+            .tools
+            .iter()
+            .any(|(tool, _)| host.tools.withheld_reason(tool.as_str()).is_some())
+        {
             true => self.whose.host_in(places, self.out),
-            false => self.after(host, places, new),
+            false => self.host_with_text(host, places, new),
         }
     }
 
     /// The host as it is with the new text.
-    fn after(&self, host: &Host, places: &Places, new: &str) -> Result<Host, Failure> {
-        let (home, workspace) = (places.config(), places.workspace_config());
+    fn host_with_text(&self, host: &Host, places: &HomePaths, new: &str) -> Result<Host, Failure> {
+        let (home, workspace) = (places.config_path(), places.workspace_config());
         let workspace_text = read_workspace_config(places)?;
         let workspace = workspace_text.as_deref().map(|text| (workspace.as_path(), text));
         let user_home = self.places.user_home.as_deref();
         let settings = Settings::parse(Some((&home, new)), workspace, user_home)
-            .map_err(|found| Failure::diagnostics("", found))?;
+            .map_err(|found| Failure::from_diagnostics("", found))?;
         let mut after = host.clone();
         after.settings = Arc::new(settings);
         Ok(after)
@@ -195,7 +213,7 @@ impl Writer<'_> {
 }
 
 /// A new text of a file.
-struct Edit {
+struct ConfigEdit {
     old: String,
     new: String,
     /// Held since the old one was read.
@@ -205,36 +223,41 @@ struct Edit {
 /// Locks a file against other changes from now on, if no person is asked meanwhile: a person's thinking
 /// blocks nobody, and a concurrent change is reported.
 fn lock_unless_asked(yes: bool, path: &Path) -> Result<Option<ConfigLock>, Failure> {
-    yes.then(|| ConfigLock::of(path)).transpose()
+    yes.then(|| ConfigLock::lock_file(path)).transpose()
 }
 
 /// Replaces the text that the person was shown.
-fn replace(lock: Option<ConfigLock>, path: &Path, shown: &str, new: &str) -> Result<(), Failure> {
-    lock.map_or_else(|| ConfigLock::of(path), Ok)?.replace(shown, new)
+fn replace_text(
+    lock: Option<ConfigLock>,
+    path: &Path,
+    shown: &str,
+    new: &str,
+) -> Result<(), Failure> {
+    lock.map_or_else(|| ConfigLock::lock_file(path), Ok)?.replace_text(shown, new)
 }
 
 /// A writable mount takes away the tools that an agent has only because of its overlay: the grant is given
 /// these tools too.
 fn keep_overlay_tools(agent: &ResolvedAgent, change: &mut GrantChange) {
-    let writes = |mount: &MountSpec| mount.access == Access::ReadWrite;
+    let writes = |mount: &MountSpec| mount.access == MountAccess::ReadWrite;
     if !change.mounts.iter().any(writes) {
         return;
     }
     for name in DEFAULTS.iter().flat_map(|row| row.overlay_tools) {
         let given = change.tools.iter().any(|(tool, _)| tool.as_str() == *name);
         if let (false, Ok(permit)) = (given, agent.rights.tool(name)) {
-            change.tools.push((permit.tool().clone(), agent.rights.permission(name)));
+            change.tools.push((permit.tool().clone(), agent.rights.tool_permission(name)));
         }
     }
 }
 
 /// The receiver of the rights. A bare name means the home's agent, so that a repository's namesake gets
 /// nothing by accident. A missing agent is granted rights only with the option that allows it.
-fn agent(
+fn find_grantee(
     name: &str,
     id: &AgentId,
     host: &Host,
-    writer: &Writer<'_>,
+    writer: &GrantWriter<'_>,
 ) -> Result<(Visibility, Option<ResolvedAgent>), Failure> {
     let catalog = host.library.catalog();
     if let Some(entry) = catalog.get(id) {
@@ -246,53 +269,58 @@ fn agent(
         let of_clients = resolve_direct(host, MCP_IDENTITY, &writer.seen_by(id).workspace);
         return Ok((Visibility::default(), Some(of_clients.map_err(agents::not_found)?)));
     }
-    match catalog.find(name) {
+    match catalog.find_by_name(name) {
         Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
-            .hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
+            .with_hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
         // A team is granted its agents' maximum.
         Err(_) if is_team => Ok((Visibility::default(), None)),
         Err(_) if writer.args.absent => {
-            writer.out.warning(format_args!("there is no agent `{id}` yet"));
+            writer.out.print_warning(format_args!("there is no agent `{id}` yet"));
             Ok((Visibility::default(), None))
         }
         Err(unknown) => {
             let failure = agents::not_found(unknown.into());
             Err(match writer.args.asked {
                 true => failure,
-                false => failure.hint("`--absent` grants it to an agent that is not there yet"),
+                false => {
+                    failure.with_hint("`--absent` grants it to an agent that is not there yet")
+                }
             })
         }
     }
 }
 
 /// The file does not change: all is granted already, or no grant helps.
-fn unchanged(
+fn report_unchanged(
     id: &AgentId,
     agent: Option<&ResolvedAgent>,
-    asks: Option<&Asks>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    asks: Option<&AgentRequests>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let (Some(agent), Some(asks)) = (agent, asks) else {
-        out.line(format_args!("nothing to change: `{id}` has all of that"));
-        return Ok(Exit::Completed);
+        out.print_line(format_args!("nothing to change: `{id}` has all of that"));
+        return Ok(CommandExit::Completed);
     };
     if agent.status.is_ready() {
-        out.line(format_args!("nothing to change: `{id}` is {}", agent.status.as_str()));
-        return Ok(Exit::Completed);
+        out.print_line(format_args!("nothing to change: `{id}` is {}", agent.status.as_str()));
+        return Ok(CommandExit::Completed);
     }
-    let reasons = Shown::new(&agent.notes().join("; ")).to_string();
+    let reasons = ShownText::new(&agent.run_warnings().join("; ")).to_string();
     let failure = Failure::new(format!("nothing is granted, and `{id}` stays blocked: {reasons}"));
-    Err(asks.hints().into_iter().fold(failure.exit(Exit::NotAllowed), Failure::hint))
+    Err(asks
+        .grant_hints()
+        .into_iter()
+        .fold(failure.with_exit(CommandExit::NotAllowed), Failure::with_hint))
 }
 
 /// The state of the agent after the grant, and the missing requirements of its new tools.
-fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
+fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &TerminalOutput) {
     let id = &agent.id;
     if agent.status.is_ready() {
         out.note(format_args!("`{id}` is {}", agent.status.as_str()));
     } else {
-        let reasons = Shown::new(&agent.notes().join("; ")).to_string();
-        out.warning(format_args!("`{id}` is still blocked: {reasons}"));
+        let reasons = ShownText::new(&agent.run_warnings().join("; ")).to_string();
+        out.print_warning(format_args!("`{id}` is still blocked: {reasons}"));
         // A tenant's agents run in the server alone, which runs no blocked one.
         if asked && agent.may_be_partial() && host.tenant.is_none() {
             let name = id.grant_key();
@@ -301,14 +329,16 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
             ));
         }
     }
-    let tools = agent.rights.tools().map(|(tool, _)| tool).filter(|tool| writes(host, tool));
+    let tools =
+        agent.rights.offered_tools().map(|(tool, _)| tool).filter(|tool| writes_files(host, tool));
     let tools: Vec<String> = tools.map(|tool| format!("`{tool}`")).collect();
-    let nowhere = agent.rights.mounts().iter().all(|mount| mount.access == Access::Read);
+    let nowhere = agent.rights.mounts().iter().all(|mount| mount.access == MountAccess::Read);
     let asked = &agent.definition.asked;
     if !tools.is_empty()
         && nowhere
         && asked.mounts.is_none()
-        && asked.writes.left_of(Access::ReadWrite, &GuestPath::workspace()) == Access::ReadWrite
+        && asked.writes.left_of(MountAccess::ReadWrite, &GuestPath::workspace())
+            == MountAccess::ReadWrite
     {
         let command = format!("belljar grant {} --mount /workspace:read-write", id.grant_key());
         out.note(format_args!(
@@ -320,14 +350,14 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
 }
 
 /// Whether a tool changes files, by its own manifest.
-fn writes(host: &Host, tool: &ToolName) -> bool {
-    let owner = host.tools.owner(tool.as_str());
-    owner.is_some_and(|component| component.manifest.ask.mounts == Some(Access::ReadWrite))
+fn writes_files(host: &Host, tool: &ToolName) -> bool {
+    let owner = host.tools.find_component(tool.as_str());
+    owner.is_some_and(|component| component.manifest.ask.mounts == Some(MountAccess::ReadWrite))
 }
 
 /// Names in a grant have to exist, because a misspelt one would grant nothing.
 fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
-    let known = host.tools.known();
+    let known = host.tools.known_tools();
     if let Some((tool, _)) = change.tools.iter().find(|(tool, _)| !known.contains(tool.as_str())) {
         return Err(super::tools::no_tool(host, tool.as_str()));
     }
@@ -335,33 +365,35 @@ fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
         change.secrets.iter().find(|secret| !host.settings.secrets.contains_key(*secret))
     {
         return Err(Failure::usage(format!("there is no secret `{secret}`"))
-            .hint(format!("set it up under `[secrets.{secret}]` first")));
+            .with_hint(format!("set it up under `[secrets.{secret}]` first")));
     }
     Ok(())
 }
 
 /// Prints the obstacles of a grant that is written all the same.
-fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Out) {
+fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &TerminalOutput) {
     let catalog = host.library.catalog();
     let entry: Option<&CatalogEntry> = catalog.get(id);
     let listed = entry.and_then(|entry| entry.definition.asked.tools.as_ref());
     for (tool, permission) in &change.tools {
-        if *permission != Permission::Deny && listed.is_some_and(|listed| !listed.contains(tool)) {
+        if *permission != CallPermission::Deny
+            && listed.is_some_and(|listed| !listed.contains(tool))
+        {
             // A file of a library that somebody changed is not loaded any more.
-            let own = entry.filter(|entry| !matches!(entry.id.scope, Scope::Library(_)));
+            let own = entry.filter(|entry| !matches!(entry.id.scope, AgentScope::Library(_)));
             let way = own.map_or(String::new(), |entry| {
-                format!("; add it to `tools` in `{}`", entry.definition.path.shown())
+                format!("; add it to `tools` in `{}`", entry.definition.path.to_shown())
             });
-            out.warning(format_args!(
+            out.print_warning(format_args!(
                 "`{id}` does not get `{tool}`: the agent's own list of tools leaves it out{way}"
             ));
         }
     }
     for mount in &change.mounts {
         if let Some(directory) = mount.host.as_ref().filter(|directory| !directory.is_dir()) {
-            out.warning(format_args!(
+            out.print_warning(format_args!(
                 "there is no directory `{}`; the agent does not start without it",
-                directory.shown()
+                directory.to_shown()
             ));
         }
     }

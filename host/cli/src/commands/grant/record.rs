@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use belljar_definition::{GrantChange, GrantRemoval, Settings};
-use belljar_policy::{Mount, Shown, ShownPath as _};
+use belljar_policy::{Mount, ShownPath as _, ShownText};
 use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 
@@ -13,25 +13,25 @@ use crate::commands::serve::judged::is_below;
 use crate::commands::serve::running;
 use crate::commands::serve::tenancy::{own_directories, writes_home};
 use crate::setup::exit::Failure;
-use crate::setup::home::Places;
-use crate::setup::whose::Whose;
-use crate::term::out::Out;
+use crate::setup::home::HomePaths;
+use crate::setup::whose::AgentOwner;
+use crate::term::out::TerminalOutput;
 
 /// Refuses a directory outside of the tenant's own, or write access to its home, because the tenant would not
 /// be served then.
-pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> {
+pub(super) fn check_mounts(whose: &AgentOwner, change: &GrantChange) -> Result<(), Failure> {
     let Some(name) = &whose.tenant else { return Ok(()) };
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let own = own_directories(&whose.places).map(real);
     let home = real(&whose.places.home);
     for spec in &change.mounts {
         let Some(host) = &spec.host else { continue };
-        let shown = Shown::clipped(&host.to_string_lossy(), 200).to_string();
+        let shown = ShownText::clip_line(&host.to_string_lossy(), 200).to_string();
         let refused = |why: String| {
-            Err(Failure::usage(why).hint(format!(
+            Err(Failure::usage(why).with_hint(format!(
                 "what its agents see lies below `{}`, or beside the home in `{}`",
-                own[1].shown(),
-                own[0].shown()
+                own[1].to_shown(),
+                own[0].to_shown()
             )))
         };
         if !own.iter().any(|own| is_below(host, own)) {
@@ -48,33 +48,33 @@ pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> 
 /// Prints the new settings that a running server cannot apply before a restart, unlike the old ones.
 pub(super) fn say_what_waits(
     of: &TenantArg,
-    operator: &Places,
-    whose: &Whose,
+    operator: &HomePaths,
+    whose: &AgentOwner,
     (old, new): (&str, &str),
-    out: &Out,
+    out: &TerminalOutput,
 ) {
-    let Ok(data) = of.root(operator) else { return };
-    let path = whose.places.config();
+    let Ok(data) = of.data_root(operator) else { return };
+    let path = whose.places.config_path();
     let user_home = whose.places.user_home.as_deref();
     let parsed = |text: &str| Settings::parse(Some((&path, text)), None, user_home).ok();
     let (Some(old), Some(new)) = (parsed(old), parsed(new)) else { return };
-    let tenant = of.other().unwrap_or(TENANT);
+    let tenant = of.other_tenant().unwrap_or(TENANT);
     let mut said = BTreeSet::new();
-    for server in running::told(&data) {
-        let before = server.late(tenant, old.clone(), &whose.places);
-        let now = server.late(tenant, new.clone(), &whose.places);
+    for server in running::read_server_facts(&data) {
+        let before = server.late_settings(tenant, old.clone(), &whose.places);
+        let now = server.late_settings(tenant, new.clone(), &whose.places);
         said.extend(now.into_iter().filter(|what| !before.contains(what)));
     }
     for what in &said {
-        out.warning(format_args!(
+        out.print_warning(format_args!(
             "the server that runs cannot give this before it is restarted: {}",
-            Shown::new(what)
+            ShownText::new(what)
         ));
     }
 }
 
 /// The addition, as the audit log has it.
-pub(super) fn detail(change: &GrantChange) -> Value {
+pub(super) fn addition_detail(change: &GrantChange) -> Value {
     let tools: Map<String, Value> =
         change.tools.iter().map(|(tool, word)| (tool.to_string(), json!(word))).collect();
     let mounts = change.mounts.iter().map(|mount| {
@@ -91,7 +91,7 @@ pub(super) fn detail(change: &GrantChange) -> Value {
 }
 
 /// The removal, as the audit log has it.
-pub(super) fn taken(removal: &GrantRemoval) -> Value {
+pub(super) fn removal_detail(removal: &GrantRemoval) -> Value {
     if removal.all {
         return json!({ "all": true });
     }

@@ -2,7 +2,8 @@
 
 use belljar_definition::{GrantChange, MountSpec};
 use belljar_policy::{
-    Access, GuestPath, HostRule, LIMITS, LimitsRequest, Permission, SecretName, Shown, ToolName,
+    CallPermission, GuestPath, HostRule, LIMITS, LimitsRequest, MountAccess, SecretName, ShownText,
+    ToolName,
 };
 
 use crate::args::grants::GrantArgs;
@@ -12,60 +13,60 @@ use crate::setup::exit::Failure;
 const NEEDED: &[&str] = &["steps", "tokens", "timeout_seconds", "prefill_timeout_seconds"];
 
 /// The rights that the options name.
-pub(super) fn change(args: &GrantArgs) -> Result<GrantChange, Failure> {
+pub(super) fn parse_change(args: &GrantArgs) -> Result<GrantChange, Failure> {
     let mut change = GrantChange::default();
     for text in &args.tool {
-        change.tools.push(tool(text)?);
+        change.tools.push(parse_tool(text)?);
     }
     for text in &args.host {
-        change.hosts.push(text.parse::<HostRule>().map_err(usage)?);
+        change.hosts.push(text.parse::<HostRule>().map_err(usage_failure)?);
     }
     for text in &args.mount {
-        change.mounts.push(mount(text)?);
+        change.mounts.push(parse_mount(text)?);
     }
     for text in &args.secret {
-        change.secrets.push(SecretName::new(text).map_err(usage)?);
+        change.secrets.push(SecretName::new(text).map_err(usage_failure)?);
     }
     for text in &args.limit {
-        limit(text, &mut change.limits)?;
+        parse_limit(text, &mut change.limits)?;
     }
     Ok(change)
 }
 
-pub(super) fn usage(error: impl std::fmt::Display) -> Failure {
+pub(super) fn usage_failure(error: impl std::fmt::Display) -> Failure {
     Failure::usage(error.to_string())
 }
 
 /// `name`, `name=allow`, `name=ask` or `name=deny`.
-pub(super) fn tool(text: &str) -> Result<(ToolName, Permission), Failure> {
+pub(super) fn parse_tool(text: &str) -> Result<(ToolName, CallPermission), Failure> {
     let (name, word) = text.split_once('=').unwrap_or((text, "allow"));
     let permission = match word {
-        "allow" => Permission::Allow,
-        "ask" => Permission::Ask,
-        "deny" => Permission::Deny,
+        "allow" => CallPermission::Allow,
+        "ask" => CallPermission::Ask,
+        "deny" => CallPermission::Deny,
         other => {
             return Err(Failure::usage(format!(
                 "`{}` is not a permission",
-                Shown::clipped(other, 80)
+                ShownText::clip_line(other, 80)
             ))
-            .hint("write `allow`, `ask` or `deny`"));
+            .with_hint("write `allow`, `ask` or `deny`"));
         }
     };
-    Ok((ToolName::new(name).map_err(usage)?, permission))
+    Ok((ToolName::new(name).map_err(usage_failure)?, permission))
 }
 
 /// `/guest:access` or `/guest:/host:access`.
-pub(super) fn mount(text: &str) -> Result<MountSpec, Failure> {
+pub(super) fn parse_mount(text: &str) -> Result<MountSpec, Failure> {
     let wrong = || {
-        Failure::usage(format!("`{}` is not a mount", Shown::clipped(text, 200)))
-            .hint("write `/workspace:ACCESS` or `/data:/srv/data:ACCESS`")
-            .hint("ACCESS is `read`, `overlay` or `read-write`")
+        Failure::usage(format!("`{}` is not a mount", ShownText::clip_line(text, 200)))
+            .with_hint("write `/workspace:ACCESS` or `/data:/srv/data:ACCESS`")
+            .with_hint("ACCESS is `read`, `overlay` or `read-write`")
     };
     let (rest, access) = text.rsplit_once(':').ok_or_else(wrong)?;
     let access = match access {
-        "read" => Access::Read,
-        "overlay" => Access::Overlay,
-        "read-write" => Access::ReadWrite,
+        "read" => MountAccess::Read,
+        "overlay" => MountAccess::Overlay,
+        "read-write" => MountAccess::ReadWrite,
         _ => return Err(wrong()),
     };
     let (guest, host) = match rest.split_once(':') {
@@ -75,19 +76,19 @@ pub(super) fn mount(text: &str) -> Result<MountSpec, Failure> {
         }
         None => (rest, None),
     };
-    let guest = GuestPath::new(guest).map_err(usage)?;
+    let guest = GuestPath::new(guest).map_err(usage_failure)?;
     if host.is_none() && guest != GuestPath::workspace() {
         return Err(Failure::usage(format!("mount `{guest}` names no directory of this machine"))
-            .hint(format!("write `{guest}:/path/to/directory:{access}`")));
+            .with_hint(format!("write `{guest}:/path/to/directory:{access}`")));
     }
     Ok(MountSpec { guest, host, access })
 }
 
 /// `key=N`, digits with `_` between them.
-fn limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
-    let shown = Shown::clipped(text, 80).to_string();
+fn parse_limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
+    let shown = ShownText::clip_line(text, 80).to_string();
     let (key, number) = text.split_once('=').ok_or_else(|| {
-        Failure::usage(format!("`{shown}` is not a limit")).hint("write `steps=50`")
+        Failure::usage(format!("`{shown}` is not a limit")).with_hint("write `steps=50`")
     })?;
     let number: u64 = number
         .replace('_', "")
@@ -95,14 +96,14 @@ fn limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
         .map_err(|_| Failure::usage(format!("`{shown}`: the value is not a whole number")))?;
     if number == 0 && NEEDED.contains(&key) {
         return Err(Failure::usage(format!("`{shown}`: no agent can run with that"))
-            .hint("to take an agent its tools, use `--tool NAME=deny`"));
+            .with_hint("to take an agent its tools, use `--tool NAME=deny`"));
     }
     if limits.set(key, number) {
         return Ok(());
     }
     let keys: Vec<&str> = LIMITS.iter().map(|row| row.key).collect();
-    Err(Failure::usage(format!("there is no limit `{}`", Shown::clipped(key, 80)))
-        .hint(format!("the limits are {}", keys.join(", "))))
+    Err(Failure::usage(format!("there is no limit `{}`", ShownText::clip_line(key, 80)))
+        .with_hint(format!("the limits are {}", keys.join(", "))))
 }
 
 #[cfg(test)]
@@ -113,26 +114,26 @@ mod tests {
 
     #[test]
     fn mounts_are_read_from_their_short_form() {
-        let workspace = mount("/workspace:read-write").unwrap();
-        assert_eq!((workspace.host, workspace.access), (None, Access::ReadWrite));
-        let data = mount("/data:/srv/data:read").unwrap();
+        let workspace = parse_mount("/workspace:read-write").unwrap();
+        assert_eq!((workspace.host, workspace.access), (None, MountAccess::ReadWrite));
+        let data = parse_mount("/data:/srv/data:read").unwrap();
         assert_eq!(data.guest.as_str(), "/data");
         assert_eq!(data.host.as_deref(), Some(Path::new("/srv/data")));
         let bad = ["/data:read", "workspace:read", "/workspace", "/workspace:rw", ":read"];
-        assert!(bad.iter().all(|bad| mount(bad).is_err()));
-        assert_eq!(mount("/workspace:overlay").unwrap().access, Access::Overlay);
+        assert!(bad.iter().all(|bad| parse_mount(bad).is_err()));
+        assert_eq!(parse_mount("/workspace:overlay").unwrap().access, MountAccess::Overlay);
     }
 
     #[test]
     fn tools_and_limits_are_read_from_their_short_form() {
-        assert_eq!(tool("file_write=ask").unwrap().1, Permission::Ask);
-        assert_eq!(tool("file_write").unwrap().1, Permission::Allow);
-        assert!(tool("file_write=yes").is_err());
+        assert_eq!(parse_tool("file_write=ask").unwrap().1, CallPermission::Ask);
+        assert_eq!(parse_tool("file_write").unwrap().1, CallPermission::Allow);
+        assert!(parse_tool("file_write=yes").is_err());
         let mut limits = LimitsRequest::default();
-        limit("steps=5_0", &mut limits).unwrap();
+        parse_limit("steps=5_0", &mut limits).unwrap();
         assert_eq!(limits.steps, Some(50));
         for bad in ["steps", "steps=-1", "steps=0", "step=4", "=4"] {
-            assert!(limit(bad, &mut limits).is_err(), "{bad}");
+            assert!(parse_limit(bad, &mut limits).is_err(), "{bad}");
         }
     }
 }

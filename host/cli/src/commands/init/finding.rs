@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(super) const SERVERS: [(&str, &str, u16); 4] = [
 ];
 
 /// A provider that is used with a key.
-pub(super) struct Provider {
+pub(super) struct KeyProvider {
     pub(super) section: &'static str,
     pub(super) key_env: &'static str,
     kind: &'static str,
@@ -44,22 +44,22 @@ pub(super) struct Provider {
     model: &'static str,
 }
 
-pub(super) const PROVIDERS: [Provider; 3] = [
-    Provider {
+pub(super) const PROVIDERS: [KeyProvider; 3] = [
+    KeyProvider {
         section: "anthropic",
         key_env: "ANTHROPIC_API_KEY",
         kind: "anthropic",
         base_url: None,
         model: "claude-sonnet-4-5",
     },
-    Provider {
+    KeyProvider {
         section: "openai",
         key_env: "OPENAI_API_KEY",
         kind: "openai",
         base_url: None,
         model: "gpt-5",
     },
-    Provider {
+    KeyProvider {
         section: "openrouter",
         key_env: "OPENROUTER_API_KEY",
         kind: "openai",
@@ -70,7 +70,7 @@ pub(super) const PROVIDERS: [Provider; 3] = [
 
 /// A model that can be used, as a section of `belljar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct ModelCandidate {
     pub(super) section: String,
     pub(super) kind: &'static str,
     pub(super) base_url: Option<String>,
@@ -81,14 +81,14 @@ pub(super) struct Candidate {
 
 /// The found models, the preferred first, and texts about servers with another answer.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) candidates: Vec<Candidate>,
+pub(super) struct FoundModels {
+    pub(super) candidates: Vec<ModelCandidate>,
     pub(super) complaints: Vec<String>,
 }
 
-impl Candidate {
+impl ModelCandidate {
     /// Where it is, for a person.
-    pub(super) fn whereabouts(&self) -> String {
+    pub(super) fn format_place(&self) -> String {
         match (self.key_env, &self.base_url) {
             (Some(key), _) => format!("with the key in {key}"),
             (None, Some(url)) => format!("at {url}"),
@@ -98,8 +98,11 @@ impl Candidate {
 }
 
 /// Looks at the environment and at these servers; at the usual ones where none is named.
-pub(super) fn find(servers: &[Url], env: &dyn Fn(&str) -> bool) -> Result<Found, Failure> {
-    let mut found = Found::default();
+pub(super) fn find_models(
+    servers: &[Url],
+    env: &dyn Fn(&str) -> bool,
+) -> Result<FoundModels, Failure> {
+    let mut found = FoundModels::default();
     let asked: Vec<(String, Url)> = if servers.is_empty() {
         found.candidates = with_keys(env);
         let usual = SERVERS.iter().map(|(section, _, port)| {
@@ -114,7 +117,7 @@ pub(super) fn find(servers: &[Url], env: &dyn Fn(&str) -> bool) -> Result<Found,
     for ((section, url), answer) in asked.iter().zip(answers) {
         match answer {
             Ok(models) => {
-                let candidate = |(model, context_tokens)| Candidate {
+                let candidate = |(model, context_tokens)| ModelCandidate {
                     section: section.clone(),
                     kind: "openai",
                     base_url: Some(url.to_string()),
@@ -125,8 +128,8 @@ pub(super) fn find(servers: &[Url], env: &dyn Fn(&str) -> bool) -> Result<Found,
                 found.candidates.extend(models.into_iter().map(candidate));
             }
             // No listener: for a default port this is not reported.
-            Err(Silence::Absent(_)) if servers.is_empty() => {}
-            Err(Silence::Absent(why) | Silence::Unfit(why)) => {
+            Err(ServerSilence::Absent(_)) if servers.is_empty() => {}
+            Err(ServerSilence::Absent(why) | ServerSilence::Unfit(why)) => {
                 found.complaints.push(format!("no model at {url}: {why}"));
             }
         }
@@ -135,10 +138,10 @@ pub(super) fn find(servers: &[Url], env: &dyn Fn(&str) -> bool) -> Result<Found,
 }
 
 /// The models whose keys are set. No request is made, and no key leaves the environment.
-fn with_keys(env: &dyn Fn(&str) -> bool) -> Vec<Candidate> {
+fn with_keys(env: &dyn Fn(&str) -> bool) -> Vec<ModelCandidate> {
     let present = PROVIDERS.iter().filter(|provider| env(provider.key_env));
     present
-        .map(|provider| Candidate {
+        .map(|provider| ModelCandidate {
             section: provider.section.to_owned(),
             kind: provider.kind,
             base_url: provider.base_url.map(str::to_owned),
@@ -154,9 +157,9 @@ pub(super) fn base_url(text: &str) -> Result<Url, Failure> {
     let wrong = |why: &str| {
         Failure::usage(format!(
             "`{}` is not the address of a server: {why}",
-            Shown::clipped(text, 200)
+            ShownText::clip_line(text, 200)
         ))
-        .hint("write `--model-at http://127.0.0.1:8080`")
+        .with_hint("write `--model-at http://127.0.0.1:8080`")
     };
     let mut url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -174,7 +177,7 @@ pub(super) fn base_url(text: &str) -> Result<Url, Failure> {
 }
 
 /// Why a server has no models to offer.
-enum Silence {
+enum ServerSilence {
     /// There is no server.
     Absent(String),
     /// A server without models, or with an unusable answer.
@@ -184,14 +187,14 @@ enum Silence {
 type Models = Vec<(String, Option<u64>)>;
 
 /// Asks all at the same time; the slowest is waited for no longer than [`PATIENCE`].
-async fn ask_all(servers: &[(String, Url)]) -> Vec<Result<Models, Silence>> {
+async fn ask_all(servers: &[(String, Url)]) -> Vec<Result<Models, ServerSilence>> {
     let mut asked = tokio::task::JoinSet::new();
     for (at, (_, url)) in servers.iter().enumerate() {
         let url = url.clone();
         asked.spawn(async move {
-            let answer = tokio::time::timeout(PATIENCE, ask(&url)).await;
+            let answer = tokio::time::timeout(PATIENCE, ask_server(&url)).await;
             let late = || format!("no whole answer within {} seconds", PATIENCE.as_secs());
-            (at, answer.unwrap_or_else(|_| Err(Silence::Unfit(late()))))
+            (at, answer.unwrap_or_else(|_| Err(ServerSilence::Unfit(late()))))
         });
     }
     let mut answers: Vec<_> = asked.join_all().await;
@@ -200,8 +203,8 @@ async fn ask_all(servers: &[(String, Url)]) -> Vec<Result<Models, Silence>> {
 }
 
 /// Asks one server for its models.
-async fn ask(base: &Url) -> Result<Models, Silence> {
-    let unfit = |why: &str| Silence::Unfit(Shown::clipped(why, 200).to_string());
+async fn ask_server(base: &Url) -> Result<Models, ServerSilence> {
+    let unfit = |why: &str| ServerSilence::Unfit(ShownText::clip_line(why, 200).to_string());
     let client = belljar_model::http_client(base.scheme() == "https")
         .map_err(|error| unfit(&error.to_string()))?;
     let mut list = base.clone();
@@ -209,7 +212,7 @@ async fn ask(base: &Url) -> Result<Models, Silence> {
     let mut response = match client.get(list).send().await {
         Ok(response) => response,
         Err(error) if error.is_connect() => {
-            return Err(Silence::Absent("nothing answers there".to_owned()));
+            return Err(ServerSilence::Absent("nothing answers there".to_owned()));
         }
         Err(_) => return Err(unfit("what answers there does not speak HTTP")),
     };
@@ -231,11 +234,11 @@ async fn ask(base: &Url) -> Result<Models, Silence> {
             Err(_) => return Err(unfit("its answer breaks off")),
         }
     }
-    models(&body).ok_or_else(|| unfit("its answer is not a list of models"))
+    parse_models(&body).ok_or_else(|| unfit("its answer is not a list of models"))
 }
 
 /// The models of an answer; `None` = not a list with at least one usable name.
-fn models(body: &[u8]) -> Option<Models> {
+fn parse_models(body: &[u8]) -> Option<Models> {
     let answer: Value = belljar_received::json::from_slice(body).ok()?;
     let listed = answer.get("data")?.as_array()?.iter();
     let model = |entry: &Value| {
@@ -259,7 +262,7 @@ mod tests {
     use super::*;
 
     fn names(body: &str) -> Option<Vec<String>> {
-        Some(models(body.as_bytes())?.into_iter().map(|(name, _)| name).collect())
+        Some(parse_models(body.as_bytes())?.into_iter().map(|(name, _)| name).collect())
     }
 
     #[test]
@@ -284,7 +287,7 @@ mod tests {
     fn a_context_is_taken_over_where_it_can_be_one() {
         let context = |n: &str| {
             let body = format!(r#"{{"data":[{{"id":"m","max_model_len":{n}}}]}}"#);
-            models(body.as_bytes()).unwrap()[0].1
+            parse_models(body.as_bytes()).unwrap()[0].1
         };
         assert_eq!(context("32768"), Some(32_768));
         for not in ["0", "-1", "1e99", "\"32768\"", "18446744073709551615"] {

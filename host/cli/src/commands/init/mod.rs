@@ -9,12 +9,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::args::InitArgs;
-use crate::setup::below::{self, Below, For};
+use crate::setup::below::{self, DirectoryHandle, FileAudience};
 use crate::setup::embedded::{self, AGENTS};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, not_written};
-use crate::setup::walls::Walls;
-use crate::term::out::{Out, Style};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, not_written};
+use crate::setup::walls::WallRaiser;
+use crate::term::out::{TerminalOutput, TextStyle};
 use belljar_policy::ShownPath as _;
 
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
@@ -24,56 +24,60 @@ const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
 const INSTRUCTIONS: &str = "AGENTS.md";
 
 /// The end of one file.
-enum Done {
+enum InitResult {
     Written,
     Kept,
 }
 
 pub(super) fn run(
     args: &InitArgs,
-    places: &Places,
+    places: &HomePaths,
     in_workspace: bool,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     if in_workspace && (args.no_model || !args.model_at.is_empty()) {
         return Err(Failure::usage("a workspace's own settings name no model")
-            .hint("leave out `--workspace`: models are set up in your home"));
+            .with_hint("leave out `--workspace`: models are set up in your home"));
     }
     if in_workspace {
-        return workspace(places, walls, out);
+        return init_workspace(places, walls, out);
     }
     for (path, content) in home_files(places)? {
         let done = write_new(&places.home, &path, content)
             .map_err(|error| not_written("write", &path, &error))?;
-        say(&done, &path, out);
+        print_result(&done, &path, out);
     }
     model::set_up(args, places, out)
 }
 
 /// The files of a workspace, which may be a stranger's repository, so no link is followed.
-fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
+fn init_workspace(
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     if places.is_around_home() {
         return Err(Failure::usage(format!(
             "`{}` is belljar's home, so this workspace has no settings of its own",
-            places.home.shown()
+            places.home.to_shown()
         ))
-        .hint("`belljar init` without `--workspace` sets up the home"));
+        .with_hint("`belljar init` without `--workspace` sets up the home"));
     }
-    let below = Below::open(&places.workspace)
+    let below = DirectoryHandle::open(&places.workspace)
         .map_err(|error| not_written("open", &places.workspace, &error))?;
     let files = workspace_files()?;
-    walls.around(&[&places.workspace]);
+    walls.raise_around(&[&places.workspace]);
     for (name, content) in files {
         let path = places.workspace.join(name);
-        let done = match below.create(Path::new(name), content, For::Everybody) {
-            Ok(true) => Done::Written,
-            Ok(false) => Done::Kept,
+        let done = match below.create_file(Path::new(name), content, FileAudience::Everybody) {
+            Ok(true) => InitResult::Written,
+            Ok(false) => InitResult::Kept,
             // In many repositories one name of the instructions links to another.
-            Err(_) if name == INSTRUCTIONS && is_link(&path) => Done::Kept,
+            Err(_) if name == INSTRUCTIONS && is_link(&path) => InitResult::Kept,
             Err(error) => {
-                let why = format!("failed to write `{}`: {error}", path.shown());
-                return Err(Failure::new(why).hint(match error.kind() {
+                let why = format!("failed to write `{}`: {error}", path.to_shown());
+                return Err(Failure::new(why).with_hint(match error.kind() {
                     ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                         "you may not write there; name a workspace that you may write to"
                     }
@@ -81,52 +85,53 @@ fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failu
                 }));
             }
         };
-        say(&done, &path, out);
+        print_result(&done, &path, out);
     }
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
 fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink())
 }
 
-fn say(done: &Done, path: &Path, out: &Out) {
+fn print_result(done: &InitResult, path: &Path, out: &TerminalOutput) {
     let word = match done {
-        Done::Written => out.paint(Style::Green, "wrote"),
-        Done::Kept => out.paint(Style::Yellow, "kept "),
+        InitResult::Written => out.paint(TextStyle::Green, "wrote"),
+        InitResult::Kept => out.paint(TextStyle::Yellow, "kept "),
     };
-    out.line(format_args!("{word} {}", path.shown()));
+    out.print_line(format_args!("{word} {}", path.to_shown()));
 }
 
-fn home_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
+fn home_files(places: &HomePaths) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
     let mut files = vec![
-        (places.config(), HOME_CONFIG.as_bytes()),
-        (places.home.join(INSTRUCTIONS), embedded::file(AGENTS, INSTRUCTIONS)?),
+        (places.config_path(), HOME_CONFIG.as_bytes()),
+        (places.home.join(INSTRUCTIONS), embedded::find_file(AGENTS, INSTRUCTIONS)?),
     ];
-    let agents = places.agents();
-    files
-        .extend(embedded::below(AGENTS, "agents/").map(|(name, bytes)| (agents.join(name), bytes)));
+    let agents = places.agents_directory();
+    files.extend(
+        embedded::files_below(AGENTS, "agents/").map(|(name, bytes)| (agents.join(name), bytes)),
+    );
     Ok(files)
 }
 
 fn workspace_files() -> Result<[(&'static str, &'static [u8]); 2], Failure> {
     Ok([
         (".belljar/belljar.toml", WORKSPACE_CONFIG.as_bytes()),
-        (INSTRUCTIONS, embedded::file(AGENTS, INSTRUCTIONS)?),
+        (INSTRUCTIONS, embedded::find_file(AGENTS, INSTRUCTIONS)?),
     ])
 }
 
 /// Writes a file of the home unless the name is taken, even by a dangling link. The file is private, with its
 /// new directories.
-fn write_new(home: &Path, path: &Path, content: &[u8]) -> io::Result<Done> {
+fn write_new(home: &Path, path: &Path, content: &[u8]) -> io::Result<InitResult> {
     let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
     let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(unnamed)?;
     let directory = below::in_home(home, parent)?;
     if is_link(path) {
-        return Ok(Done::Kept);
+        return Ok(InitResult::Kept);
     }
-    let written = directory.create(Path::new(name), content, For::Owner)?;
-    Ok(if written { Done::Written } else { Done::Kept })
+    let written = directory.create_file(Path::new(name), content, FileAudience::Owner)?;
+    Ok(if written { InitResult::Written } else { InitResult::Kept })
 }
 
 #[cfg(test)]
@@ -161,8 +166,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let write =
             |content: &[u8]| write_new(dir.path(), &dir.path().join("a/b"), content).unwrap();
-        assert!(matches!(write(b"one"), Done::Written));
-        assert!(matches!(write(b"two"), Done::Kept));
+        assert!(matches!(write(b"one"), InitResult::Written));
+        assert!(matches!(write(b"two"), InitResult::Kept));
         assert_eq!(fs::read(dir.path().join("a/b")).unwrap(), b"one");
     }
 }

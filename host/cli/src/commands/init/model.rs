@@ -4,66 +4,76 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use belljar_definition::Settings;
-use belljar_policy::Shown;
 use belljar_policy::ShownPath as _;
+use belljar_policy::ShownText;
 use toml_edit::{DocumentMut, Item, Table, Value, value};
 
-use super::finding::{self, Candidate, Found, PROVIDERS, SERVERS};
+use super::finding::{self, FoundModels, ModelCandidate, PROVIDERS, SERVERS};
 use crate::args::InitArgs;
 use crate::setup::config_lock::ConfigLock;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_own_config};
-use crate::term::out::{Out, Style};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, read_own_config};
+use crate::term::out::{TerminalOutput, TextStyle};
 
 /// Finds a model and writes its section into the `belljar.toml` of the home, unless a model exists.
-pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let path = places.config();
+pub(super) fn set_up(
+    args: &InitArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let path = places.config_path();
     let text = read_own_config(&path)?.unwrap_or_default();
     let before = Settings::parse(Some((&path, &text)), None, places.user_home.as_deref())
-        .map_err(|found| Failure::diagnostics("no model is set up", found))?;
+        .map_err(|found| Failure::from_diagnostics("no model is set up", found))?;
     if !before.models.is_empty() {
-        let names: Vec<String> = before.models.keys().map(|name| shown(name)).collect();
-        out.line(format_args!(
+        let names: Vec<String> = before.models.keys().map(|name| escape_text(name)).collect();
+        out.print_line(format_args!(
             "{} the models of {}: {}",
-            out.paint(Style::Yellow, "kept "),
-            path.shown(),
+            out.paint(TextStyle::Yellow, "kept "),
+            path.to_shown(),
             names.join(", ")
         ));
-        return Ok(Exit::Completed);
+        return Ok(CommandExit::Completed);
     }
     if args.no_model {
-        return Ok(Exit::Completed);
+        return Ok(CommandExit::Completed);
     }
     let servers = args.model_at.iter().map(|text| finding::base_url(text));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let found = finding::find(&servers, &is_set)?;
-    found.complaints.iter().for_each(|why| out.warning(why));
-    let Some(chosen) = choose(&found, args.yes, out) else {
+    let found = finding::find_models(&servers, &is_set)?;
+    found.complaints.iter().for_each(|why| out.print_warning(why));
+    let Some(chosen) = choose_model(&found, args.yes, out) else {
         if servers.is_empty() {
-            advise(places, out);
-            return Ok(Exit::Completed);
+            print_advice(places, out);
+            return Ok(CommandExit::Completed);
         }
-        return Err(Failure::new("no model is set up").exit(Exit::NoModel).hint(format!(
-            "start the server and repeat the command, or write `[models.main]` in {}",
-            path.shown()
-        )));
+        return Err(Failure::new("no model is set up").with_exit(CommandExit::NoModel).with_hint(
+            format!(
+                "start the server and repeat the command, or write `[models.main]` in {}",
+                path.to_shown()
+            ),
+        ));
     };
     let new = with_model(&path, &text, &before, chosen, places.user_home.as_deref())?;
-    ConfigLock::of(&path)?.replace(&text, &new)?;
-    tell(chosen, &found, &path, out);
-    Ok(Exit::Completed)
+    ConfigLock::lock_file(&path)?.replace_text(&text, &new)?;
+    print_choice(chosen, &found, &path, out);
+    Ok(CommandExit::Completed)
 }
 
 /// The person's choice; the first model if nobody is asked.
-fn choose<'a>(found: &'a Found, yes: bool, out: &Out) -> Option<&'a Candidate> {
+fn choose_model<'a>(
+    found: &'a FoundModels,
+    yes: bool,
+    out: &TerminalOutput,
+) -> Option<&'a ModelCandidate> {
     let first = found.candidates.first()?;
     if yes || found.candidates.len() == 1 || !out.can_ask() {
         return Some(first);
     }
     out.note("models that can be used:");
     for (number, candidate) in found.candidates.iter().enumerate() {
-        let (model, at) = (shown(&candidate.model), candidate.whereabouts());
+        let (model, at) = (escape_text(&candidate.model), candidate.format_place());
         out.note(format_args!("  {}  {model} {at}", number + 1));
     }
     let answer = out.ask_line("which one? [1; 0 = none]", &AtomicBool::new(true))?;
@@ -79,12 +89,12 @@ fn with_model(
     path: &Path,
     text: &str,
     before: &Settings,
-    chosen: &Candidate,
+    chosen: &ModelCandidate,
     user_home: Option<&Path>,
 ) -> Result<String, Failure> {
     let by_hand = || {
-        Failure::usage(format!("`{}` has a form that nothing can be added to", path.shown()))
-            .hint(format!("write `[models.{}]` in it by hand", chosen.section))
+        Failure::usage(format!("`{}` has a form that nothing can be added to", path.to_shown()))
+            .with_hint(format!("write `[models.{}]` in it by hand", chosen.section))
     };
     let mut document: DocumentMut = text.parse().map_err(|_| by_hand())?;
     let mut model = Table::new();
@@ -99,13 +109,15 @@ fn with_model(
     if let Some(tokens) = chosen.context_tokens.and_then(|tokens| i64::try_from(tokens).ok()) {
         model.insert("context_tokens", value(tokens));
     }
-    table(&mut document, "models").ok_or_else(by_hand)?.insert(&chosen.section, Item::Table(model));
+    table_mut(&mut document, "models")
+        .ok_or_else(by_hand)?
+        .insert(&chosen.section, Item::Table(model));
     let role = Item::Value(Value::from(chosen.section.as_str()));
-    table(&mut document, "roles").ok_or_else(by_hand)?.insert("main", role);
+    table_mut(&mut document, "roles").ok_or_else(by_hand)?.insert("main", role);
     let new = document.to_string();
     // Parsed as in normal use: exactly one more model.
     let mut after = Settings::parse(Some((path, &new)), None, user_home)
-        .map_err(|found| Failure::diagnostics("no model is set up", found))?;
+        .map_err(|found| Failure::from_diagnostics("no model is set up", found))?;
     let added = after.models.remove(&chosen.section);
     let is_added = added.is_some_and(|added| added.model == chosen.model);
     let is_main = after.roles.remove("main").as_ref() == Some(&chosen.section);
@@ -113,28 +125,29 @@ fn with_model(
 }
 
 /// A table of the document, made where it is missing.
-fn table<'d>(document: &'d mut DocumentMut, name: &str) -> Option<&'d mut Table> {
+fn table_mut<'d>(document: &'d mut DocumentMut, name: &str) -> Option<&'d mut Table> {
     let mut own = Table::new();
     // `[models]` alone says nothing; the sections below it do.
     own.set_implicit(name == "models");
     document.entry(name).or_insert(Item::Table(own)).as_table_mut()
 }
 
-fn tell(chosen: &Candidate, found: &Found, path: &Path, out: &Out) {
-    let Candidate { section, model, .. } = chosen;
-    out.line(format_args!(
+fn print_choice(chosen: &ModelCandidate, found: &FoundModels, path: &Path, out: &TerminalOutput) {
+    let ModelCandidate { section, model, .. } = chosen;
+    out.print_line(format_args!(
         "{} `[models.{section}]` in {}: {} {}",
-        out.paint(Style::Green, "wrote"),
-        path.shown(),
-        shown(model),
-        chosen.whereabouts()
+        out.paint(TextStyle::Green, "wrote"),
+        path.to_shown(),
+        escape_text(model),
+        chosen.format_place()
     ));
     if chosen.key_env.is_some() {
         out.note("the key stays where it is: the file names the variable alone");
     }
     let others = found.candidates.iter().filter(|other| *other != chosen);
-    let others: Vec<String> =
-        others.map(|other| format!("{} {}", shown(&other.model), other.whereabouts())).collect();
+    let others: Vec<String> = others
+        .map(|other| format!("{} {}", escape_text(&other.model), other.format_place()))
+        .collect();
     if !others.is_empty() {
         out.note(format_args!("found too: {}", others.join("; ")));
     }
@@ -142,7 +155,7 @@ fn tell(chosen: &Candidate, found: &Found, path: &Path, out: &Out) {
 }
 
 /// Advice where there is no model, in three lines.
-fn advise(places: &Places, out: &Out) {
+fn print_advice(places: &HomePaths, out: &TerminalOutput) {
     let keys = PROVIDERS.map(|provider| provider.key_env).join(", ");
     let servers = SERVERS.map(|(_, name, port)| format!("{name} ({port})")).join(", ");
     out.note(format_args!(
@@ -151,21 +164,21 @@ fn advise(places: &Places, out: &Out) {
     out.note(format_args!(
         "set one of the keys or start one of the servers, and repeat `belljar init`; or write \
          `[models.main]` in {}",
-        places.config().shown()
+        places.config_path().to_shown()
     ));
     out.note("without a model, `belljar demo` shows agents, tools and the sandbox at work");
 }
 
-fn shown(text: &str) -> String {
-    Shown::clipped(text, 200).to_string()
+fn escape_text(text: &str) -> String {
+    ShownText::clip_line(text, 200).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn candidate() -> Candidate {
-        Candidate {
+    fn candidate() -> ModelCandidate {
+        ModelCandidate {
             section: "ollama".to_owned(),
             kind: "openai",
             base_url: Some("http://127.0.0.1:11434/v1".to_owned()),

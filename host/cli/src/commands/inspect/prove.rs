@@ -7,115 +7,121 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use belljar_policy::Shown;
-use belljar_prove::{AcpPart, Libraries, Options, ProvePart, Report, ServerPart, Setup, Suite};
+use belljar_policy::ShownText;
+use belljar_prove::{
+    AcpPart, AttackReport, LibrariesPart, ProvePart, ServerPart, ServerSetup, Suite, SuiteOptions,
+};
 use serde_json::json;
 
 use crate::args::ProveArgs;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, create_private};
 use crate::setup::host;
 use crate::setup::walls;
-use crate::term::out::{Out, Style};
-use crate::term::table::{self, Table, plain, styled};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
 /// Characters of what got through, below the table.
 const MAX_WHY: usize = 2_000;
 
-pub(crate) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let parts = parts(args, places)?;
+pub(crate) fn run(
+    args: &ProveArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let parts = named_parts(args, places)?;
     let chosen: Vec<(&dyn ProvePart, Vec<&'static str>)> = parts
         .iter()
-        .map(|part| (&**part, chosen(&**part, args.only.as_deref())))
+        .map(|part| (&**part, chosen_attacks(&**part, args.only.as_deref())))
         .filter(|(_, ids)| !ids.is_empty())
         .collect();
     if chosen.is_empty() {
-        let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
+        let word = ShownText::clip_line(args.only.as_deref().unwrap_or_default(), 80);
         return Err(Failure::usage(format!("no attack has `{word}` in its name"))
-            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, acp, wall, libraries"));
+            .with_hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, acp, wall, libraries"));
     }
     let begun = Instant::now();
-    let (reports, cut) = host::runtime()?.block_on(made(&chosen, out))?;
+    let (reports, cut) = host::make_runtime()?.block_on(run_attacks(&chosen, out))?;
     let took = begun.elapsed();
     let through = reports.iter().filter(|report| !report.is_stopped()).count();
     if args.json {
-        out.json(&json!({
+        out.print_json(&json!({
             "attacks": reports,
             "made": reports.len(),
             "got_through": through,
             "seconds": took.as_secs_f64(),
         }))?;
     } else {
-        show(&reports, through, took, out);
+        print_reports(&reports, through, took, out);
     }
     Ok(match (through, cut) {
-        (0, false) => Exit::Completed,
-        (0, true) => Exit::Cancelled,
-        _ => Exit::Failed,
+        (0, false) => CommandExit::Completed,
+        (0, true) => CommandExit::Cancelled,
+        _ => CommandExit::Failed,
     })
 }
 
 /// The parts named on the command line; all without a name.
-fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn ProvePart>>, Failure> {
+fn named_parts(args: &ProveArgs, places: &HomePaths) -> Result<Vec<Box<dyn ProvePart>>, Failure> {
     let all = !(args.sandbox || args.server || args.editor || args.wall || args.libraries);
     let mut parts: Vec<Box<dyn ProvePart>> = Vec::new();
     if all || args.sandbox {
-        parts.push(Box::new(suite(places)?));
+        parts.push(Box::new(sandbox_suite(places)?));
     }
     if all || args.server {
-        parts.push(Box::new(server(places)?));
+        parts.push(Box::new(server_part(places)?));
     }
     if all || args.editor {
-        parts.push(Box::new(editor(places)?));
+        parts.push(Box::new(editor_part(places)?));
     }
     if all || args.libraries {
-        parts.push(Box::new(Libraries::new(program()?)));
+        parts.push(Box::new(LibrariesPart::new(attacked_program()?)));
     }
     #[cfg(target_os = "linux")]
     if all || args.wall {
-        parts.push(Box::new(crate::commands::inspect::prove_wall::part()?));
+        parts.push(Box::new(crate::commands::inspect::prove_wall::wall_part()?));
     }
     Ok(parts)
 }
 
-fn chosen(part: &dyn ProvePart, only: Option<&str>) -> Vec<&'static str> {
-    part.ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
+fn chosen_attacks(part: &dyn ProvePart, only: Option<&str>) -> Vec<&'static str> {
+    part.attack_ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
 }
 
 /// The attacked program: this one.
-fn program() -> Result<PathBuf, Failure> {
+fn attacked_program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))
 }
 
 /// The sandbox that is attacked: set up as for every run, components compiled in a child.
-fn suite(places: &Places) -> Result<Suite, Failure> {
-    let compiler = walls::compiler()?;
+fn sandbox_suite(places: &HomePaths) -> Result<Suite, Failure> {
+    let compiler = walls::make_compiler()?;
     // Without a cache the guests are compiled each time.
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
-    Suite::new(Options { compiler, cache_dir, probe: None }).map_err(Failure::from)
+    Suite::new(SuiteOptions { compiler, cache_dir, probe: None }).map_err(Failure::from)
 }
 
 /// The attacked server: this program, in temporary directories.
-fn server(places: &Places) -> Result<ServerPart, Failure> {
+fn server_part(places: &HomePaths) -> Result<ServerPart, Failure> {
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
-    Ok(ServerPart::new(Setup { program: program()?, cache_dir }))
+    Ok(ServerPart::new(ServerSetup { program: attacked_program()?, cache_dir }))
 }
 
 /// The attacked editors' agent: `belljar acp` of this program, each time in temporary directories.
-fn editor(places: &Places) -> Result<AcpPart, Failure> {
+fn editor_part(places: &HomePaths) -> Result<AcpPart, Failure> {
     let cache = create_private(&places.cache).is_ok().then(|| places.cache.clone());
-    Ok(AcpPart::new(program()?, cache))
+    Ok(AcpPart::new(attacked_program()?, cache))
 }
 
 /// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a
 /// person had enough before the last.
-async fn made(
+async fn run_attacks(
     chosen: &[(&dyn ProvePart, Vec<&'static str>)],
-    out: &Out,
-) -> Result<(Vec<Report>, bool), Failure> {
+    out: &TerminalOutput,
+) -> Result<(Vec<AttackReport>, bool), Failure> {
     let number: usize = chosen.iter().map(|(_, ids)| ids.len()).sum();
-    let attacks = table::some(number as u64, "attack");
+    let attacks = table::format_quantity(number as u64, "attack");
     out.note(format_args!("{attacks}, one after the other; Ctrl-C ends it"));
     let mut reports = Vec::with_capacity(number);
     let mut enough = std::pin::pin!(tokio::signal::ctrl_c());
@@ -124,7 +130,7 @@ async fn made(
         for id in ids {
             // The running attack is completed, so that it leaves nothing behind.
             let mut cut = false;
-            let mut running = std::pin::pin!(part.make(id));
+            let mut running = std::pin::pin!(part.make_attack(id));
             let report = loop {
                 tokio::select! {
                     report = &mut running => break report,
@@ -140,47 +146,50 @@ async fn made(
     Ok((reports, false))
 }
 
-fn show(reports: &[Report], through: usize, took: Duration, out: &Out) {
+fn print_reports(reports: &[AttackReport], through: usize, took: Duration, out: &TerminalOutput) {
     let headings = ["attack", "", "stopped by", ">time", ">memory", ">neighbour", ">at worst"];
-    let mut table = Table::new(out, &headings);
+    let mut table = TextTable::new(out, &headings);
     for report in reports {
-        let (style, word) =
-            if report.is_stopped() { (Style::Green, "stopped") } else { (Style::Red, "ESCAPED") };
-        table.row([
-            plain(report.id),
-            styled(style, word),
-            plain(report.stopped_by),
-            plain(time(report.elapsed)),
-            plain(table::size(report.memory_growth_bytes)),
-            plain(time(report.neighbour_median)),
-            plain(time(report.neighbour_worst)),
+        let (style, word) = if report.is_stopped() {
+            (TextStyle::Green, "stopped")
+        } else {
+            (TextStyle::Red, "ESCAPED")
+        };
+        table.push_row([
+            plain_cell(report.id),
+            styled_cell(style, word),
+            plain_cell(report.stopped_by),
+            plain_cell(format_duration(report.elapsed)),
+            plain_cell(table::format_size(report.memory_growth_bytes)),
+            plain_cell(format_duration(report.neighbour_median)),
+            plain_cell(format_duration(report.neighbour_worst)),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
     for report in reports {
         if let Err(why) = &report.result {
-            out.line("");
-            out.line(out.paint(Style::Red, report.id));
-            out.line(format_args!("  {}", Shown::clipped(why, MAX_WHY)));
+            out.print_line("");
+            out.print_line(out.paint(TextStyle::Red, report.id));
+            out.print_line(format_args!("  {}", ShownText::clip_line(why, MAX_WHY)));
         }
     }
     let answers: usize = reports.iter().map(|report| report.neighbour_calls).sum();
     let slowest = reports.iter().map(|report| report.neighbour_worst).max().unwrap_or_default();
-    out.line("");
+    out.print_line("");
     let verdict = if through == 0 {
-        out.paint(Style::Green, "none got through")
+        out.paint(TextStyle::Green, "none got through")
     } else {
-        out.paint(Style::Red, format_args!("{through} got through"))
+        out.paint(TextStyle::Red, format_args!("{through} got through"))
     };
-    out.line(format_args!(
+    out.print_line(format_args!(
         "{} made in {:.1} s, {verdict}; the neighbour answered {} meanwhile, its slowest answer took {}",
-        table::some(reports.len() as u64, "attack"),
+        table::format_quantity(reports.len() as u64, "attack"),
         took.as_secs_f64(),
-        table::some(answers as u64, "time"),
-        time(slowest),
+        table::format_quantity(answers as u64, "time"),
+        format_duration(slowest),
     ));
 }
 
-fn time(time: Duration) -> String {
-    table::micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+fn format_duration(time: Duration) -> String {
+    table::format_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }

@@ -9,44 +9,48 @@ use belljar_prove::wall::WallPart;
 use crate::args::server::DataArg;
 use crate::commands::serve;
 use crate::commands::serve::opening as serve_tenants;
-use crate::setup::data::Data;
+use crate::setup::data::DataRoot;
 use crate::setup::exit::Failure;
-use crate::setup::home::Places;
+use crate::setup::home::HomePaths;
 use crate::setup::host;
-use crate::setup::walls::{self, Walls};
-use crate::term::out::Out;
+use crate::setup::walls::{self, WallRaiser};
+use crate::term::out::TerminalOutput;
 
 /// The part whose children are this program.
-pub(crate) fn part() -> Result<WallPart, Failure> {
+pub(crate) fn wall_part() -> Result<WallPart, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))?;
     Ok(WallPart::new(program, vec![walls::ATTACK.into()], vec![walls::VICTIM.into()]))
 }
 
 /// The body of the child.
-pub(crate) fn attack(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let out = Out::new(false, false);
+pub(crate) fn run_attack(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let out = TerminalOutput::new(false, false);
     let mut word = || words.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
     let (id, targets) = (word(), word());
-    let attacked = belljar_prove::wall::attack(&id, &targets, |root| {
-        let raised = raise(root, &out).map_err(|failure| anyhow::anyhow!(failure.message))?;
+    let attacked = belljar_prove::wall::run_attack(&id, &targets, |root| {
+        let raised = raise_wall(root, &out).map_err(|failure| anyhow::anyhow!(failure.message))?;
         Ok((raised.landlock, raised.seccomp, raised.missing))
     });
     match attacked {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            out.failure(&Failure::new(format!("{error:#}")));
+            out.print_failure(&Failure::new(format!("{error:#}")));
             ExitCode::FAILURE
         }
     }
 }
 
 /// The wall of `belljar serve`, around the stage.
-fn raise(root: &Path, out: &Out) -> Result<belljar_os_sandbox::Raised, Failure> {
+fn raise_wall(
+    root: &Path,
+    out: &TerminalOutput,
+) -> Result<belljar_os_sandbox::WallStatus, Failure> {
     let home = root.join("home");
     let (cache, workspace) = (home.join("cache"), root.join("workspace"));
-    let places = Places { home, cache, workspace, user_home: None };
-    let data = Data::find(&DataArg { data: None }, &host::settings(&places)?, &places)?;
-    let tenants = serve_tenants::written(&data);
-    Ok(Walls::new(false, out).look(&places, &serve::through(&data, tenants)))
+    let places = HomePaths { home, cache, workspace, user_home: None };
+    let data =
+        DataRoot::find_root(&DataArg { data: None }, &host::read_settings(&places)?, &places)?;
+    let tenants = serve_tenants::written_places(&data);
+    Ok(WallRaiser::new(false, out).raise_quietly(&places, &serve::wall_gaps(&data, tenants)))
 }

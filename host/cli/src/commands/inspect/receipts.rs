@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use belljar_agent::{CallReceipt, ChildOrigin, ChildSummary, Outcome};
-use belljar_policy::{Shown, ShownPath as _};
-use belljar_sandbox::{Ending, Receipt};
-use belljar_session::{Recorded, Turn, find_run, newest_runs};
+use belljar_policy::{ShownPath as _, ShownText};
+use belljar_sandbox::{CallEnding, Receipt};
+use belljar_session::{RecordedState, Turn, find_run, newest_runs};
 use belljar_store::{MessageStatus, SessionKind, Store};
 use serde_json::{Value, json};
 
@@ -14,13 +14,13 @@ use crate::args::ReceiptsArgs;
 use crate::args::server::TenantArg;
 use crate::commands::run::refused::explain_command;
 use crate::commands::tools::{crash, refused};
-use crate::setup::data::{failed, in_store};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::whose::{Whose, part_of};
-use crate::term::out::{Out, Style};
+use crate::setup::data::{in_store, store_failure};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
+use crate::setup::whose::{AgentOwner, part_of};
+use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::progress::{message_style, status_style};
-use crate::term::table::{self, Table, plain, styled};
+use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
 /// Runs that the list shows; `--json` lists all.
 const MAX_LISTED: usize = 20;
@@ -40,85 +40,102 @@ const MAX_COMPLAINTS: usize = 40;
 /// Characters of an ending in the table.
 const MAX_ENDING: usize = 60;
 
-pub(crate) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    args: &ReceiptsArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     // Runs of the command line are in the home, even if a server has another data root.
     let elsewhere = args.of.tenant.is_some() || args.of.data.data.is_some();
-    let path = if elsewhere { args.of.root(places)?.store() } else { places.store() };
-    if !path.exists() && args.of.other().is_none() {
-        return none(args, &path, out);
+    let path =
+        if elsewhere { args.of.data_root(places)?.store_path() } else { places.store_path() };
+    if !path.exists() && args.of.other_tenant().is_none() {
+        return report_none(args, &path, out);
     }
     if !path.exists() {
-        return Whose::find(&args.of, places).map(|_| Exit::Completed);
+        return AgentOwner::look_up(&args.of, places).map(|_| CommandExit::Completed);
     }
-    in_store(&path, async |store| look(args, &part_of(&args.of, store).await?, out).await)
+    in_store(&path, async |store| {
+        look_up_receipts(args, &part_of(&args.of, store).await?, out).await
+    })
 }
 
-async fn look(args: &ReceiptsArgs, store: &Store, out: &Out) -> Result<Exit, Failure> {
+async fn look_up_receipts(
+    args: &ReceiptsArgs,
+    store: &Store,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let Some(name) = &args.run else {
         let most = if args.json { usize::MAX } else { MAX_LISTED };
-        let (runs, more) = newest_runs(store, most).await.map_err(failed)?;
+        let (runs, more) = newest_runs(store, most).await.map_err(store_failure)?;
         if runs.is_empty() {
-            return none(args, store.path(), out);
+            return report_none(args, store.path(), out);
         }
-        list(&runs, more, args.json, out)?;
-        return Ok(Exit::Completed);
+        list_runs(&runs, more, args.json, out)?;
+        return Ok(CommandExit::Completed);
     };
     let run = find_run(store, name).await.map_err(|error| {
-        let failure = failed(error);
-        let usage = failure.exit == Exit::Usage;
-        if usage { failure.hint("`belljar receipts` lists the runs") } else { failure }
+        let failure = store_failure(error);
+        let usage = failure.exit == CommandExit::Usage;
+        if usage { failure.with_hint("`belljar receipts` lists the runs") } else { failure }
     })?;
     if args.json {
-        out.json(&run)?;
+        out.print_json(&run)?;
     } else {
-        show(&run, &args.of, out);
+        show_run(&run, &args.of, out);
     }
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
 /// Nothing was run yet.
-fn none(args: &ReceiptsArgs, store: &Path, out: &Out) -> Result<Exit, Failure> {
+fn report_none(
+    args: &ReceiptsArgs,
+    store: &Path,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     match &args.run {
-        None if args.json => out.json(&Vec::<Value>::new())?,
-        None => out.note(format_args!("no runs in {}", store.shown())),
+        None if args.json => out.print_json(&Vec::<Value>::new())?,
+        None => out.note(format_args!("no runs in {}", store.to_shown())),
         Some(name) => {
-            let name = Shown::clipped(name, 64);
+            let name = ShownText::clip_line(name, 64);
             return Err(Failure::usage(format!("there is no run `{name}`"))
-                .hint("`belljar receipts` lists the runs"));
+                .with_hint("`belljar receipts` lists the runs"));
         }
     }
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
-fn list(runs: &[Turn], more: bool, json: bool, out: &Out) -> Result<(), Failure> {
+fn list_runs(runs: &[Turn], more: bool, json: bool, out: &TerminalOutput) -> Result<(), Failure> {
     if json {
-        let rows: Vec<_> = runs.iter().map(summary).collect();
-        return out.json(&rows);
+        let rows: Vec<_> = runs.iter().map(run_summary).collect();
+        return out.print_json(&rows);
     }
     let headings = ["run", "agent", "status", ">calls", ">tokens", "task"];
-    let mut table = Table::new(out, &headings).cut(MAX_TASK);
+    let mut table = TextTable::new(out, &headings).with_cut(MAX_TASK);
     for run in runs {
-        let Recorded { status, outcome, .. } = &run.state;
+        let RecordedState { status, outcome, .. } = &run.state;
         let total = outcome.total;
-        table.row([
-            plain(&run.run),
+        table.push_row([
+            plain_cell(&run.run),
             // A bare name means the home's.
-            plain(Shown::new(outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent))),
-            styled(message_style(*status), status),
-            plain(table::count(total.tool_calls)),
-            plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
-            plain(Shown::new(run.text().trim())),
+            plain_cell(ShownText::new(
+                outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent),
+            )),
+            styled_cell(message_style(*status), status),
+            plain_cell(table::format_count(total.tool_calls)),
+            plain_cell(table::format_count(total.input_tokens.saturating_add(total.output_tokens))),
+            plain_cell(ShownText::new(run.text().trim())),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
     if more {
         out.note("there are older runs; `--json` lists all");
     }
     Ok(())
 }
 
-fn summary(run: &Turn) -> Value {
-    let Recorded { session, status, outcome, .. } = &run.state;
+fn run_summary(run: &Turn) -> Value {
+    let RecordedState { session, status, outcome, .. } = &run.state;
     json!({
         "id": run.run,
         "agent": outcome.agent,
@@ -134,32 +151,32 @@ fn summary(run: &Turn) -> Value {
     })
 }
 
-fn show(run: &Turn, of: &TenantArg, out: &Out) {
-    let Recorded { session, status, outcome, .. } = &run.state;
+fn show_run(run: &Turn, of: &TenantArg, out: &TerminalOutput) {
+    let RecordedState { session, status, outcome, .. } = &run.state;
     let word = out.paint(message_style(*status), status);
-    out.line(format_args!("run     {}", run.run));
+    out.print_line(format_args!("run     {}", run.run));
     if session.id != run.run.as_str() {
-        out.line(format_args!("session {}", session.id));
+        out.print_line(format_args!("session {}", session.id));
     }
     // A team has no model of its own.
     let on = match outcome.model.as_str() {
         "" => String::new(),
-        model => format!(" on {}", Shown::new(model)),
+        model => format!(" on {}", ShownText::new(model)),
     };
-    out.line(format_args!("agent   {}{on}", Shown::new(&outcome.agent)));
-    out.line(format_args!("task    {}", Shown::clipped(run.text().trim(), 200)));
-    out.line(format_args!("status  {word}"));
+    out.print_line(format_args!("agent   {}{on}", ShownText::new(&outcome.agent)));
+    out.print_line(format_args!("task    {}", ShownText::clip_line(run.text().trim(), 200)));
+    out.print_line(format_args!("status  {word}"));
     if let Some(error) = &outcome.error {
-        out.line(format_args!("reason  {}", Shown::new(&error.to_string())));
+        out.print_line(format_args!("reason  {}", ShownText::new(&error.to_string())));
     }
-    out.line(format_args!("used    {}", usage(outcome)));
-    out.line("");
-    print(outcome, out);
-    subagents(outcome, out);
-    failures(outcome, out);
-    complaints(outcome, out);
-    denials(outcome, out);
-    ways(outcome, of, out);
+    out.print_line(format_args!("used    {}", format_usage(outcome)));
+    out.print_line("");
+    print_calls(outcome, out);
+    print_subagents(outcome, out);
+    print_failures(outcome, out);
+    print_server_stderr(outcome, out);
+    print_denials(outcome, out);
+    print_host_advice(outcome, of, out);
     if let Some(hint) = resume_hint(*status, session.kind, &session.id) {
         out.note(hint);
     }
@@ -181,13 +198,13 @@ pub(crate) fn resume_hint(
 }
 
 /// One row for each subagent, with or without tool calls.
-fn subagents(outcome: &Outcome, out: &Out) {
+fn print_subagents(outcome: &Outcome, out: &TerminalOutput) {
     if outcome.children.is_empty() {
         return;
     }
-    out.line("");
+    out.print_line("");
     let headings = ["subagent", "ended", ">steps", ">tokens", ">calls", "task"];
-    let mut table = Table::new(out, &headings).cut(MAX_TASK);
+    let mut table = TextTable::new(out, &headings).with_cut(MAX_TASK);
     let mut left: Vec<(usize, &ChildSummary)> = Vec::new();
     left.extend(outcome.children.iter().rev().map(|child| (0, child)));
     while let Some((depth, child)) = left.pop() {
@@ -197,22 +214,22 @@ fn subagents(outcome: &Outcome, out: &Out) {
             ChildOrigin::Fork => format!("fork of {name}"),
             ChildOrigin::Preset | ChildOrigin::Team => name.to_owned(),
         };
-        let name = Shown::new(&name);
-        table.row([
-            plain(format!("{}→ {name}#{}", "  ".repeat(depth), child.spawn_index)),
-            styled(status_style(child.outcome.status), child.outcome.status),
-            plain(table::count(total.steps)),
-            plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
-            plain(table::count(total.tool_calls)),
-            plain(Shown::new(child.task.trim())),
+        let name = ShownText::new(&name);
+        table.push_row([
+            plain_cell(format!("{}→ {name}#{}", "  ".repeat(depth), child.spawn_index)),
+            styled_cell(status_style(child.outcome.status), child.outcome.status),
+            plain_cell(table::format_count(total.steps)),
+            plain_cell(table::format_count(total.input_tokens.saturating_add(total.output_tokens))),
+            plain_cell(table::format_count(total.tool_calls)),
+            plain_cell(ShownText::new(child.task.trim())),
         ]);
         left.extend(child.outcome.children.iter().rev().map(|child| (depth + 1, child)));
     }
-    table.print(out);
+    table.print_to(out);
 }
 
 /// Why calls failed that nothing refused.
-fn failures(outcome: &Outcome, out: &Out) {
+fn print_failures(outcome: &Outcome, out: &TerminalOutput) {
     let receipts = outcome.all_receipts().into_iter();
     let failed: Vec<_> = receipts
         .filter(|call| call.receipt.denials.is_empty())
@@ -221,116 +238,125 @@ fn failures(outcome: &Outcome, out: &Out) {
     if failed.is_empty() {
         return;
     }
-    out.line("");
-    let mut table = Table::new(out, &["failed", "agent", "why"]);
+    out.print_line("");
+    let mut table = TextTable::new(out, &["failed", "agent", "why"]);
     for (call, why) in failed {
-        table.row([
-            styled(Style::Yellow, Shown::new(&call.tool)),
-            plain(below_root(&call.agent)),
-            plain(Shown::clipped(&crashed(call).unwrap_or_else(|| why.to_owned()), MAX_WHY)),
+        table.push_row([
+            styled_cell(TextStyle::Yellow, ShownText::new(&call.tool)),
+            plain_cell(below_root(&call.agent)),
+            plain_cell(ShownText::clip_line(
+                &crash_message(call).unwrap_or_else(|| why.to_owned()),
+                MAX_WHY,
+            )),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
 }
 
-/// The last stderr of MCP servers that are commands, if a call failed.
-fn complaints(outcome: &Outcome, out: &Out) {
+/// Prints the last stderr lines of MCP servers that are programs, for each failed call to one.
+fn print_server_stderr(outcome: &Outcome, out: &TerminalOutput) {
     let receipts = outcome.all_receipts().into_iter();
     let failed = receipts.filter(|call| call.error.is_some() && call.tool.starts_with(OF_SERVERS));
     let lines = failed.flat_map(|call| call.receipt.logs.iter().map(move |line| (call, line)));
     for (call, line) in lines.take(MAX_COMPLAINTS) {
-        let (tool, stream) = (Shown::new(&call.tool), Shown::clipped(&line.level, 20));
-        out.line(format_args!("{tool}: {stream}: {}", Shown::clipped(&line.message, MAX_WHY)));
+        let (tool, stream) = (ShownText::new(&call.tool), ShownText::clip_line(&line.level, 20));
+        out.print_line(format_args!(
+            "{tool}: {stream}: {}",
+            ShownText::clip_line(&line.message, MAX_WHY)
+        ));
     }
 }
 
-/// The crashed tools of a run with their own messages, a line each: the model learned only of the crash.
-pub(crate) fn crashes(outcome: &Outcome, out: &Out) {
+/// Prints a line for each crashed tool of a run, with the panic message from the tool's stderr: the model
+/// learned only of the crash.
+pub(crate) fn print_crashes(outcome: &Outcome, out: &TerminalOutput) {
     let receipts = outcome.all_receipts().into_iter();
-    let crashed = receipts.filter_map(|call| Some((call, crashed(call)?)));
+    let crashed = receipts.filter_map(|call| Some((call, crash_message(call)?)));
     for (call, why) in crashed.take(MAX_LISTED) {
-        let tool = Shown::new(&call.receipt.tool).to_string();
-        out.warning(format_args!("`{tool}`: {}", Shown::clipped(&why, MAX_WHY)));
+        let tool = ShownText::new(&call.receipt.tool).to_string();
+        out.print_warning(format_args!("`{tool}`: {}", ShownText::clip_line(&why, MAX_WHY)));
     }
 }
 
-/// The tool's own words about its crash.
-fn crashed(call: &CallReceipt) -> Option<String> {
-    let Ending::Trapped(_) = &call.receipt.ending else { return None };
-    Some(format!("the tool crashed: {}", crash::panic(&call.receipt.stderr)?))
+/// The panic message on the stderr of a crashed tool; `None` = the call did not crash, or stderr has no such
+/// message.
+fn crash_message(call: &CallReceipt) -> Option<String> {
+    let CallEnding::Trapped(_) = &call.receipt.ending else { return None };
+    Some(format!("the tool crashed: {}", crash::panic_message(&call.receipt.stderr)?))
 }
 
-/// The refusals of the sandbox, with the facts that only the operator sees.
-pub(crate) fn denials(outcome: &Outcome, out: &Out) {
+/// Prints the refusals of the sandbox, with the facts that only the operator sees.
+pub(crate) fn print_denials(outcome: &Outcome, out: &TerminalOutput) {
     let denials: Vec<_> = outcome
         .all_receipts()
         .into_iter()
         .flat_map(|call| call.receipt.denials.iter().map(move |denial| (call, denial)))
         .collect();
     if !denials.is_empty() {
-        out.line("");
-        let mut table = Table::new(out, &["refused", "agent", "operation", "facts"]);
+        out.print_line("");
+        let mut table = TextTable::new(out, &["refused", "agent", "operation", "facts"]);
         for (call, denial) in denials {
-            table.row([
-                styled(Style::Red, denial.code),
-                plain(below_root(&call.agent)),
-                plain(Shown::new(&denial.what)),
-                plain(Shown::new(&denial.facts)),
+            table.push_row([
+                styled_cell(TextStyle::Red, denial.code),
+                plain_cell(below_root(&call.agent)),
+                plain_cell(ShownText::new(&denial.what)),
+                plain_cell(ShownText::new(&denial.facts)),
             ]);
         }
-        table.print(out);
+        table.print_to(out);
     }
 }
 
-/// The way to find the remedy for hosts refused to the tools.
-fn ways(outcome: &Outcome, of: &TenantArg, out: &Out) {
+/// Prints, for each host refused to a tool, the `belljar explain` command that shows what would allow the
+/// request.
+fn print_host_advice(outcome: &Outcome, of: &TenantArg, out: &TerminalOutput) {
     let mut said = BTreeSet::new();
     for call in outcome.all_receipts() {
-        for target in call.receipt.denials.iter().filter_map(refused::target) {
+        for target in call.receipt.denials.iter().filter_map(refused::denied_target) {
             let agent = call.agent.rsplit('/').next().unwrap_or_default();
             let agent = agent.split('#').next().unwrap_or_default();
-            let command = of.command(&explain_command(agent, &call.receipt.tool, &target));
+            let command = of.format_command(&explain_command(agent, &call.receipt.tool, &target));
             if said.len() < MAX_LISTED && said.insert(command.clone()) {
-                out.note(format_args!("`{}` says what would allow it", Shown::new(&command)));
+                out.note(format_args!("`{}` says what would allow it", ShownText::new(&command)));
             }
         }
     }
 }
 
 /// The use of a run, on one line.
-pub(crate) fn usage(outcome: &Outcome) -> String {
+pub(crate) fn format_usage(outcome: &Outcome) -> String {
     let total = outcome.total;
     let time = outcome.ended.duration_since(outcome.started);
     let time = u64::try_from(time.as_micros()).unwrap_or(0);
     format!(
         "{}, {} tokens in ({} cached), {} out, {}, {} fuel, {}",
-        table::some(total.steps, "step"),
-        table::count(total.input_tokens),
-        table::count(total.cached_tokens),
-        table::count(total.output_tokens),
-        table::some(total.tool_calls, "tool call"),
-        table::fuel(total.fuel),
-        table::micros(time)
+        table::format_quantity(total.steps, "step"),
+        table::format_count(total.input_tokens),
+        table::format_count(total.cached_tokens),
+        table::format_count(total.output_tokens),
+        table::format_quantity(total.tool_calls, "tool call"),
+        table::format_fuel(total.fuel),
+        table::format_micros(time)
     )
 }
 
-/// The columns of [`print()`]; `>` marks numbers.
+/// The columns of [`print_calls`]; `>` marks numbers.
 const HEADINGS: &[&str] = &[
     "agent", "tool", "ended", ">fuel", ">time", ">memory", ">read", ">written", ">sent", ">refused",
 ];
 
-type Cell = (String, Option<Style>);
+type Cell = (String, Option<TextStyle>);
 
 /// One row for each tool call of the run and its subagents.
-pub(crate) fn print(outcome: &Outcome, out: &Out) {
+pub(crate) fn print_calls(outcome: &Outcome, out: &TerminalOutput) {
     let receipts = outcome.all_receipts();
     if receipts.is_empty() {
-        out.line("no tool was called");
+        out.print_line("no tool was called");
         return;
     }
-    let mut depths = Depths::default();
+    let mut depths = CallDepths::default();
     let mut rows: Vec<Vec<Cell>> =
-        receipts.into_iter().map(|call| row(call, depths.of(call))).collect();
+        receipts.into_iter().map(|call| call_row(call, depths.depth_of(call))).collect();
     let mut headings = HEADINGS.to_vec();
     // Columns that hold nothing in any row would only make the others narrow.
     for heading in [">written", ">sent", ">refused"] {
@@ -343,18 +369,18 @@ pub(crate) fn print(outcome: &Outcome, out: &Out) {
             rows.iter_mut().for_each(|row| drop(row.remove(at)));
         }
     }
-    let mut table = Table::new(out, &headings);
-    rows.into_iter().for_each(|row| table.row(row));
-    table.print(out);
+    let mut table = TextTable::new(out, &headings);
+    rows.into_iter().for_each(|row| table.push_row(row));
+    table.print_to(out);
 }
 
 /// The nesting depth of each call. A nested call comes after its outer call.
 #[derive(Default)]
-struct Depths<'a>(HashMap<(&'a str, &'a str), usize>);
+struct CallDepths<'a>(HashMap<(&'a str, &'a str), usize>);
 
-impl<'a> Depths<'a> {
+impl<'a> CallDepths<'a> {
     /// 0 = the model made it.
-    fn of(&mut self, call: &'a CallReceipt) -> usize {
+    fn depth_of(&mut self, call: &'a CallReceipt) -> usize {
         let above = call.parent.as_deref().and_then(|parent| self.0.get(&(&*call.agent, parent)));
         let depth = above.map_or(0, |above| above + 1);
         self.0.insert((&call.agent, &call.call_id), depth);
@@ -362,7 +388,7 @@ impl<'a> Depths<'a> {
     }
 }
 
-fn row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
+fn call_row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
     let CallReceipt { tool, agent, receipt, .. } = call;
     let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
     let below = match depth {
@@ -370,43 +396,43 @@ fn row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
         depth => format!("{}└ ", "  ".repeat(depth - 1)),
     };
     vec![
-        plain(below_root(agent)),
-        plain(format!("{below}{}", Shown::new(tool))),
-        ending(receipt),
-        plain(table::fuel(receipt.fuel)),
-        plain(table::micros(receipt.times.total)),
-        plain(table::size(receipt.peak_memory)),
-        plain(table::size(receipt.bytes.read)),
-        plain(table::size(receipt.bytes.written)),
-        plain(table::size(receipt.bytes.sent)),
-        if refused == 0 { plain(refused) } else { styled(Style::Red, refused) },
+        plain_cell(below_root(agent)),
+        plain_cell(format!("{below}{}", ShownText::new(tool))),
+        format_ending(receipt),
+        plain_cell(table::format_fuel(receipt.fuel)),
+        plain_cell(table::format_micros(receipt.times.total)),
+        plain_cell(table::format_size(receipt.peak_memory)),
+        plain_cell(table::format_size(receipt.bytes.read)),
+        plain_cell(table::format_size(receipt.bytes.written)),
+        plain_cell(table::format_size(receipt.bytes.sent)),
+        if refused == 0 { plain_cell(refused) } else { styled_cell(TextStyle::Red, refused) },
     ]
 }
 
 /// An agent's path without the common name at the root.
 fn below_root(agent: &str) -> String {
     match agent.split_once('/') {
-        Some((_, child)) => format!("→ {}", Shown::new(child)),
-        None => Shown::new(agent).to_string(),
+        Some((_, child)) => format!("→ {}", ShownText::new(child)),
+        None => ShownText::new(agent).to_string(),
     }
 }
 
 /// How a call ended, in a few words.
-fn ending(receipt: &Receipt) -> (String, Option<Style>) {
+fn format_ending(receipt: &Receipt) -> (String, Option<TextStyle>) {
     let (style, word, detail) = match &receipt.ending {
-        Ending::Completed => (Style::Green, "completed", None),
-        Ending::ToolError(kind) => (Style::Yellow, "tool error", Some(kind)),
-        Ending::Trapped(trap) => (Style::Red, "trapped", Some(trap)),
-        Ending::Exhausted(which) => (Style::Red, "exhausted", Some(which)),
-        Ending::TimedOut => (Style::Red, "timed out", None),
-        Ending::Cancelled => (Style::Yellow, "cancelled", None),
-        Ending::BadOutput(why) => (Style::Red, "bad output", Some(why)),
-        Ending::Refused(why) => (Style::Red, "refused", Some(why)),
-        Ending::HostFault(why) => (Style::Red, "host fault", Some(why)),
+        CallEnding::Completed => (TextStyle::Green, "completed", None),
+        CallEnding::ToolError(kind) => (TextStyle::Yellow, "tool error", Some(kind)),
+        CallEnding::Trapped(trap) => (TextStyle::Red, "trapped", Some(trap)),
+        CallEnding::Exhausted(which) => (TextStyle::Red, "exhausted", Some(which)),
+        CallEnding::TimedOut => (TextStyle::Red, "timed out", None),
+        CallEnding::Cancelled => (TextStyle::Yellow, "cancelled", None),
+        CallEnding::BadOutput(why) => (TextStyle::Red, "bad output", Some(why)),
+        CallEnding::Refused(why) => (TextStyle::Red, "refused", Some(why)),
+        CallEnding::HostFault(why) => (TextStyle::Red, "host fault", Some(why)),
     };
     let text = match detail {
         None => word.to_owned(),
-        Some(detail) => Shown::clipped(&format!("{word}: {detail}"), MAX_ENDING).to_string(),
+        Some(detail) => ShownText::clip_line(&format!("{word}: {detail}"), MAX_ENDING).to_string(),
     };
-    styled(style, text)
+    styled_cell(style, text)
 }

@@ -6,10 +6,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_agent::{Comparison, Host, Outcome, ReplayedCall, Rerun, RunSpec, StepEntry, resolve};
-use belljar_model::{Models, Recording, ScriptedModel};
-use belljar_policy::{Shown, ShownPath as _};
-use belljar_session::{Recorded, Turn, find_run, stored_steps};
+use belljar_agent::{
+    CallComparison, Host, Outcome, ReplayedCall, ReplayedRun, RunSpec, StepEntry, resolve_agent,
+};
+use belljar_model::{ModelRegistry, Recording, ScriptedModel};
+use belljar_policy::{ShownPath as _, ShownText};
+use belljar_session::{RecordedState, Turn, find_run, stored_steps};
 use belljar_store::{MessageStatus, SessionKind, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -18,21 +20,21 @@ use crate::commands::catalogue::agents;
 use crate::commands::inspect::replay_shown;
 use crate::commands::run::runner;
 use crate::commands::run::transcript::TranscriptFile;
-use crate::setup::data::failed;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private};
+use crate::setup::data::store_failure;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, create_private};
 use crate::setup::host;
 use crate::setup::once::layers_for_once;
-use crate::setup::walls::{Through, Walls};
-use crate::setup::whose::{Whose, tenant};
-use crate::term::out::Out;
-use crate::term::progress::{Progress, To};
+use crate::setup::walls::{WallGaps, WallRaiser};
+use crate::setup::whose::{AgentOwner, tenant_by_name};
+use crate::term::out::TerminalOutput;
+use crate::term::progress::{LineTarget, RunProgress};
 
 /// The word for the model that the run had.
 const LIVE: &str = "live";
 
 /// A replay that has ended.
-pub(crate) struct Replayed {
+pub(crate) struct EndedReplay {
     pub(crate) run: Turn,
     pub(crate) calls: Vec<ReplayedCall>,
     /// The agents without further stored answers.
@@ -42,67 +44,68 @@ pub(crate) struct Replayed {
     pub(crate) notes: Vec<String>,
 }
 
-impl Replayed {
+impl EndedReplay {
     /// How many calls compare so.
-    pub(crate) fn count(&self, of: Comparison) -> usize {
+    pub(crate) fn count_results(&self, of: CallComparison) -> usize {
         self.calls.iter().filter(|call| call.result == of).count()
     }
 
     /// The first call by which the two differ, in the order of the results.
-    pub(crate) fn first(&self) -> Option<&ReplayedCall> {
+    pub(crate) fn first_difference(&self) -> Option<&ReplayedCall> {
         self.calls.iter().find(|call| call.result.is_difference())
     }
 }
 
 pub(crate) fn run(
     args: &ReplayArgs,
-    places: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let (directory, store) = match args.of.is_named() {
         true => {
-            let data = args.of.root(places)?;
-            (data.store_directory(), data.store())
+            let data = args.of.data_root(places)?;
+            (data.store_directory(), data.store_path())
         }
-        false => (places.store_directory(), places.store()),
+        false => (places.store_directory(), places.store_path()),
     };
     if !store.exists() {
-        if args.of.other().is_some() {
-            Whose::find(&args.of, places)?;
+        if args.of.other_tenant().is_some() {
+            AgentOwner::look_up(&args.of, places)?;
         }
-        return Err(unknown(&args.run));
+        return Err(unknown_run(&args.run));
     }
     let transcript_file = args.record.as_deref();
-    let transcript_file =
-        transcript_file.map(|path| TranscriptFile::create(path, &places.workspace)).transpose()?;
+    let transcript_file = transcript_file
+        .map(|path| TranscriptFile::create_file(path, &places.workspace))
+        .transpose()?;
     if !args.of.is_named() {
-        create_private(&places.sessions())
+        create_private(&places.sessions_directory())
             .and_then(|()| places.gather_sessions())
             .map_err(|error| Failure::new(format!("failed to open the sessions: {error}")))?;
     }
-    let through = Through { write: vec![directory.clone()], ..Through::default() };
-    let whose = Whose::behind(&args.of, places, walls, through)?;
-    let mut host = whose.host(out)?;
+    let through = WallGaps { write: vec![directory.clone()], ..WallGaps::default() };
+    let whose = AgentOwner::behind_wall(&args.of, places, walls, through)?;
+    let mut host = whose.build_host(out)?;
     if args.model.is_none() {
-        host.models = Arc::new(nobody()?);
+        host.models = Arc::new(no_models()?);
     }
-    let progress = Progress::new(out, To::Notes);
-    let runtime = host::runtime()?;
+    let progress = RunProgress::new(out, LineTarget::Notes);
+    let runtime = host::make_runtime()?;
     let replayed = runtime.block_on(async {
-        let all = Store::open(&store).await.map_err(failed)?;
+        let all = Store::open(&store).await.map_err(store_failure)?;
         let done = async {
-            let own = match args.of.other() {
+            let own = match args.of.other_tenant() {
                 None => all.clone(),
                 Some(name) => {
-                    let tenant = tenant(name, &all).await?;
-                    all.of(&tenant.name, &tenant.id)
+                    let tenant = tenant_by_name(name, &all).await?;
+                    all.for_tenant_id(&tenant.name, &tenant.id)
                 }
             };
             let recording =
                 transcript_file.as_ref().map(|transcript_file| transcript_file.recording.clone());
-            Work { args, host: &host, places: &whose.places, directory: &directory, out }
-                .replay(&own, recording, &progress)
+            ReplayWork { args, host: &host, places: &whose.places, directory: &directory, out }
+                .replay_run(&own, recording, &progress)
                 .await
         };
         let done = done.await;
@@ -110,73 +113,73 @@ pub(crate) fn run(
         done
     });
     runtime.shutdown_background();
-    progress.finish();
+    progress.clear_moving_line();
     let replayed = replayed?;
     if let Some(transcript_file) = transcript_file {
-        transcript_file.write(out)?;
+        transcript_file.write_recording(out)?;
     }
-    replay_shown::show(&replayed, args.json, out)?;
-    Ok(match replayed.first() {
-        Some(_) => Exit::Differs,
-        None => Exit::Completed,
+    replay_shown::show_replay(&replayed, args.json, out)?;
+    Ok(match replayed.first_difference() {
+        Some(_) => CommandExit::Differs,
+        None => CommandExit::Completed,
     })
 }
 
 /// All that a replay needs.
-struct Work<'a> {
+struct ReplayWork<'a> {
     args: &'a ReplayArgs,
     host: &'a Host,
-    places: &'a Places,
+    places: &'a HomePaths,
     /// Where the layers of its overlays may lie.
     directory: &'a Path,
-    out: &'a Out,
+    out: &'a TerminalOutput,
 }
 
-impl Work<'_> {
-    async fn replay(
+impl ReplayWork<'_> {
+    async fn replay_run(
         &self,
         store: &Store,
         recording: Option<Recording>,
-        progress: &Progress,
-    ) -> Result<Replayed, Failure> {
+        progress: &RunProgress,
+    ) -> Result<EndedReplay, Failure> {
         let found = find_run(store, &self.args.run).await;
         let run = found.map_err(|error| {
-            let failure = failed(error);
-            let usage = failure.exit == Exit::Usage;
-            if usage { failure.hint("`belljar receipts` lists the runs") } else { failure }
+            let failure = store_failure(error);
+            let usage = failure.exit == CommandExit::Usage;
+            if usage { failure.with_hint("`belljar receipts` lists the runs") } else { failure }
         })?;
-        self.replayable(&run)?;
-        let steps = stored_steps(store, &run).await.map_err(failed)?;
-        let spec = self.spec(&run, steps, recording)?;
+        self.check_replayable(&run)?;
+        let steps = stored_steps(store, &run).await.map_err(store_failure)?;
+        let spec = self.run_spec(&run, steps, recording)?;
         let place = layers_for_once(self.directory).map_err(|error| {
-            let dir = self.directory.shown();
+            let dir = self.directory.to_shown();
             Failure::new(format!(
                 "failed to make a place for the overlays of a replay in `{dir}`: {error}"
             ))
         })?;
-        let Some(rerun) = spec.rerun.clone() else { return Err(unknown(&self.args.run)) };
+        let Some(rerun) = spec.rerun.clone() else { return Err(unknown_run(&self.args.run)) };
         let spec = RunSpec { layers: Some(place.layers.clone()), ..spec };
         let cancel = CancellationToken::new();
         host::cancel_on_interrupt(&cancel, self.out);
-        let outcome = belljar_agent::run(self.host, spec, progress.sink(), cancel).await;
+        let outcome = belljar_agent::run(self.host, spec, progress.event_sink(), cancel).await;
         place.layers.close();
         drop(place);
-        Ok(Replayed {
+        Ok(EndedReplay {
             calls: rerun.calls(),
             ended_early: rerun.ended_early(),
             outcome,
-            notes: self.notes(&run),
+            notes: self.replay_notes(&run),
             run,
         })
     }
 
     /// Why this run cannot be replayed, for reasons other than missing data.
-    fn replayable(&self, run: &Turn) -> Result<(), Failure> {
-        let Recorded { session, status, .. } = &run.state;
+    fn check_replayable(&self, run: &Turn) -> Result<(), Failure> {
+        let RecordedState { session, status, .. } = &run.state;
         let id = &run.run;
         if *status == MessageStatus::InFlight {
             return Err(Failure::usage(format!("run `{id}` has not ended"))
-                .hint("wait for it, or end it: what is replayed has to be whole"));
+                .with_hint("wait for it, or end it: what is replayed has to be whole"));
         }
         match session.kind {
             SessionKind::Run => {}
@@ -184,13 +187,13 @@ impl Work<'_> {
                 return Err(Failure::usage(format!(
                     "`{id}` is the run of a team, which is not replayed"
                 ))
-                .hint(format!("`belljar receipts {id}` shows what its agents did")));
+                .with_hint(format!("`belljar receipts {id}` shows what its agents did")));
             }
             SessionKind::Chat | SessionKind::Api if self.args.model.is_some() => {
                 return Err(Failure::usage(format!(
                     "`{id}` is a turn of a conversation, whose model is not asked again"
                 ))
-                .hint("without `--model` its calls are replayed"));
+                .with_hint("without `--model` its calls are replayed"));
             }
             SessionKind::Chat | SessionKind::Api => {}
         }
@@ -198,41 +201,41 @@ impl Work<'_> {
         if !workspace.is_dir() {
             return Err(Failure::usage(format!(
                 "the workspace `{}` of run `{id}` is no longer there",
-                workspace.shown()
+                workspace.to_shown()
             ))
-            .hint("a replay works on an overlay of it: put it back to the same place"));
+            .with_hint("a replay works on an overlay of it: put it back to the same place"));
         }
         if workspace == self.places.workspace {
             return Ok(());
         }
-        let command = format!("belljar --workspace {} replay {id}", workspace.shown());
-        Err(Failure::usage(format!("run `{id}` worked in `{}`", workspace.shown()))
-            .hint(format!("`{}`", self.args.of.command(&command))))
+        let command = format!("belljar --workspace {} replay {id}", workspace.to_shown());
+        Err(Failure::usage(format!("run `{id}` worked in `{}`", workspace.to_shown()))
+            .with_hint(format!("`{}`", self.args.of.format_command(&command))))
     }
 
-    fn spec(
+    fn run_spec(
         &self,
         run: &Turn,
         steps: Vec<StepEntry>,
         recording: Option<Recording>,
     ) -> Result<RunSpec, Failure> {
-        let Recorded { session, outcome, .. } = &run.state;
+        let RecordedState { session, outcome, .. } = &run.state;
         if steps.is_empty() {
             return Err(Failure::usage(format!(
                 "nothing is stored of run `{}` that could be replayed",
                 run.run
             ))
-            .hint("no model had answered when it ended, or an older program made it")
-            .hint(format!("`belljar receipts {}` says how it ended", run.run)));
+            .with_hint("no model had answered when it ended, or an older program made it")
+            .with_hint(format!("`belljar receipts {}` says how it ended", run.run)));
         }
-        let agent = resolve(self.host, &outcome.agent, &self.places.workspace)
+        let agent = resolve_agent(self.host, &outcome.agent, &self.places.workspace)
             .map_err(agents::not_found)?;
-        let mut rerun = Rerun::of(steps);
+        let mut rerun = ReplayedRun::from_steps(steps);
         if self.args.network {
             rerun = rerun.with_network();
         }
         if let Some(recording) = recording {
-            rerun = rerun.recorded(recording);
+            rerun = rerun.with_recording(recording);
         }
         let model = match self.args.model.as_deref() {
             None => None,
@@ -248,11 +251,11 @@ impl Work<'_> {
             }
         };
         let workspace = self.places.workspace.clone();
-        let history = run.brought().history;
+        let history = run.brought_input().history;
         Ok(RunSpec {
             context: run.context().map(str::to_owned),
             limits: run.limits(),
-            brought: run.brought(),
+            brought: run.brought_input(),
             history,
             // A lost right shows up as a difference of calls.
             partial: true,
@@ -262,7 +265,7 @@ impl Work<'_> {
         })
     }
 
-    fn notes(&self, run: &Turn) -> Vec<String> {
+    fn replay_notes(&self, run: &Turn) -> Vec<String> {
         let mut notes = Vec::new();
         if run.state.status == MessageStatus::Interrupted {
             notes.push("the run was interrupted: what is stored of it is replayed".to_owned());
@@ -282,13 +285,13 @@ impl Work<'_> {
 }
 
 /// The models of a replay that asks none.
-fn nobody() -> Result<Models, Failure> {
+fn no_models() -> Result<ModelRegistry, Failure> {
     let none = ScriptedModel::from_yaml("transcript: 1\nagents: []\n", Path::new("the record"))
         .map_err(|error| Failure::new(error.to_string()))?;
-    Ok(Models::single(Arc::new(none)))
+    Ok(ModelRegistry::from_single(Arc::new(none)))
 }
 
-fn unknown(run: &str) -> Failure {
-    Failure::usage(format!("there is no run `{}`", Shown::clipped(run, 64)))
-        .hint("`belljar receipts` lists the runs")
+fn unknown_run(run: &str) -> Failure {
+    Failure::usage(format!("there is no run `{}`", ShownText::clip_line(run, 64)))
+        .with_hint("`belljar receipts` lists the runs")
 }

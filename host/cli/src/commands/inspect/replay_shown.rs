@@ -1,26 +1,30 @@
 //! How a replay is shown: a row for each call, and what differs first.
 
-use belljar_agent::{CallText, Comparison, ReplayedCall};
-use belljar_policy::Shown;
+use belljar_agent::{CallComparison, CallText, ReplayedCall};
+use belljar_policy::ShownText;
 use serde_json::json;
 
-use crate::commands::inspect::replay::Replayed;
-use crate::commands::run::runner::reason;
+use crate::commands::inspect::replay::EndedReplay;
+use crate::commands::run::runner::error_reason;
 use crate::setup::exit::Failure;
 use crate::term::diff;
-use crate::term::out::{Out, Style};
-use crate::term::table::{Table, plain, styled};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{TextTable, plain_cell, styled_cell};
 
 /// Characters of a reason in the table.
 const MAX_WHY: usize = 120;
 
-pub(crate) fn show(replayed: &Replayed, json: bool, out: &Out) -> Result<(), Failure> {
+pub(crate) fn show_replay(
+    replayed: &EndedReplay,
+    json: bool,
+    out: &TerminalOutput,
+) -> Result<(), Failure> {
     if json {
-        return out.json(&told(replayed));
+        return out.print_json(&replay_json(replayed));
     }
-    table(replayed, out);
-    if let Some(call) = replayed.first() {
-        first(call, out);
+    print_table(replayed, out);
+    if let Some(call) = replayed.first_difference() {
+        print_difference(call, out);
     }
     for note in &replayed.notes {
         out.note(format_args!("note: {note}"));
@@ -28,20 +32,20 @@ pub(crate) fn show(replayed: &Replayed, json: bool, out: &Out) -> Result<(), Fai
     for agent in &replayed.ended_early {
         out.note(format_args!(
             "note: the record of `{}` ends before it concluded",
-            Shown::new(agent)
+            ShownText::new(agent)
         ));
     }
     if let Some(error) = &replayed.outcome.error
         && replayed.ended_early.is_empty()
     {
-        out.warning(format_args!("the replay ended early: {}", reason(Some(error))));
+        out.print_warning(format_args!("the replay ended early: {}", error_reason(Some(error))));
     }
-    out.line(summary(replayed));
+    out.print_line(count_summary(replayed));
     Ok(())
 }
 
 /// The replay for programs.
-fn told(replayed: &Replayed) -> serde_json::Value {
+fn replay_json(replayed: &EndedReplay) -> serde_json::Value {
     let run = &replayed.run;
     let differences = replayed.calls.iter().filter(|call| call.result.is_difference()).count();
     json!({
@@ -50,77 +54,84 @@ fn told(replayed: &Replayed) -> serde_json::Value {
         "workspace": run.state.session.workspace,
         "status": { "then": run.state.status, "now": replayed.outcome.status },
         "differences": differences,
-        "first": replayed.first().map(|call| json!({
+        "first": replayed.first_difference().map(|call| json!({
             "agent": call.agent, "step": call.step, "position": call.position,
         })),
-        "calls": sorted(replayed),
+        "calls": sort_by_agent(replayed),
         "ended_early": replayed.ended_early,
         "notes": replayed.notes,
     })
 }
 
 /// The calls by agent, each agent's in its own order.
-fn sorted(replayed: &Replayed) -> Vec<&ReplayedCall> {
+fn sort_by_agent(replayed: &EndedReplay) -> Vec<&ReplayedCall> {
     let mut calls: Vec<&ReplayedCall> = replayed.calls.iter().collect();
     calls.sort_by(|a, b| (&a.agent, a.step, a.position).cmp(&(&b.agent, b.step, b.position)));
     calls
 }
 
-fn table(replayed: &Replayed, out: &Out) {
+fn print_table(replayed: &EndedReplay, out: &TerminalOutput) {
     if replayed.calls.is_empty() {
         return;
     }
-    let mut table = Table::new(out, &["agent", ">step", "tool", "result", "why"]).cut(MAX_WHY);
-    for call in sorted(replayed) {
+    let mut table =
+        TextTable::new(out, &["agent", ">step", "tool", "result", "why"]).with_cut(MAX_WHY);
+    for call in sort_by_agent(replayed) {
         let style = match call.result {
-            Comparison::Same => Style::Green,
-            Comparison::Differs | Comparison::Added | Comparison::Missing => Style::Red,
-            Comparison::FromRecord | Comparison::NotCompared => Style::Yellow,
+            CallComparison::Same => TextStyle::Green,
+            CallComparison::Differs | CallComparison::Added | CallComparison::Missing => {
+                TextStyle::Red
+            }
+            CallComparison::FromRecord | CallComparison::NotCompared => TextStyle::Yellow,
         };
-        table.row([
-            plain(Shown::new(&call.agent)),
-            plain(call.step),
-            plain(Shown::new(&call.tool)),
-            styled(style, call.result.as_str()),
-            plain(Shown::new(call.reason.as_deref().unwrap_or_default())),
+        table.push_row([
+            plain_cell(ShownText::new(&call.agent)),
+            plain_cell(call.step),
+            plain_cell(ShownText::new(&call.tool)),
+            styled_cell(style, call.result.as_str()),
+            plain_cell(ShownText::new(call.reason.as_deref().unwrap_or_default())),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
 }
 
 /// The first difference, and how the two results differ.
-fn first(call: &ReplayedCall, out: &Out) {
-    let (agent, tool) = (Shown::new(&call.agent), Shown::clipped(&call.tool, 64));
-    out.line("");
-    out.line(format_args!("first difference: `{tool}` of {agent}, step {}", call.step));
+fn print_difference(call: &ReplayedCall, out: &TerminalOutput) {
+    let (agent, tool) = (ShownText::new(&call.agent), ShownText::clip_line(&call.tool, 64));
+    out.print_line("");
+    out.print_line(format_args!("first difference: `{tool}` of {agent}, step {}", call.step));
     if let Some(reason) = &call.reason {
-        out.line(format_args!("{}", Shown::new(reason)));
+        out.print_line(format_args!("{}", ShownText::new(reason)));
     }
     let ended = |text: &Option<CallText>| text.as_ref().and_then(|text| text.ending.clone());
     if let (Some(then), Some(now)) = (ended(&call.then), ended(&call.now))
         && then != now
     {
-        out.line(format_args!("it ended: {} then, {} now", Shown::new(&then), Shown::new(&now)));
+        out.print_line(format_args!(
+            "it ended: {} then, {} now",
+            ShownText::new(&then),
+            ShownText::new(&now)
+        ));
     }
     if let (Some(then), Some(now)) = (&call.then, &call.now) {
-        diff::show("result", &then.content, &now.content, out);
+        diff::print_diff("result", &then.content, &now.content, out);
     }
-    out.line("");
+    out.print_line("");
 }
 
 /// How many calls compare how, on one line.
-fn summary(replayed: &Replayed) -> String {
+fn count_summary(replayed: &EndedReplay) -> String {
     let all = [
-        Comparison::Same,
-        Comparison::Differs,
-        Comparison::Added,
-        Comparison::Missing,
-        Comparison::FromRecord,
-        Comparison::NotCompared,
+        CallComparison::Same,
+        CallComparison::Differs,
+        CallComparison::Added,
+        CallComparison::Missing,
+        CallComparison::FromRecord,
+        CallComparison::NotCompared,
     ];
     let counts: Vec<String> = all
         .into_iter()
-        .filter_map(|of| match replayed.count(of) {
+        .filter_map(|of| match replayed.count_results(of) {
             0 => None,
             count => Some(format!("{count} {}", of.as_str())),
         })

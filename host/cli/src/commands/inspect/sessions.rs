@@ -1,6 +1,6 @@
 //! `belljar sessions`: what is stored of conversations and runs, shown, exported and deleted.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_session::{is_at_work, remove_stale_layers, shown_status};
 use belljar_store::{
     MessageStatus, Role, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
@@ -9,14 +9,14 @@ use belljar_store::{
 use serde_json::json;
 
 use crate::args::server::{SessionsArgs, SessionsCommand};
-use crate::commands::inspect::export::export;
+use crate::commands::inspect::export::export_session;
 use crate::commands::inspect::receipts::resume_hint;
-use crate::setup::data::{audit, failed, shown_time, with_store};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
+use crate::setup::data::{shown_time, store_failure, with_store, write_audit};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
 use crate::setup::whose::no_tenant;
-use crate::term::out::{Out, Style};
-use crate::term::table::{Table, plain};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{TextTable, plain_cell};
 
 /// Sessions that the list shows; `--json` lists all.
 const MAX_SHOWN: u32 = 30;
@@ -33,35 +33,39 @@ const MAX_INDENT: usize = 4;
 /// Sessions that are read at once.
 const PAGE: u32 = 500;
 
-pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let tenant = args.of.other().unwrap_or(TENANT);
+pub(crate) fn run(
+    args: &SessionsArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let tenant = args.of.other_tenant().unwrap_or(TENANT);
     with_store(&args.of.data, places, async |store, _| {
-        let known = store.registry().tenant(tenant).await.map_err(failed)?;
+        let known = store.tenant_registry().find_tenant(tenant).await.map_err(store_failure)?;
         let store = match known {
             Some(_) if tenant == TENANT => store.clone(),
-            Some(known) => store.of(tenant, &known.id),
+            Some(known) => store.for_tenant_id(tenant, &known.id),
             None => return Err(no_tenant(tenant)),
         };
         match &args.command {
-            SessionsCommand::List { json: true } => out.json(&all(&store).await?)?,
+            SessionsCommand::List { json: true } => out.print_json(&all_sessions(&store).await?)?,
             SessionsCommand::List { json: false } => {
-                list(&store.sessions(MAX_SHOWN).await.map_err(failed)?, out);
+                list_sessions(&store.latest_sessions(MAX_SHOWN).await.map_err(store_failure)?, out);
             }
             SessionsCommand::Show { id } => {
-                let session = named(id, &store).await?;
-                let messages = store.messages(&session.id).await.map_err(failed)?;
-                let subagents = store.subagents(&session.id).await.map_err(failed)?;
-                show(&store, &session, messages, &subagents, out);
+                let session = session_by_name(id, &store).await?;
+                let messages = store.list_messages(&session.id).await.map_err(store_failure)?;
+                let subagents = store.list_subagents(&session.id).await.map_err(store_failure)?;
+                show_session(&store, &session, messages, &subagents, out);
             }
             SessionsCommand::Export { id } => {
-                let session = named(id, &store).await?;
-                out.json(&export(&store, session, out).await?)?;
+                let session = session_by_name(id, &store).await?;
+                out.print_json(&export_session(&store, session, out).await?)?;
             }
             SessionsCommand::Rm { id, yes, .. } => {
-                remove(id.as_deref(), *yes, tenant, &store, out).await?;
+                remove_sessions(id.as_deref(), *yes, tenant, &store, out).await?;
             }
         }
-        Ok(Exit::Completed)
+        Ok(CommandExit::Completed)
     })
 }
 
@@ -69,70 +73,74 @@ pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exi
 pub(crate) const LATEST: &str = "latest";
 
 /// The session named by a person: by id, by the beginning of the id, or as `latest`.
-async fn named(word: &str, store: &Store) -> Result<StoredSession, Failure> {
+async fn session_by_name(word: &str, store: &Store) -> Result<StoredSession, Failure> {
     match store.find_session(word).await {
         Ok(session) => Ok(session),
         Err(StoreError::NotFound { .. }) if word == LATEST => {
-            let newest = store.sessions(1).await.map_err(failed)?.into_iter().next();
+            let newest = store.latest_sessions(1).await.map_err(store_failure)?.into_iter().next();
             newest.ok_or_else(|| {
                 Failure::usage("there is no session yet")
-                    .hint("`belljar chat` and `belljar run` begin some")
+                    .with_hint("`belljar chat` and `belljar run` begin some")
             })
         }
-        Err(error @ StoreError::NotFound { .. }) => Err(failed(error).hint(
+        Err(error @ StoreError::NotFound { .. }) => Err(store_failure(error).with_hint(
             "`belljar sessions list` lists the sessions; `latest` is the one that was last added to",
         )),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(store_failure(error)),
     }
 }
 
 /// Asks before something is deleted; without a person, only `--yes` is a yes.
-pub(crate) fn sure(yes: bool, question: &str, out: &Out) -> Result<(), Failure> {
+pub(crate) fn confirm_deletion(
+    yes: bool,
+    question: &str,
+    out: &TerminalOutput,
+) -> Result<(), Failure> {
     if yes {
         return Ok(());
     }
     match out.ask(question) {
         Some(true) => Ok(()),
-        Some(false) => Err(Failure::new("nothing was deleted").exit(Exit::Cancelled)),
+        Some(false) => Err(Failure::new("nothing was deleted").with_exit(CommandExit::Cancelled)),
         None => Err(Failure::usage("there is nobody to ask whether to delete")
-            .hint("say so on the command line: `--yes`")),
+            .with_hint("say so on the command line: `--yes`")),
     }
 }
 
-async fn remove(
+async fn remove_sessions(
     id: Option<&str>,
     yes: bool,
     tenant: &str,
     store: &Store,
-    out: &Out,
+    out: &TerminalOutput,
 ) -> Result<(), Failure> {
     let Some(id) = id else {
-        sure(yes, "delete all sessions with all that belongs to them?", out)?;
-        let count = store.delete_all_sessions().await.map_err(failed)?;
-        remove_stale_layers(store).await.map_err(failed)?;
-        audit(store, tenant, "delete_sessions", "all", json!({ "deleted": count })).await?;
+        confirm_deletion(yes, "delete all sessions with all that belongs to them?", out)?;
+        let count = store.delete_all_sessions().await.map_err(store_failure)?;
+        remove_stale_layers(store).await.map_err(store_failure)?;
+        write_audit(store, tenant, "delete_sessions", "all", json!({ "deleted": count })).await?;
         out.note(format_args!("{count} sessions are deleted"));
         return Ok(());
     };
-    let session = named(id, store).await?;
+    let session = session_by_name(id, store).await?;
     if is_at_work(store, &session.id) {
         return Err(Failure::new(format!("session `{}` is at work", session.id))
-            .hint("wait for the end of its turn, or leave its chat, and repeat this"));
+            .with_hint("wait for the end of its turn, or leave its chat, and repeat this"));
     }
-    let title = Shown::clipped(&session.title, MAX_TITLE);
-    sure(yes, &format!("delete session `{}` ({title})?", session.id), out)?;
-    store.delete_session(&session.id).await.map_err(failed)?;
-    remove_stale_layers(store).await.map_err(failed)?;
-    audit(store, tenant, "delete_session", &session.id, json!({})).await?;
+    let title = ShownText::clip_line(&session.title, MAX_TITLE);
+    confirm_deletion(yes, &format!("delete session `{}` ({title})?", session.id), out)?;
+    store.delete_session(&session.id).await.map_err(store_failure)?;
+    remove_stale_layers(store).await.map_err(store_failure)?;
+    write_audit(store, tenant, "delete_session", &session.id, json!({})).await?;
     out.note(format_args!("session `{}` is deleted", session.id));
     Ok(())
 }
 
-async fn all(store: &Store) -> Result<Vec<StoredSession>, Failure> {
+async fn all_sessions(store: &Store) -> Result<Vec<StoredSession>, Failure> {
     let mut sessions: Vec<StoredSession> = Vec::new();
     loop {
         let before = sessions.last().map(|session| session.id.clone());
-        let page = store.sessions_page(before.as_deref(), PAGE).await.map_err(failed)?;
+        let page = store.sessions_page(before.as_deref(), PAGE).await.map_err(store_failure)?;
         if page.is_empty() {
             return Ok(sessions);
         }
@@ -140,39 +148,39 @@ async fn all(store: &Store) -> Result<Vec<StoredSession>, Failure> {
     }
 }
 
-fn list(sessions: &[StoredSession], out: &Out) {
+fn list_sessions(sessions: &[StoredSession], out: &TerminalOutput) {
     if sessions.is_empty() {
         out.note("there are no sessions; `belljar chat` and `belljar run` begin some");
         return;
     }
     let headings = ["session", "kind", "agent", "last", "title"];
-    let mut table = Table::new(out, &headings).cut(MAX_TITLE);
+    let mut table = TextTable::new(out, &headings).with_cut(MAX_TITLE);
     for session in sessions {
         let agent = session.agent.rsplit('/').next().unwrap_or_default();
-        table.row([
-            plain(&session.id),
-            plain(session.kind),
-            plain(Shown::clipped(agent, 40)),
-            plain(shown_time(session.updated)),
-            plain(Shown::new(&session.title)),
+        table.push_row([
+            plain_cell(&session.id),
+            plain_cell(session.kind),
+            plain_cell(ShownText::clip_line(agent, 40)),
+            plain_cell(shown_time(session.updated)),
+            plain_cell(ShownText::new(&session.title)),
         ]);
     }
-    table.print(out);
+    table.print_to(out);
 }
 
-fn show(
+fn show_session(
     store: &Store,
     session: &StoredSession,
     messages: Vec<StoredMessage>,
     subagents: &[SubagentRecord],
-    out: &Out,
+    out: &TerminalOutput,
 ) {
-    out.line(out.paint(Style::Bold, Shown::new(&session.title)));
-    out.line(format_args!(
+    out.print_line(out.paint(TextStyle::Bold, ShownText::new(&session.title)));
+    out.print_line(format_args!(
         "{}  {}  {}  {}",
         session.id,
         session.kind,
-        Shown::new(&session.agent),
+        ShownText::new(&session.agent),
         shown_time(session.created)
     ));
     for message in messages {
@@ -181,17 +189,20 @@ fn show(
             Role::Assistant => "agent",
         };
         let status = shown_status(store, &session.id, message.status);
-        out.line("");
-        out.line(out.paint(Style::Dim, format!("{who}, {status}")));
+        out.print_line("");
+        out.print_line(out.paint(TextStyle::Dim, format!("{who}, {status}")));
         let text = message.content["text"].as_str().unwrap_or_default();
-        out.text(&Shown::multiline(text).to_string());
+        out.print_text(&ShownText::multiline(text).to_string());
         match status {
             MessageStatus::Interrupted | MessageStatus::InFlight => {
-                kept(subagents.iter().filter(|one| one.parent_message_id == message.id), out);
+                print_stored_results(
+                    subagents.iter().filter(|one| one.parent_message_id == message.id),
+                    out,
+                );
             }
             MessageStatus::Partial | MessageStatus::Failed => {
                 if let Some(why) = message.metadata["error"].as_str() {
-                    out.line(format_args!("why: {}", Shown::multiline(why)));
+                    out.print_line(format_args!("why: {}", ShownText::multiline(why)));
                 }
             }
             MessageStatus::Completed | MessageStatus::Cancelled => {}
@@ -203,9 +214,12 @@ fn show(
 }
 
 /// The results so far of the subagents of a turn that has no answer yet.
-fn kept<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>, out: &Out) {
+fn print_stored_results<'a>(
+    subagents: impl Iterator<Item = &'a SubagentRecord>,
+    out: &TerminalOutput,
+) {
     for subagent in subagents {
-        let name = Shown::clipped(&subagent.display_name, MAX_TITLE);
+        let name = ShownText::clip_line(&subagent.display_name, MAX_TITLE);
         let indent = "  ".repeat(usize::try_from(subagent.depth).unwrap_or(1).min(MAX_INDENT));
         let summary = match subagent.status {
             SubagentStatus::Queued | SubagentStatus::Running => String::new(),
@@ -213,9 +227,9 @@ fn kept<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>, out: &Out) {
             | SubagentStatus::Partial
             | SubagentStatus::Failed
             | SubagentStatus::Cancelled => {
-                format!(": {}", Shown::clipped(subagent.summary.trim(), MAX_SUMMARY))
+                format!(": {}", ShownText::clip_line(subagent.summary.trim(), MAX_SUMMARY))
             }
         };
-        out.line(format_args!("{indent}{name} {}{summary}", subagent.status));
+        out.print_line(format_args!("{indent}{name} {}{summary}", subagent.status));
     }
 }

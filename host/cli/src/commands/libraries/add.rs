@@ -1,108 +1,114 @@
 //! `belljar agents add`.
 
 use belljar_definition::Slug;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
-use super::vetting::{Vetted, vet};
-use super::{report, wall};
+use super::vetting::{VettedSource, vet_library};
+use super::{raise_wall, report};
 use crate::args::library::AddArgs;
 use crate::args::server::TenantArg;
-use crate::libraries::{Installed, Lock, Shelf, Source, is_reserved};
-use crate::setup::agreed::agreed;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::walls::Walls;
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
+use crate::libraries::{InstalledLibrary, LibraryLock, LibraryShelf, LibrarySource, is_reserved};
+use crate::setup::agreed::ask_agreement;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::walls::WallRaiser;
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
 
 pub(super) fn run(
     args: &AddArgs,
     of: &TenantArg,
-    whose: &Whose,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    whose: &AgentOwner,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let places = &whose.places;
-    let source = Source::of(&args.source, args.rev.as_deref())?;
-    let name = name(args, &source)?;
-    let mut shelf = Shelf::open(places)?;
+    let source = LibrarySource::from_path(&args.source, args.rev.as_deref())?;
+    let name = library_name(args, &source)?;
+    let mut shelf = LibraryShelf::open_locked(places)?;
     is_free(&name, of, &shelf.lock)?;
-    let taken = source.take()?;
+    let taken = source.prepare_source()?;
     let revision = taken.revision().map(str::to_owned);
-    wall(places, &taken, walls)?;
+    raise_wall(places, &taken, walls)?;
 
-    let collected = taken.collect()?;
-    let host = whose.host(out)?;
-    let vetted = vet(&host, places, &name, collected);
+    let collected = taken.collect_files()?;
+    let host = whose.build_host(out)?;
+    let vetted = vet_library(&host, places, &name, collected);
     if vetted.agents.is_empty() {
         match args.json {
-            true => out.json(&report::json(&vetted, &source, revision.as_deref(), false))?,
+            true => {
+                out.print_json(&report::library_json(&vetted, &source, revision.as_deref(), false))?
+            }
             false => report::left_out(&vetted, out),
         }
         let hint = match vetted.left_out.is_empty() {
             true => "an agent is a `.md` file with `description` between two lines `---`",
             false => "`belljar agents check FILE` shows what is wrong with a file",
         };
-        return Err(Failure::usage(format!("there is no agent in {source}")).hint(hint));
+        return Err(Failure::usage(format!("there is no agent in {source}")).with_hint(hint));
     }
     if !args.json {
-        show(&vetted, &source, revision.as_deref(), out);
+        show_library(&vetted, &source, revision.as_deref(), out);
     }
-    let granted = vetted.granted(&host);
+    let granted = vetted.granted_agents(&host);
     if !granted.is_empty() {
-        out.warning(format_args!(
+        out.print_warning(format_args!(
             "`belljar.toml` grants rights to agents of this name already, and they will have \
              them: `{}`",
             granted.join("`, `")
         ));
     }
-    report::models(&vetted.agents, &host, out);
+    report::print_models(&vetted.agents, &host, out);
     let install = if args.json {
         args.yes
     } else {
-        agreed("install these agents?", args.yes, "changed", out)?
+        ask_agreement("install these agents?", args.yes, "changed", out)?
     };
     if install {
-        let with = |directory, files| Installed {
+        let with = |directory, files| InstalledLibrary {
             directory,
             source: source.clone(),
             revision: revision.clone(),
             files,
         };
-        shelf.install(&name, &vetted.files(), with)?;
+        shelf.install_library(&name, &vetted.install_files(), with)?;
     }
     if args.json {
-        out.json(&report::json(&vetted, &source, revision.as_deref(), install))?;
-        return Ok(Exit::Completed);
+        out.print_json(&report::library_json(&vetted, &source, revision.as_deref(), install))?;
+        return Ok(CommandExit::Completed);
     }
     if !install {
-        return Ok(Exit::Cancelled);
+        return Ok(CommandExit::Cancelled);
     }
-    let word = out.paint(Style::Green, "installed");
-    out.line(format_args!("{word} {}; they go by `library/{name}/NAME`", report::count(&vetted)));
+    let word = out.paint(TextStyle::Green, "installed");
+    out.print_line(format_args!(
+        "{word} {}; they go by `library/{name}/NAME`",
+        report::count_statuses(&vetted)
+    ));
     next_step(&vetted, of, out);
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
 /// The library's name: what was asked for, or the last part of the source's path.
-fn name(args: &AddArgs, source: &Source) -> Result<Slug, Failure> {
+fn library_name(args: &AddArgs, source: &LibrarySource) -> Result<Slug, Failure> {
     let Some(given) = &args.name else {
-        return source.name().ok_or_else(|| {
-            Failure::usage("the source's path gives no name").hint("choose one with `--name NAME`")
+        return source.library_name().ok_or_else(|| {
+            Failure::usage("the source's path gives no name")
+                .with_hint("choose one with `--name NAME`")
         });
     };
-    Slug::exact(given).ok_or_else(|| {
-        let given = Shown::clipped(given, 80);
+    Slug::from_exact(given).ok_or_else(|| {
+        let given = ShownText::clip_line(given, 80);
         Failure::usage(format!("`{given}` is no name for a library"))
-            .hint("a name is lower-case letters and digits joined by `-`")
+            .with_hint("a name is lower-case letters and digits joined by `-`")
     })
 }
 
-fn is_free(name: &Slug, of: &TenantArg, lock: &Lock) -> Result<(), Failure> {
+fn is_free(name: &Slug, of: &TenantArg, lock: &LibraryLock) -> Result<(), Failure> {
     if is_reserved(name.as_str()) {
         return Err(Failure::usage(format!(
             "`{name}` is belljar's own word, and no library's name"
         ))
-        .hint("choose another with `--name NAME`"));
+        .with_hint("choose another with `--name NAME`"));
     }
     match lock.libraries.get(name) {
         None => Ok(()),
@@ -110,46 +116,51 @@ fn is_free(name: &Slug, of: &TenantArg, lock: &Lock) -> Result<(), Failure> {
             "there is a library `{name}` already, from {}",
             there.source
         ))
-        .hint(format!(
+        .with_hint(format!(
             "`{}` takes it from there again; `--name NAME` gives this one another name",
-            of.command(&format!("belljar agents update {name}"))
+            of.format_command(&format!("belljar agents update {name}"))
         ))),
     }
 }
 
-fn show(vetted: &Vetted, source: &Source, revision: Option<&str>, out: &Out) {
-    let name = out.paint(Style::Bold, &vetted.name);
-    out.line(format_args!("library {name} from {source}"));
+fn show_library(
+    vetted: &VettedSource,
+    source: &LibrarySource,
+    revision: Option<&str>,
+    out: &TerminalOutput,
+) {
+    let name = out.paint(TextStyle::Bold, &vetted.name);
+    out.print_line(format_args!("library {name} from {source}"));
     if let Some(revision) = revision {
-        out.line(format_args!("commit {revision}; what is not committed is left out"));
+        out.print_line(format_args!("commit {revision}; what is not committed is left out"));
     }
-    out.line("");
-    report::agents(&vetted.agents, out);
+    out.print_line("");
+    report::print_agents(&vetted.agents, out);
     report::left_out(vetted, out);
-    out.line("");
-    report::suspicions(&vetted.agents, out);
-    out.line("");
-    out.line(report::count(vetted));
+    out.print_line("");
+    report::print_suspicions(&vetted.agents, out);
+    out.print_line("");
+    out.print_line(report::count_statuses(vetted));
 }
 
 /// Advice about blocked agents; said once, with the first one for an example.
-fn next_step(vetted: &Vetted, of: &TenantArg, out: &Out) {
+fn next_step(vetted: &VettedSource, of: &TenantArg, out: &TerminalOutput) {
     let blocked = vetted.agents.iter().filter(|agent| !agent.resolved.status.is_ready());
     let number = blocked.clone().count();
     if number == 0 {
         return;
     }
-    out.line(format_args!(
+    out.print_line(format_args!(
         "{number} are blocked: `{}` says what each is missing",
-        of.command(&format!("belljar agents show library/{}/NAME", vetted.name))
+        of.format_command(&format!("belljar agents show library/{}/NAME", vetted.name))
     ));
     let mut commands = blocked.map(|agent| &agent.resolved.hint).filter(|hint| !hint.is_empty());
     if let Some(command) = commands.next() {
-        out.line(format_args!("to give one what it asks for: `{}`", Shown::new(command)));
+        out.print_line(format_args!("to give one what it asks for: `{}`", ShownText::new(command)));
         if commands.next().is_some() {
-            out.line(format_args!(
+            out.print_line(format_args!(
                 "to give it to all of them: `{}`",
-                of.command(&format!("belljar grant --library {}", vetted.name))
+                of.format_command(&format!("belljar grant --library {}", vetted.name))
             ));
         }
     }

@@ -10,31 +10,31 @@ mod update;
 mod vetting;
 
 use belljar_definition::Slug;
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::args::library::LibraryCommand;
 use crate::args::server::TenantArg;
-use crate::libraries::{Lock, Taken};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::walls::{Through, Walls};
-use crate::setup::whose::Whose;
-use crate::term::out::Out;
+use crate::libraries::{LibraryLock, PreparedSource};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
+use crate::setup::walls::{WallGaps, WallRaiser};
+use crate::setup::whose::AgentOwner;
+use crate::term::out::TerminalOutput;
 
-pub(super) use list::State;
+pub(super) use list::LibraryState;
 
 pub(super) fn run(
     command: &LibraryCommand,
     of: &TenantArg,
-    operator: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    operator: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     // Before the wall goes up, whose gaps depend on these places.
     let whose = match command {
-        LibraryCommand::Libraries { .. } => Whose::named(of, operator)?,
+        LibraryCommand::Libraries { .. } => AgentOwner::for_tenant(of, operator)?,
         LibraryCommand::Add(_) | LibraryCommand::Update(_) | LibraryCommand::Remove { .. } => {
-            Whose::to_change(of, operator)?
+            AgentOwner::to_change(of, operator)?
         }
     };
     match command {
@@ -48,22 +48,33 @@ pub(super) fn run(
 /// Raises the OS sandbox around reading a source: the source is readable, the libraries are writable, and no
 /// program is started any more. For a git repository, the names of commits were read before, and the objects
 /// by git; of other sources not a byte.
-fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) -> Result<(), Failure> {
-    let through =
-        Through { read: taken.reads(), write: vec![places.libraries()], ..Through::default() };
-    walls.up(places, &through).map(drop)
+fn raise_wall(
+    places: &HomePaths,
+    taken: &PreparedSource,
+    walls: WallRaiser<'_>,
+) -> Result<(), Failure> {
+    let through = WallGaps {
+        read: taken.readable_paths(),
+        write: vec![places.libraries_directory()],
+        ..WallGaps::default()
+    };
+    walls.raise_for(places, &through).map(drop)
 }
 
 /// The name of an installed library.
-pub(super) fn installed(name: &str, of: &TenantArg, lock: &Lock) -> Result<Slug, Failure> {
-    let found = Slug::written(name).filter(|slug| lock.libraries.contains_key(slug));
+pub(super) fn installed_name(
+    name: &str,
+    of: &TenantArg,
+    lock: &LibraryLock,
+) -> Result<Slug, Failure> {
+    let found = Slug::from_written(name).filter(|slug| lock.libraries.contains_key(slug));
     found.ok_or_else(|| {
         let names: Vec<&str> = lock.libraries.keys().map(Slug::as_str).collect();
         let hint = match names.as_slice() {
-            [] => format!("none is; `{}` adds one", of.command("belljar agents add SOURCE")),
+            [] => format!("none is; `{}` adds one", of.format_command("belljar agents add SOURCE")),
             names => format!("installed: `{}`", names.join("`, `")),
         };
-        let name = Shown::clipped(name, 80);
-        Failure::usage(format!("no library is called `{name}`")).hint(hint)
+        let name = ShownText::clip_line(name, 80);
+        Failure::usage(format!("no library is called `{name}`")).with_hint(hint)
     })
 }

@@ -7,143 +7,150 @@ use belljar_definition::{Grantee, MAX_DEFINITION, Slug};
 use belljar_sandbox::Digest;
 use serde_json::json;
 
-use super::difference::Difference;
-use super::list::State;
-use super::vetting::vet;
-use super::{installed, report, wall};
+use super::difference::LibraryDifference;
+use super::list::LibraryState;
+use super::vetting::vet_library;
+use super::{installed_name, raise_wall, report};
 use crate::args::library::UpdateArgs;
 use crate::args::server::TenantArg;
-use crate::libraries::{Collected, GatheredFile, Installed, Shelf};
-use crate::setup::agreed::agreed;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_bounded};
-use crate::setup::walls::Walls;
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
+use crate::libraries::{CollectedSource, GatheredFile, InstalledLibrary, LibraryShelf};
+use crate::setup::agreed::ask_agreement;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, read_bounded};
+use crate::setup::walls::WallRaiser;
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
 
 pub(super) fn run(
     args: &UpdateArgs,
     of: &TenantArg,
-    whose: &Whose,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    whose: &AgentOwner,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let places = &whose.places;
-    let mut shelf = Shelf::open(places)?;
-    let name = installed(&args.name, of, &shelf.lock)?;
+    let mut shelf = LibraryShelf::open_locked(places)?;
+    let name = installed_name(&args.name, of, &shelf.lock)?;
     let Some(library) = shelf.lock.libraries.get(&name).cloned() else {
         return Err(Failure::new(format!("library `{name}` is gone")));
     };
     let source = library.source.clone();
     let gone = |failure: Failure| {
-        failure.hint(format!("library `{name}` stays as it is; it came from {source}"))
+        failure.with_hint(format!("library `{name}` stays as it is; it came from {source}"))
     };
-    let taken = source.take().map_err(gone)?;
+    let taken = source.prepare_source().map_err(gone)?;
     let revision = taken.revision().map(str::to_owned);
-    wall(places, &taken, walls)?;
+    raise_wall(places, &taken, walls)?;
 
-    let collected = taken.collect().map_err(gone)?;
-    let host = whose.host(out)?;
-    let old = vet(&host, places, &name, on_disk(&library, places));
-    let new = vet(&host, places, &name, collected);
+    let collected = taken.collect_files().map_err(gone)?;
+    let host = whose.build_host(out)?;
+    let old = vet_library(&host, places, &name, on_disk(&library, places));
+    let new = vet_library(&host, places, &name, collected);
     if new.agents.is_empty() {
-        let remove = of.command(&format!("belljar agents remove {name}"));
+        let remove = of.format_command(&format!("belljar agents remove {name}"));
         return Err(Failure::usage(format!("there is no agent in {source} any more"))
-            .hint(format!("library `{name}` stays as it is; `{remove}` takes it away")));
+            .with_hint(format!("library `{name}` stays as it is; `{remove}` takes it away")));
     }
-    let mut difference = Difference::of(&old, &new);
+    let mut difference = LibraryDifference::compare_versions(&old, &new);
     // A lost file that has its agreed content again is not new.
     difference.added.retain(|agent| !is_agreed(&library, &agent.file));
-    let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::WHOLE;
+    let whole =
+        LibraryState::for_library(&library, &shelf.directory_path().join(&library.directory))
+            == LibraryState::WHOLE;
     let moved = !new.agents.iter().all(|agent| is_agreed(&library, &agent.file));
     let nothing = difference.is_empty() && whole && !moved;
 
     if args.json {
         let apply = args.yes && !nothing;
         if apply {
-            put(&mut shelf, &name, &library, revision.clone(), &new.files())?;
+            put_library(&mut shelf, &name, &library, revision.clone(), &new.install_files())?;
         }
-        out.json(&json!({
+        out.print_json(&json!({
             "library": name.as_str(),
             "source": source,
             "from_revision": library.revision,
             "revision": revision,
             "restored": !whole,
             "applied": apply,
-            "changes": difference.json(),
+            "changes": difference.to_json(),
         }))?;
-        return Ok(Exit::Completed);
+        return Ok(CommandExit::Completed);
     }
     if let (Some(from), Some(to)) = (&library.revision, &revision)
         && from != to
     {
-        out.line(format_args!("commit {from} -> {to}"));
+        out.print_line(format_args!("commit {from} -> {to}"));
     }
     if nothing {
         if library.revision != revision {
-            shelf.note(&name, revision)?;
+            shelf.note_revision(&name, revision)?;
         }
-        out.line(format_args!("nothing changed in library `{name}`"));
-        return Ok(Exit::Completed);
+        out.print_line(format_args!("nothing changed in library `{name}`"));
+        return Ok(CommandExit::Completed);
     }
-    difference.show(out);
+    difference.print_difference(out);
     if !whole {
-        out.line("files that were changed or removed here are put right");
+        out.print_line("files that were changed or removed here are put right");
     }
     if difference.is_empty() && moved {
-        out.line("files were moved; no agent changed");
+        out.print_line("files were moved; no agent changed");
     }
     report::left_out(&new, out);
     if !difference.added.is_empty() {
         warn_of_grants(&host, &name, out);
     }
-    out.line("");
-    report::suspicions(difference.new_texts(), out);
-    out.line("");
-    if !agreed("apply this update?", args.yes, "changed", out)? {
-        return Ok(Exit::Cancelled);
+    out.print_line("");
+    report::print_suspicions(difference.new_texts(), out);
+    out.print_line("");
+    if !ask_agreement("apply this update?", args.yes, "changed", out)? {
+        return Ok(CommandExit::Cancelled);
     }
-    put(&mut shelf, &name, &library, revision, &new.files())?;
-    let word = out.paint(Style::Green, "updated");
-    out.line(format_args!("{word} library `{name}`: {}", report::count(&new)));
-    Ok(Exit::Completed)
+    put_library(&mut shelf, &name, &library, revision, &new.install_files())?;
+    let word = out.paint(TextStyle::Green, "updated");
+    out.print_line(format_args!("{word} library `{name}`: {}", report::count_statuses(&new)));
+    Ok(CommandExit::Completed)
 }
 
 /// New agents of a library get the library's grants at once.
-fn warn_of_grants(host: &Host, name: &Slug, out: &Out) {
+fn warn_of_grants(host: &Host, name: &Slug, out: &TerminalOutput) {
     let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if library == name);
     if let Some(whole) = host.settings.grantees().find(is_whole) {
-        out.warning(format_args!(
+        out.print_warning(format_args!(
             "`belljar.toml` grants rights to each agent of this library by `{whole}`, and the new \
              ones will have them too"
         ));
     }
 }
 
-fn put(
-    shelf: &mut Shelf,
+fn put_library(
+    shelf: &mut LibraryShelf,
     name: &Slug,
-    before: &Installed,
+    before: &InstalledLibrary,
     revision: Option<String>,
     files: &[GatheredFile],
 ) -> Result<(), Failure> {
     let source = before.source.clone();
-    shelf.install(name, files, |directory, files| Installed { directory, source, revision, files })
+    shelf.install_library(name, files, |directory, files| InstalledLibrary {
+        directory,
+        source,
+        revision,
+        files,
+    })
 }
 
-/// Whether a file of the source is what a person agreed to.
-fn is_agreed(library: &Installed, file: &GatheredFile) -> bool {
+/// Whether a file of the source has the same content as the installed file, which a person agreed to.
+fn is_agreed(library: &InstalledLibrary, file: &GatheredFile) -> bool {
     let digest = library.files.get(Path::new(&file.path));
-    digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
+    digest.is_some_and(|digest| *digest == Digest::hash_bytes(&file.bytes))
 }
 
 /// The agreed files that are still unchanged on disk.
-fn on_disk(library: &Installed, places: &Places) -> Collected {
-    let dir = places.libraries().join(&library.directory);
-    let mut collected = Collected::default();
+fn on_disk(library: &InstalledLibrary, places: &HomePaths) -> CollectedSource {
+    let dir = places.libraries_directory().join(&library.directory);
+    let mut collected = CollectedSource::default();
     for (below, digest) in &library.files {
         let Ok(bytes) = read_bounded(&dir.join(below), MAX_DEFINITION as u64) else { continue };
-        if Digest::of(&bytes) == *digest {
+        if Digest::hash_bytes(&bytes) == *digest {
             let path = below.to_string_lossy().into_owned();
             collected.files.push(GatheredFile { path, bytes });
         }

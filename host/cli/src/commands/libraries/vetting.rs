@@ -4,18 +4,20 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
-use belljar_definition::suspicion::{Suspicion, suspicions};
-use belljar_definition::{AgentContext, Catalog, Content, Scope, SkipReason, Slug, SourceFile};
-use belljar_policy::Shown;
+use belljar_definition::suspicion::{Suspicion, find_suspicions};
+use belljar_definition::{
+    AgentContext, AgentScope, Catalog, ScannedContent, SkipReason, Slug, SourceFile,
+};
+use belljar_policy::ShownText;
 
-use crate::libraries::{Collected, GatheredFile, LeftOutFile};
-use crate::setup::home::Places;
+use crate::libraries::{CollectedSource, GatheredFile, LeftOutFile};
+use crate::setup::home::HomePaths;
 
 /// A source, checked as the library `name`.
-pub(super) struct Vetted {
+pub(super) struct VettedSource {
     pub(super) name: Slug,
     /// In the order of their paths.
-    pub(super) agents: Vec<Agent>,
+    pub(super) agents: Vec<SourceAgent>,
     /// Files meant as agents that cannot be used.
     pub(super) left_out: Vec<LeftOutFile>,
     /// How many more of them there are.
@@ -26,7 +28,7 @@ pub(super) struct Vetted {
     pub(super) folders: BTreeSet<String>,
 }
 
-pub(super) struct Agent {
+pub(super) struct SourceAgent {
     pub(super) file: GatheredFile,
     /// The agent under the present grants.
     pub(super) resolved: ResolvedAgent,
@@ -34,20 +36,25 @@ pub(super) struct Agent {
 }
 
 /// Parses what was collected, as the catalogue will.
-pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collected) -> Vetted {
-    let Collected { files, mut left_out, unnamed, folders } = collected;
+pub(super) fn vet_library(
+    host: &Host,
+    places: &HomePaths,
+    name: &Slug,
+    collected: CollectedSource,
+) -> VettedSource {
+    let CollectedSource { files, mut left_out, unnamed, folders } = collected;
     let source = |file: &GatheredFile| SourceFile {
-        scope: Scope::Library(name.to_string()),
+        scope: AgentScope::Library(name.to_string()),
         root: PathBuf::new(),
         path: PathBuf::from(&file.path),
-        content: Content::Bytes(file.bytes.clone()),
+        content: ScannedContent::Bytes(file.bytes.clone()),
     };
     // Parsed as after an installation.
-    let context = AgentContext { known: host.tools.known(), shapes: host.settings.shapes };
-    let catalog: Catalog = Catalog::of(files.iter().map(source).collect(), &context, false);
+    let context = AgentContext { known: host.tools.known_tools(), shapes: host.settings.shapes };
+    let catalog: Catalog = Catalog::from_files(files.iter().map(source).collect(), &context, false);
     let mut documents = Vec::new();
-    for skipped in catalog.skipped() {
-        let path = Shown::new(&skipped.path.to_string_lossy()).to_string();
+    for skipped in catalog.skipped_files() {
+        let path = ShownText::new(&skipped.path.to_string_lossy()).to_string();
         let why = match &skipped.reason {
             SkipReason::NotAnAgent(_) => {
                 documents.push(path);
@@ -56,7 +63,7 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
             SkipReason::Quarantined => "it lies in a folder of drafts".to_owned(),
             SkipReason::Duplicate(first) => {
                 let first = first.to_string_lossy();
-                format!("its name is that of `{}`", Shown::new(&first))
+                format!("its name is that of `{}`", ShownText::new(&first))
             }
             SkipReason::Invalid(found) => found.first().map_or_else(String::new, |found| {
                 format!("line {}: {}", found.line, found.message)
@@ -74,26 +81,26 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
         let resolved = resolve_entry(host, entry, &places.workspace);
         // Parsed already, so the text is UTF-8.
         let text = String::from_utf8_lossy(&file.bytes);
-        let suspicions = suspicions(&text, &entry.definition);
-        agents.push(Agent { file, resolved, suspicions });
+        let suspicions = find_suspicions(&text, &entry.definition);
+        agents.push(SourceAgent { file, resolved, suspicions });
     }
-    Vetted { name: name.clone(), agents, left_out, unnamed, documents, folders }
+    VettedSource { name: name.clone(), agents, left_out, unnamed, documents, folders }
 }
 
-impl Vetted {
+impl VettedSource {
     /// The files to install.
-    pub(super) fn files(&self) -> Vec<GatheredFile> {
+    pub(super) fn install_files(&self) -> Vec<GatheredFile> {
         self.agents.iter().map(|agent| agent.file.clone()).collect()
     }
 
     /// How many agents have something suspicious.
-    pub(super) fn suspicious(&self) -> usize {
+    pub(super) fn count_suspicious(&self) -> usize {
         self.agents.iter().filter(|agent| !agent.suspicions.is_empty()).count()
     }
 
     /// Agents of this library with grants in `belljar.toml`: of an earlier library, or in advance.
-    pub(super) fn granted(&self, host: &Host) -> Vec<String> {
-        let scope = Scope::Library(self.name.to_string());
+    pub(super) fn granted_agents(&self, host: &Host) -> Vec<String> {
+        let scope = AgentScope::Library(self.name.to_string());
         let named = host.settings.grantees().filter(|grantee| grantee.is_of(&scope));
         named.map(ToString::to_string).collect()
     }

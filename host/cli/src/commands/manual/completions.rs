@@ -3,13 +3,13 @@
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::args::Args;
-use crate::setup::exit::{Exit, Failure};
-use crate::term::out::Out;
+use crate::args::CliArgs;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::term::out::TerminalOutput;
 
-pub(crate) fn run(shell: Shell, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(shell: Shell, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "belljar", &mut script);
-    out.text(&String::from_utf8_lossy(&script));
-    Ok(Exit::Completed)
+    clap_complete::generate(shell, &mut CliArgs::command(), "belljar", &mut script);
+    out.print_text(&String::from_utf8_lossy(&script));
+    Ok(CommandExit::Completed)
 }

@@ -6,52 +6,60 @@ use belljar_policy::ShownPath as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
-use crate::args::Args;
-use crate::setup::below::{self, For};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::walls::Walls;
-use crate::term::out::Out;
+use crate::args::CliArgs;
+use crate::setup::below::{self, FileAudience};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::walls::WallRaiser;
+use crate::term::out::TerminalOutput;
 
 /// The section of the manual for programs that a person starts.
 const SECTION: &str = "1";
 
 /// Prints the page of `belljar` itself, or writes all pages into `dir`, for example `belljar-run.1`.
-pub(crate) fn run(dir: Option<&Path>, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
-    let pages = pages();
+pub(crate) fn run(
+    dir: Option<&Path>,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let pages = manual_pages();
     match (dir, pages.first()) {
-        (Some(dir), _) => write(&pages, dir, walls)?,
-        (None, Some((_, page))) => out.text(page),
+        (Some(dir), _) => write_pages(&pages, dir, walls)?,
+        (None, Some((_, page))) => out.print_text(page),
         (None, None) => {}
     }
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
-fn write(pages: &[(String, String)], dir: &Path, walls: Walls<'_>) -> Result<(), Failure> {
+fn write_pages(
+    pages: &[(String, String)],
+    dir: &Path,
+    walls: WallRaiser<'_>,
+) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
-        Failure::new(format!("failed to write the manual to `{}`: {error}", dir.shown()))
+        Failure::new(format!("failed to write the manual to `{}`: {error}", dir.to_shown()))
     };
     // A directory inside the person's working directory may be a stranger's.
     let here = std::env::current_dir().map_err(failed)?;
     let place = below::output_directory(dir, &here).map_err(failed)?;
-    walls.around(&[place.path()]);
+    walls.raise_around(&[place.path()]);
     for (name, page) in pages {
         let name = format!("{name}.{SECTION}");
-        let put = place.replace(Path::new(&name), page.as_bytes(), For::Everybody);
+        let put = place.replace_file(Path::new(&name), page.as_bytes(), FileAudience::Everybody);
         put.map_err(failed)?;
     }
     Ok(())
 }
 
 /// The pages with their names, for example `belljar-agents-list`.
-fn pages() -> Vec<(String, String)> {
+fn manual_pages() -> Vec<(String, String)> {
     let mut pages = Vec::new();
-    let mut command = Args::command().disable_help_subcommand(true);
+    let mut command = CliArgs::command().disable_help_subcommand(true);
     command.build();
-    collect(&command, &mut pages);
+    collect_pages(&command, &mut pages);
     pages
 }
 
-fn collect(command: &Command, pages: &mut Vec<(String, String)>) {
+fn collect_pages(command: &Command, pages: &mut Vec<(String, String)>) {
     // A subcommand includes its parents, for example `belljar-agents-list`.
     let name = command.get_display_name().unwrap_or(command.get_name());
     let man = Man::new(command.clone())
@@ -65,7 +73,7 @@ fn collect(command: &Command, pages: &mut Vec<(String, String)>) {
         pages.push((name.to_owned(), String::from_utf8_lossy(&text).into_owned()));
     }
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        collect(below, pages);
+        collect_pages(below, pages);
     }
 }
 
@@ -75,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_command_that_help_names_has_a_page_with_its_options() {
-        let pages = pages();
+        let pages = manual_pages();
         for name in ["belljar", "belljar-run", "belljar-agents-list", "belljar-tools-call"] {
             let found = pages.iter().find(|(page, _)| page == name);
             let (_, text) = found.unwrap_or_else(|| panic!("no page {name}"));

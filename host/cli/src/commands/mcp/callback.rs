@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-use belljar_mcp::Login;
+use belljar_mcp::PendingLogin;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -19,21 +19,22 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How long one visitor may take for a request.
 const VISIT: Duration = Duration::from_secs(5);
 
-/// Served visitors; any program of this machine and any page in a browser may be a visitor.
+/// The most visitors that are answered, because any program of this machine and any page in a browser may be
+/// one.
 const MAX_VISITORS: usize = 1_000;
 
-/// Bytes of a request.
+/// The most bytes of a visitor's request.
 const MAX_REQUEST: usize = 16 << 10;
 
 /// A listening address on this machine. Make it before the OS sandbox goes up, because listening is refused
 /// afterwards.
-pub(super) struct Callback {
+pub(super) struct LoginCallback {
     listener: TcpListener,
     port: u16,
 }
 
-impl Callback {
-    pub(super) fn listen() -> Result<Self, Failure> {
+impl LoginCallback {
+    pub(super) fn open_listener() -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(format!("failed to listen on this machine for the answer: {error}"))
         };
@@ -43,21 +44,22 @@ impl Callback {
         Ok(Self { listener, port })
     }
 
-    /// Where the browser is sent.
-    pub(super) fn address(&self) -> String {
+    /// The address to which the issuer sends the browser with the answer.
+    pub(super) fn redirect_address(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// The answer to this login. Other visitors are told that nothing is here for them.
-    pub(super) async fn answer(self, login: &Login) -> Result<String, Failure> {
+    /// Waits for the request of the browser that has the answer to this login, and returns the request's
+    /// query. Other requests get a 404.
+    pub(super) async fn wait_for_answer(self, login: &PendingLogin) -> Result<String, Failure> {
         let listener = tokio::net::TcpListener::from_std(self.listener);
         let listener = listener.map_err(|error| Failure::new(error.to_string()))?;
         let waiting = async {
             for _ in 0..MAX_VISITORS {
                 let Ok((mut stream, _)) = listener.accept().await else { continue };
-                let query = timeout(VISIT, query(&mut stream)).await.ok().flatten();
+                let query = timeout(VISIT, read_query(&mut stream)).await.ok().flatten();
                 let query = query.filter(|query| login.is_asked_by(query));
-                let _ = timeout(VISIT, reply(&mut stream, query.is_some())).await;
+                let _ = timeout(VISIT, send_reply(&mut stream, query.is_some())).await;
                 if let Some(query) = query {
                     return Ok(query);
                 }
@@ -71,8 +73,9 @@ impl Callback {
     }
 }
 
-/// The text behind the path of a request; `None` = it is another, or none.
-async fn query(stream: &mut TcpStream) -> Option<String> {
+/// Reads a request for `/callback`, and returns the query behind `?`. `None` = another request, or not a
+/// readable one.
+async fn read_query(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|four| four == b"\r\n\r\n") {
         if bytes.len() > MAX_REQUEST || stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -84,7 +87,7 @@ async fn query(stream: &mut TcpStream) -> Option<String> {
     target.strip_prefix(PATH)?.strip_prefix('?').map(str::to_owned)
 }
 
-async fn reply(stream: &mut TcpStream, heard: bool) -> std::io::Result<()> {
+async fn send_reply(stream: &mut TcpStream, heard: bool) -> std::io::Result<()> {
     let (status, text) = match heard {
         true => ("200 OK", "belljar has your answer. You can close this page.\n"),
         false => ("404 Not Found", "nothing is here for you\n"),

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::args::mcp::McpClient;
-use crate::setup::home::Places;
+use crate::setup::home::HomePaths;
 
 /// The form of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ClientFileForm {
     Json,
     Toml,
 }
 
 /// The entry of a client, and where it belongs.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ClientEntry {
     /// `None` = below a home directory that is missing.
     pub(super) file: Option<PathBuf>,
-    pub(super) form: Form,
+    pub(super) form: ClientFileForm,
     /// The key that has the servers.
     pub(super) table: &'static str,
     pub(super) value: Value,
@@ -29,7 +29,12 @@ pub(super) struct Entry {
 
 /// The entry that starts this program for a workspace, with the home and the cache of this process. A client that
 /// reads a file of its project has the entry there: an entry of one project holds in no other.
-pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places: &Places) -> Entry {
+pub(super) fn client_entry(
+    client: McpClient,
+    program: &Path,
+    workspace: &Path,
+    places: &HomePaths,
+) -> ClientEntry {
     let home = places.user_home.as_deref();
     let command = program.to_string_lossy().into_owned();
     let workspace_text = workspace.to_string_lossy().into_owned();
@@ -39,30 +44,40 @@ pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places:
     let typed = json!({"type": "stdio", "command": command, "args": args});
     let of_project = |path: &str| Some(workspace.join(path));
     let (file, form, table, mut value) = match client {
-        McpClient::ClaudeCode => (of_project(".mcp.json"), Form::Json, "mcpServers", typed),
-        McpClient::ClaudeDesktop => (below(CLAUDE_DESKTOP), Form::Json, "mcpServers", plain),
+        McpClient::ClaudeCode => {
+            (of_project(".mcp.json"), ClientFileForm::Json, "mcpServers", typed)
+        }
+        McpClient::ClaudeDesktop => {
+            (below(CLAUDE_DESKTOP), ClientFileForm::Json, "mcpServers", plain)
+        }
         McpClient::Cursor => {
             // Cursor has one file for all projects, and replaces this variable by the open project.
             let args = json!(["mcp", "--workspace", "${workspaceFolder}"]);
             let value = json!({"command": command, "args": args});
-            (below(".cursor/mcp.json"), Form::Json, "mcpServers", value)
+            (below(".cursor/mcp.json"), ClientFileForm::Json, "mcpServers", value)
         }
-        McpClient::VsCode => (of_project(".vscode/mcp.json"), Form::Json, "servers", typed),
+        McpClient::VsCode => {
+            (of_project(".vscode/mcp.json"), ClientFileForm::Json, "servers", typed)
+        }
         McpClient::Zed => {
             let value = json!({"source": "custom", "command": command, "args": args, "env": {}});
-            (of_project(".zed/settings.json"), Form::Json, "context_servers", value)
+            (of_project(".zed/settings.json"), ClientFileForm::Json, "context_servers", value)
         }
-        McpClient::Codex => (of_project(".codex/config.toml"), Form::Toml, "mcp_servers", plain),
+        McpClient::Codex => {
+            (of_project(".codex/config.toml"), ClientFileForm::Toml, "mcp_servers", plain)
+        }
         McpClient::Opencode => {
             let words = json!([command, "mcp", "--workspace", workspace_text]);
             let value = json!({"type": "local", "command": words, "enabled": true});
-            (of_project("opencode.json"), Form::Json, "mcp", value)
+            (of_project("opencode.json"), ClientFileForm::Json, "mcp", value)
         }
-        McpClient::Gemini => (of_project(".gemini/settings.json"), Form::Json, "mcpServers", plain),
+        McpClient::Gemini => {
+            (of_project(".gemini/settings.json"), ClientFileForm::Json, "mcpServers", plain)
+        }
     };
     // A client starts it with an environment of its own, which lacks these.
     let variables: serde_json::Map<String, Value> = places
-        .variables()
+        .path_variables()
         .into_iter()
         .map(|(name, path)| (name.to_owned(), path.to_string_lossy().into()))
         .collect();
@@ -71,7 +86,7 @@ pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places:
         value[key] = Value::Object(variables);
     }
     let for_all = client == McpClient::ClaudeDesktop;
-    Entry { file, form, table, value, for_all }
+    ClientEntry { file, form, table, value, for_all }
 }
 
 /// Where Claude Desktop reads its servers.

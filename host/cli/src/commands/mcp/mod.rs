@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_agent::Host;
-use belljar_model::Models;
+use belljar_model::ModelRegistry;
 use belljar_server::serve_stdio;
 use belljar_session::{Admission, Service};
 use tokio_util::sync::CancellationToken;
@@ -27,12 +27,12 @@ use tokio_util::sync::CancellationToken;
 use crate::args::mcp::{McpArgs, McpCommand};
 use crate::commands::run::{runner, saving, transcript};
 use crate::commands::serve::limits;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::host::{self, Assembly};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
+use crate::setup::host::{self, HostAssembly};
 use crate::setup::threads;
-use crate::setup::walls::Walls;
-use crate::term::out::Out;
+use crate::setup::walls::WallRaiser;
+use crate::term::out::TerminalOutput;
 
 /// Simultaneous jars of the client's turns, and waiting turns.
 const JARS: usize = 256;
@@ -43,10 +43,10 @@ const DRAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn run(
     args: &McpArgs,
-    places: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     match &args.command {
         Some(McpCommand::Config { client, write }) => {
             config::run(*client, *write, places, walls, out)
@@ -57,12 +57,17 @@ pub(super) fn run(
         }
         Some(McpCommand::Login(login)) => login::run(login, places, walls, out),
         Some(McpCommand::Logout { server, of }) => logout::run(server, of, places, out),
-        None => serve(args, places, walls, out),
+        None => serve_tools(args, places, walls, out),
     }
 }
 
-fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
-    args.nobodys.refuse(
+fn serve_tools(
+    args: &McpArgs,
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    args.nobodys.refuse_tenant(
         "a tenant's tools are called at the server, under its limits",
         "start `belljar serve`, and give the client its address with `/mcp` and a key of the tenant",
     )?;
@@ -71,16 +76,16 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
     }
     saving::make_ready(places, false)?;
     threads::give_way();
-    walls.up(places, &runner::through(args.transcript.as_deref(), None, places))?;
-    let host = assembled(args.transcript.as_deref(), places, out)?;
+    walls.raise_for(places, &runner::wall_gaps(args.transcript.as_deref(), None, places))?;
+    let host = assemble_host(args.transcript.as_deref(), places, out)?;
     for problem in host.tools.problems() {
-        out.diagnostic(problem);
+        out.print_diagnostic(problem);
     }
-    let runtime = host::runtime()?;
+    let runtime = host::make_runtime()?;
     let (service, store, stop) = runtime.block_on(async {
-        let store = saving::open(places).await?;
-        let limits = limits::limits(&host.settings.server);
-        let workspace = belljar_agent::canonical(&places.workspace);
+        let store = saving::open_store(places).await?;
+        let limits = limits::service_limits(&host.settings.server);
+        let workspace = belljar_agent::canonicalize_workspace(&places.workspace);
         let workspace = workspace.map_err(|error| Failure::usage(error.to_string()))?;
         let admission = Admission::new(JARS, QUEUE);
         let service = Service::new(host, store.clone(), workspace, admission, limits);
@@ -94,7 +99,7 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
     let served = own.block_on(async {
         let served = serve_stdio(service.clone(), stop).await;
         // Its requests end meanwhile too: each tells its turn that the client has gone.
-        service.drain(DRAIN).await;
+        service.drain_turns(DRAIN).await;
         served
     });
     // A thread that still reads must not keep the process alive, and a remaining request must not keep a
@@ -102,17 +107,22 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
     own.shutdown_background();
     runtime.block_on(store.close());
     runtime.shutdown_background();
-    let served = served.map_err(|error| Failure::new(error.to_string()).hint(HINT));
-    served.map(|()| Exit::Completed)
+    let served = served.map_err(|error| Failure::new(error.to_string()).with_hint(HINT));
+    served.map(|()| CommandExit::Completed)
 }
 
 /// How it is meant to be started.
 const HINT: &str = "a client starts this command itself: `belljar mcp config CLIENT` says how";
 
-fn assembled(transcript: Option<&Path>, places: &Places, out: &Out) -> Result<Host, Failure> {
-    let mut assembly = Assembly::new(places, out)?;
+fn assemble_host(
+    transcript: Option<&Path>,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<Host, Failure> {
+    let mut assembly = HostAssembly::new(places, out)?;
     if let Some(path) = transcript {
-        assembly = assembly.with_models(Models::single(Arc::new(transcript::scripted(path)?)));
+        assembly = assembly
+            .with_models(ModelRegistry::from_single(Arc::new(transcript::scripted_model(path)?)));
     }
-    assembly.host()
+    assembly.build_host()
 }

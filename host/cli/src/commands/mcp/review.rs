@@ -3,64 +3,68 @@
 
 use std::sync::Arc;
 
-use belljar_mcp::{Connection, Listing, Server};
-use belljar_policy::{Budget, Caps, Level, Limits};
+use belljar_mcp::{Connection, Server, ToolListing};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits};
 use tokio_util::sync::CancellationToken;
 
-use super::keep::{Offer, unwritten};
+use super::keep::{ServerOffer, unwritable_file};
 use super::{programs, served};
 use crate::args::server::TenantArg;
 use crate::setup::below;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
 use crate::setup::host;
-use crate::setup::walls::Walls;
-use crate::setup::whose::Whose;
-use crate::term::out::Out;
+use crate::setup::walls::WallRaiser;
+use crate::setup::whose::AgentOwner;
+use crate::term::out::TerminalOutput;
 
 pub(super) fn run(
     name: &str,
     accept: Option<&str>,
     of: &TenantArg,
-    operator: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    if let Some(done) = programs::review(name, accept, of, operator, walls, out)? {
+    operator: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    if let Some(done) = programs::review_program(name, accept, of, operator, walls, out)? {
         return Ok(done);
     }
-    let whose = Whose::named(of, operator)?;
+    let whose = AgentOwner::for_tenant(of, operator)?;
     let places = &whose.places;
-    let settings = host::settings(places)?;
-    let setting = served::setting(&settings, name, places)?;
-    let directory = below::in_home(&places.home, &places.mcp());
-    let directory = directory.map_err(|error| unwritten(&places.mcp(), &error))?;
-    let mut through = served::through(of, operator)?;
+    let settings = host::read_settings(places)?;
+    let setting = served::server_setting(&settings, name, places)?;
+    let directory = below::in_home(&places.home, &places.mcp_directory());
+    let directory = directory.map_err(|error| unwritable_file(&places.mcp_directory(), &error))?;
+    let mut through = served::wall_gaps(of, operator)?;
     through.write.push(directory.path().to_path_buf());
-    walls.up(operator, &through)?;
-    let host = whose.host(out)?;
-    let server = served::find(&host, name)?;
-    let listing = asked(&server, &host, out)?;
+    walls.raise_for(operator, &through)?;
+    let host = whose.build_host(out)?;
+    let server = served::find_server(&host, name)?;
+    let listing = list_server_tools(&server, &host, out)?;
 
     let (at, address) = ("url", setting.url.as_str());
-    let offer = Offer { server: &server, at, address, listing: &listing };
-    let difference = offer.difference(out);
-    if difference.is_empty() && server.withheld().is_none() {
-        return Ok(offer.unchanged(out));
+    let offer = ServerOffer { server: &server, at, address, listing: &listing };
+    let difference = offer.find_difference(out);
+    if difference.is_empty() && server.withheld_reason().is_none() {
+        return Ok(offer.report_unchanged(out));
     }
-    offer.keep(&difference, accept, (of, operator), &directory, out)
+    offer.store_if_agreed(&difference, accept, (of, operator), &directory, out)
 }
 
 /// Lists the tools of the server, through the gate.
-fn asked(server: &Arc<Server>, host: &belljar_agent::Host, out: &Out) -> Result<Listing, Failure> {
+fn list_server_tools(
+    server: &Arc<Server>,
+    host: &belljar_agent::Host,
+    out: &TerminalOutput,
+) -> Result<ToolListing, Failure> {
     let runtime = host::small_runtime()?;
     let listed = runtime.block_on(async {
         let cancel = CancellationToken::new();
         host::cancel_on_interrupt(&cancel, out);
-        let budget = Budget::root(Level::Tenant, Caps::unlimited());
+        let budget = Budget::new_root(BudgetLevel::Tenant, BudgetCaps::unlimited());
         let (connection, limits) = (Connection::new(Arc::clone(server)), Limits::default());
-        let spec = served::spec(host, &budget, &limits, &cancel);
-        connection.list(spec).await
+        let spec = served::call_spec(host, &budget, &limits, &cancel);
+        connection.list_tools(spec).await
     });
     listed.map_err(|why| {
         Failure::new(format!(

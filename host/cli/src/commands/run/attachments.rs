@@ -4,11 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_agent::{Attachment, Outcome};
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{ShownPath as _, ShownText};
 
-use crate::setup::below::{self, Below, For};
-use crate::setup::home::{Places, create_private};
-use crate::term::out::Out;
+use crate::setup::below::{self, DirectoryHandle, FileAudience};
+use crate::setup::home::{HomePaths, create_private};
+use crate::term::out::TerminalOutput;
 use crate::term::table;
 
 /// Most bytes of a file name; common file systems allow 255.
@@ -19,43 +19,52 @@ const MAX_TRIES: u32 = 1_000;
 
 /// Saves the attachments of the run and its subagents, and notes the place in each. A failure is a warning:
 /// the rest of the outcome still counts.
-pub(crate) fn save(outcome: &mut Outcome, to: Option<&Path>, places: &Places, out: &Out) {
+pub(crate) fn save_attachments(
+    outcome: &mut Outcome,
+    to: Option<&Path>,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) {
     let default = places.files_of(outcome.run.as_str());
     let directory = to.unwrap_or(&default);
-    each(outcome, &mut |attachment| {
-        let name = Shown::clipped(&attachment.name, MAX_NAME).to_string();
+    for_each_attachment(outcome, &mut |attachment| {
+        let name = ShownText::clip_line(&attachment.name, MAX_NAME).to_string();
         let place = match to {
-            None => create_private(directory).and_then(|()| Below::open(directory)),
+            None => create_private(directory).and_then(|()| DirectoryHandle::open(directory)),
             Some(directory) => below::output_directory(directory, &places.workspace),
         };
-        let whose = if to.is_none() { For::Owner } else { For::Everybody };
-        match place.and_then(|place| write(attachment, &place, whose)) {
+        let whose = if to.is_none() { FileAudience::Owner } else { FileAudience::Everybody };
+        match place.and_then(|place| write_attachment(attachment, &place, whose)) {
             Ok(path) => {
-                let size = table::size(attachment.size);
-                out.note(format_args!("attached {name} ({size}): {}", path.shown()));
+                let size = table::format_size(attachment.size);
+                out.note(format_args!("attached {name} ({size}): {}", path.to_shown()));
                 attachment.saved_to = Some(path);
             }
-            Err(error) => out.warning(format_args!(
+            Err(error) => out.print_warning(format_args!(
                 "attachment `{name}` is not saved in `{}`: {error}",
-                directory.shown()
+                directory.to_shown()
             )),
         }
     });
 }
 
-fn each(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachment)) {
+fn for_each_attachment(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachment)) {
     outcome.attachments.iter_mut().for_each(&mut *work);
     for child in &mut outcome.children {
-        each(&mut child.outcome, work);
+        for_each_attachment(&mut child.outcome, work);
     }
 }
 
 /// Writes a new file and never over an existing one, nor through a link.
-fn write(attachment: &Attachment, directory: &Below, whose: For) -> io::Result<PathBuf> {
+fn write_attachment(
+    attachment: &Attachment,
+    directory: &DirectoryHandle,
+    whose: FileAudience,
+) -> io::Result<PathBuf> {
     let name = file_name(&attachment.name);
     for number in 1..=MAX_TRIES {
-        let name = PathBuf::from(numbered(&name, number));
-        match directory.create(&name, &attachment.data, whose) {
+        let name = PathBuf::from(numbered_name(&name, number));
+        match directory.create_file(&name, &attachment.data, whose) {
             Ok(true) => return Ok(directory.path().join(name)),
             // A file or something else is there already.
             Ok(false) => {}
@@ -83,7 +92,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// `report.txt`, `report-2.txt`, ...
-fn numbered(name: &str, number: u32) -> String {
+fn numbered_name(name: &str, number: u32) -> String {
     match (number, name.rsplit_once('.')) {
         (1, _) => name.to_owned(),
         (_, Some((stem, extension))) => format!("{stem}-{number}.{extension}"),
@@ -113,8 +122,8 @@ mod tests {
 
     #[test]
     fn later_files_of_a_name_are_numbered() {
-        assert_eq!(numbered("a.txt", 1), "a.txt");
-        assert_eq!(numbered("a.txt", 2), "a-2.txt");
-        assert_eq!(numbered("a", 3), "a-3");
+        assert_eq!(numbered_name("a.txt", 1), "a.txt");
+        assert_eq!(numbered_name("a.txt", 2), "a-2.txt");
+        assert_eq!(numbered_name("a", 3), "a-3");
     }
 }

@@ -4,102 +4,104 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_agent::{Outcome, RunSpec, RunStatus, resolve};
-use belljar_model::{Models, ScriptedModel};
-use belljar_policy::Shown;
+use belljar_agent::{Outcome, RunSpec, RunStatus, resolve_agent};
+use belljar_model::{ModelRegistry, ScriptedModel};
+use belljar_policy::ShownText;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::inspect::receipts;
 use crate::setup::embedded::{self, AGENTS};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private};
-use crate::setup::host::{self, Assembly};
-use crate::setup::walls::{Through, Walls};
-use crate::term::out::{Out, Style};
-use crate::term::progress::{Progress, To};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, create_private};
+use crate::setup::host::{self, HostAssembly};
+use crate::setup::walls::{WallGaps, WallRaiser};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::progress::{LineTarget, RunProgress};
 
 /// The agent that the demo's task goes to.
 const AGENT: &str = "keeper";
 
-pub(crate) fn run(walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(walls: WallRaiser<'_>, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     let temporary = tempfile::Builder::new()
         .prefix("belljar-demo-")
         .tempdir()
         .map_err(|error| Failure::new(format!("failed to make a temporary directory: {error}")))?;
-    let places = unpack(temporary.path())?;
-    let through = Through {
+    let places = unpack_demo(temporary.path())?;
+    let through = WallGaps {
         write: vec![temporary.path().to_path_buf()],
         temporary: temporary.path().parent().into_iter().map(Path::to_path_buf).collect(),
-        ..Through::default()
+        ..WallGaps::default()
     };
-    walls.up(&places, &through)?;
-    let transcript = embedded::text(AGENTS, "demo/transcript.yaml")?;
-    let task = embedded::text(AGENTS, "demo/task.txt")?.trim();
+    walls.raise_for(&places, &through)?;
+    let transcript = embedded::find_text(AGENTS, "demo/transcript.yaml")?;
+    let task = embedded::find_text(AGENTS, "demo/task.txt")?.trim();
     let model = ScriptedModel::from_yaml(transcript, Path::new("the demo's transcript"))
         .map_err(|error| Failure::new(error.to_string()))?;
-    let models = Models::single(Arc::new(model));
-    let host = Assembly::new(&places, out)?.with_models(models).host()?;
-    let agent = resolve(&host, AGENT, &places.workspace)
+    let models = ModelRegistry::from_single(Arc::new(model));
+    let host = HostAssembly::new(&places, out)?.with_models(models).build_host()?;
+    let agent = resolve_agent(&host, AGENT, &places.workspace)
         .map_err(|error| Failure::new(error.to_string()))?;
-    introduce(task, out);
+    print_introduction(task, out);
 
-    let progress = Progress::new(out, To::Result);
+    let progress = RunProgress::new(out, LineTarget::Result);
     let spec = RunSpec::new(Arc::new(agent), task, places.workspace.clone());
     let cancel = CancellationToken::new();
-    let outcome = host::runtime()?.block_on(async {
+    let outcome = host::make_runtime()?.block_on(async {
         host::cancel_on_interrupt(&cancel, out);
-        belljar_agent::run(&host, spec, progress.sink(), cancel.clone()).await
+        belljar_agent::run(&host, spec, progress.event_sink(), cancel.clone()).await
     });
-    progress.finish();
-    conclude(&outcome, out)
+    progress.clear_moving_line();
+    print_conclusion(&outcome, out)
 }
 
 /// Unpacks the demo's agents and workspace. From the person's own home only the cache of compiled components
 /// is used, so that the next run starts at once.
-fn unpack(temporary: &Path) -> Result<Places, Failure> {
+fn unpack_demo(temporary: &Path) -> Result<HomePaths, Failure> {
     // Canonical, because mounts and grants name directories without links.
     let temporary = temporary.canonicalize().map_err(|error| {
         Failure::new(format!("failed to open the temporary directory: {error}"))
     })?;
     let (home, workspace) = (temporary.join("home"), temporary.join("workspace"));
-    embedded::unpack(embedded::below(AGENTS, "demo/agents/"), &home.join("agents"))?;
-    embedded::unpack(embedded::below(AGENTS, "demo/workspace/"), &workspace)?;
-    let own = Places::find(Some(&workspace)).ok().map(|places| places.cache);
+    embedded::unpack_files(embedded::files_below(AGENTS, "demo/agents/"), &home.join("agents"))?;
+    embedded::unpack_files(embedded::files_below(AGENTS, "demo/workspace/"), &workspace)?;
+    let own = HomePaths::find_paths(Some(&workspace)).ok().map(|places| places.cache);
     let cache = own.filter(|cache| create_private(cache).is_ok() && is_writable(cache));
     let cache = cache.unwrap_or_else(|| temporary.join("cache"));
-    Ok(Places { home, cache, workspace, user_home: None })
+    Ok(HomePaths { home, cache, workspace, user_home: None })
 }
 
 fn is_writable(directory: &Path) -> bool {
     tempfile::tempfile_in(directory).is_ok()
 }
 
-fn introduce(task: &str, out: &Out) {
-    out.line(out.paint(Style::Bold, "belljar demo"));
-    out.line("The model is a script. The agents, their jars, the tools and the files are real.");
-    out.line("");
-    out.line(format_args!("task: {}", Shown::multiline(task)));
-    out.line("");
+fn print_introduction(task: &str, out: &TerminalOutput) {
+    out.print_line(out.paint(TextStyle::Bold, "belljar demo"));
+    out.print_line(
+        "The model is a script. The agents, their jars, the tools and the files are real.",
+    );
+    out.print_line("");
+    out.print_line(format_args!("task: {}", ShownText::multiline(task)));
+    out.print_line("");
 }
 
-fn conclude(outcome: &Outcome, out: &Out) -> Result<Exit, Failure> {
-    out.line("");
-    out.line(out.paint(Style::Bold, "answer"));
-    out.text(&Shown::multiline(&outcome.output).to_string());
-    out.line("");
-    out.line(out.paint(Style::Bold, "receipts"));
-    receipts::print(outcome, out);
-    receipts::denials(outcome, out);
-    out.line("");
-    out.line(format_args!("{}: {}", outcome.status, receipts::usage(outcome)));
+fn print_conclusion(outcome: &Outcome, out: &TerminalOutput) -> Result<CommandExit, Failure> {
+    out.print_line("");
+    out.print_line(out.paint(TextStyle::Bold, "answer"));
+    out.print_text(&ShownText::multiline(&outcome.output).to_string());
+    out.print_line("");
+    out.print_line(out.paint(TextStyle::Bold, "receipts"));
+    receipts::print_calls(outcome, out);
+    receipts::print_denials(outcome, out);
+    out.print_line("");
+    out.print_line(format_args!("{}: {}", outcome.status, receipts::format_usage(outcome)));
     match outcome.status {
         RunStatus::Completed => {
-            out.line(
+            out.print_line(
                 "next: `belljar prove` attacks this sandbox and shows what stops each attack; `belljar init` writes a configuration",
             );
-            Ok(Exit::Completed)
+            Ok(CommandExit::Completed)
         }
-        RunStatus::Cancelled => Ok(Exit::Cancelled),
+        RunStatus::Cancelled => Ok(CommandExit::Cancelled),
         RunStatus::Partial | RunStatus::Failed => {
             let why = outcome.error.as_ref().map_or_else(String::new, ToString::to_string);
             Err(Failure::new(format!("the demo did not complete: {why}")))

@@ -2,13 +2,19 @@
 //! model or a tool may be an attacker's, and a command ready for pasting would open the way to it.
 
 use belljar_definition::Settings;
-use belljar_policy::{HostRule, HostScope, Source, Target};
+use belljar_policy::{DecisionSource, HostRule, HostScope, RequestTarget};
 
 /// Whether one of these rules names the host: the host itself, a parent domain, or a network around it. A
 /// rule for every host does not count.
-pub(crate) fn by_rules<'a>(rules: impl IntoIterator<Item = &'a HostRule>, target: &Target) -> bool {
+pub(crate) fn by_rules<'a>(
+    rules: impl IntoIterator<Item = &'a HostRule>,
+    target: &RequestTarget,
+) -> bool {
     let names = |rule: &HostRule| {
-        !is_any(rule) && HostScope::of(Source::Grants, vec![rule.clone()]).check(target).is_ok()
+        !is_any(rule)
+            && HostScope::from_rules(DecisionSource::Grants, vec![rule.clone()])
+                .check_target(target)
+                .is_ok()
     };
     rules.into_iter().any(names)
 }
@@ -21,12 +27,12 @@ fn is_any(rule: &HostRule) -> bool {
 }
 
 /// Whether the settings name the host: in a grant or the defaults, for a secret, an MCP server or a model.
-pub(crate) fn by_settings(settings: &Settings, target: &Target) -> bool {
+pub(crate) fn by_settings(settings: &Settings, target: &RequestTarget) -> bool {
     let bound = settings.secrets.values().map(|secret| &secret.host);
     let servers = settings.mcp.values().map(|server| &server.host);
     let models = settings.models.values().filter_map(|model| model.base_url.as_deref());
     by_rules(settings.granted_hosts().chain(bound).chain(servers), target)
-        || models.filter_map(|url| Target::parse(url).ok()).any(|model| model == *target)
+        || models.filter_map(|url| RequestTarget::parse(url).ok()).any(|model| model == *target)
 }
 
 /// Whether a person's words name the host: as a separate word, with the same scheme if given, and the same
@@ -34,7 +40,7 @@ pub(crate) fn by_settings(settings: &Settings, target: &Target) -> bool {
 ///
 /// `https://tides.test/today` and `tides.test` name `https://tides.test`; `tides.test:81`,
 /// `not-tides.test` and `tides.test.example` do not.
-pub(crate) fn by_words(words: &str, target: &Target) -> bool {
+pub(crate) fn by_words(words: &str, target: &RequestTarget) -> bool {
     let words = words.to_lowercase();
     let scheme = target.scheme().as_str();
     let whole = target.to_string();
@@ -57,7 +63,8 @@ fn ends_in_name(text: &str) -> bool {
     last.is_some_and(|last| last.is_alphanumeric() || matches!(last, '.' | '-' | '_'))
 }
 
-/// Whether the host ends here, followed by this port or none.
+/// Returns whether a host's name ends where `after` begins, with `port` after it. The port may be absent if
+/// `default` is true, that is, if `port` is the scheme's default.
 fn port_fits(after: &str, port: u16, default: bool) -> bool {
     let mut rest = after.chars();
     match rest.next() {
@@ -66,7 +73,7 @@ fn port_fits(after: &str, port: u16, default: bool) -> bool {
             let digits: String = rest.take_while(char::is_ascii_digit).collect();
             if digits.is_empty() { default } else { digits.parse() == Ok(port) }
         }
-        // The end of a sentence, or of this label of a longer name.
+        // The dot ends a sentence, or continues a longer name, for example `tides.test.example`.
         Some('.') => {
             default && !rest.next().is_some_and(|next| next.is_alphanumeric() || next == '-')
         }
@@ -79,8 +86,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn target(text: &str) -> Target {
-        Target::parse(text).unwrap()
+    fn target(text: &str) -> RequestTarget {
+        RequestTarget::parse(text).unwrap()
     }
 
     #[test]

@@ -6,34 +6,42 @@
 
 use std::collections::BTreeSet;
 
-use belljar_agent::{Host, Outcome, ResolvedAgent, missing, resolve, rule};
+use belljar_agent::{Host, Outcome, ResolvedAgent, exact_rule, missing_grant, resolve_agent};
 use belljar_definition::{GrantChange, grant_command, shell_word};
-use belljar_policy::{DenyCode, Permission, RightsQuestion, Shown, Source, Target};
+use belljar_policy::{
+    CallPermission, DecisionSource, DenyCode, RequestTarget, RightsQuestion, ShownText,
+};
 
 use crate::commands::run::named;
 use crate::commands::tools::{manifest_of, refused};
-use crate::setup::home::Places;
-use crate::term::out::{Out, Style};
+use crate::setup::home::HomePaths;
+use crate::term::out::{TerminalOutput, TextStyle};
 
 /// Hosts of one run in the advice, because a tool can ask for any number.
 const MAX_HOSTS: usize = 10;
 
 /// Prints for each refused host the command, or the file's owner, that would allow it. `words` are those of
 /// the person at the terminal.
-pub(crate) fn advise(outcome: &Outcome, words: &str, host: &Host, places: &Places, out: &Out) {
+pub(crate) fn print_advice(
+    outcome: &Outcome,
+    words: &str,
+    host: &Host,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) {
     let mut said = BTreeSet::new();
     for call in outcome.all_receipts() {
         let tool = &call.receipt.tool;
         for denial in &call.receipt.denials {
-            let Some(target) = refused::target(denial) else { continue };
+            let Some(target) = refused::denied_target(denial) else { continue };
             if said.len() >= MAX_HOSTS || !said.insert((call.agent.clone(), target.to_string())) {
                 continue;
             }
             let name = name_of(&call.agent, outcome);
-            let Ok(agent) = resolve(host, name, &places.workspace) else { continue };
-            if let Some(way) = way(&agent, tool, &target, denial.code, words, host) {
-                let hint = out.paint_err(Style::Cyan, "hint:");
-                let name = Shown::new(name);
+            let Ok(agent) = resolve_agent(host, name, &places.workspace) else { continue };
+            if let Some(way) = host_advice(&agent, tool, &target, denial.code, words, host) {
+                let hint = out.paint_err(TextStyle::Cyan, "hint:");
+                let name = ShownText::new(name);
                 out.note(format_args!("  {hint} `{name}` did not reach `{target}`: {way}"));
             }
         }
@@ -41,10 +49,10 @@ pub(crate) fn advise(outcome: &Outcome, words: &str, host: &Host, places: &Place
 }
 
 /// The refusing source, with the command if the grants refuse.
-fn way(
+fn host_advice(
     agent: &ResolvedAgent,
     tool: &str,
-    target: &Target,
+    target: &RequestTarget,
     code: DenyCode,
     words: &str,
     host: &Host,
@@ -52,36 +60,41 @@ fn way(
     let manifest = manifest_of(host, tool).ok()?;
     let (asked, grants) = (&agent.definition.asked, &agent.grants);
     let question = RightsQuestion::Url(target.clone());
-    let answer = belljar_policy::explain(tool, &question, asked, &manifest, grants, None);
+    let answer = belljar_policy::explain_tool(tool, &question, asked, &manifest, grants, None);
     let change = match (answer.permission, answer.decided_by) {
-        (Permission::Deny, Some(Source::Grants)) => missing(agent, tool, &question)?,
-        (Permission::Deny, Some(Source::Definition)) => {
+        (CallPermission::Deny, Some(DecisionSource::Grants)) => {
+            missing_grant(agent, tool, &question)?
+        }
+        (CallPermission::Deny, Some(DecisionSource::Definition)) => {
             return Some("the agent's own file does not ask for it".to_owned());
         }
-        (Permission::Deny, Some(Source::Manifest)) => {
+        (CallPermission::Deny, Some(DecisionSource::Manifest)) => {
             return Some(format!("the manifest of `{tool}` does not ask for it"));
         }
-        (Permission::Deny, Some(Source::Host | Source::Parent | Source::Hook) | None) => {
+        (
+            CallPermission::Deny,
+            Some(DecisionSource::Host | DecisionSource::Parent | DecisionSource::Hook) | None,
+        ) => {
             return None;
         }
         // The matching rule opens no private address; a rule with this very name does.
-        (Permission::Allow | Permission::Ask, _) if code == DenyCode::AddressNotAllowed => {
-            GrantChange { hosts: vec![rule(target)?], ..GrantChange::default() }
+        (CallPermission::Allow | CallPermission::Ask, _) if code == DenyCode::AddressNotAllowed => {
+            GrantChange { hosts: vec![exact_rule(target)?], ..GrantChange::default() }
         }
-        (Permission::Allow | Permission::Ask, _) => return None,
+        (CallPermission::Allow | CallPermission::Ask, _) => return None,
     };
     if is_named(agent, target, words, host) {
         let command = grant_command(&agent.id, &change, false);
-        return Some(format!("`{}` lets it", Shown::new(&command)));
+        return Some(format!("`{}` lets it", ShownText::new(&command)));
     }
     let command = explain_command(&agent.id.grant_key(), tool, target);
     Some(format!(
         "neither its file nor your settings nor you have named that host; `{}` says what decides",
-        Shown::new(&command)
+        ShownText::new(&command)
     ))
 }
 
-fn is_named(agent: &ResolvedAgent, target: &Target, words: &str, host: &Host) -> bool {
+fn is_named(agent: &ResolvedAgent, target: &RequestTarget, words: &str, host: &Host) -> bool {
     let asked = agent.definition.asked.hosts.iter().flatten();
     named::by_rules(asked, target)
         || named::by_settings(&host.settings, target)
@@ -90,7 +103,7 @@ fn is_named(agent: &ResolvedAgent, target: &Target, words: &str, host: &Host) ->
 
 /// The command that explains a decision about a host. A host name may have characters with a meaning for a
 /// shell.
-pub(crate) fn explain_command(agent: &str, tool: &str, target: &Target) -> String {
+pub(crate) fn explain_command(agent: &str, tool: &str, target: &RequestTarget) -> String {
     let [agent, tool, target] = [agent, tool, &*target.to_string()].map(shell_word);
     format!("belljar explain {agent} {tool} {target}")
 }

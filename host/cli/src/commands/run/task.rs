@@ -8,17 +8,17 @@ use crate::setup::exit::Failure;
 pub(crate) const MAX_TASK_BYTES: u64 = 32 << 20;
 
 /// The task as given, or from stdin.
-pub(crate) fn task(given: Option<&str>) -> Result<String, Failure> {
+pub(crate) fn read_task(given: Option<&str>) -> Result<String, Failure> {
     let task = match given {
         Some(task) if task != "-" => task.to_owned(),
         None if std::io::stdin().is_terminal() => {
             return Err(Failure::usage("there is no task")
-                .hint("write it as the last argument, or pipe it in: `belljar run \"…\"`"));
+                .with_hint("write it as the last argument, or pipe it in: `belljar run \"…\"`"));
         }
         Some(_) | None => from_stdin()?,
     };
     if task.trim().is_empty() {
-        return Err(Failure::usage("the task is empty").hint("say what the agent should do"));
+        return Err(Failure::usage("the task is empty").with_hint("say what the agent should do"));
     }
     Ok(task)
 }
@@ -31,7 +31,7 @@ fn from_stdin() -> Result<String, Failure> {
         .map_err(|error| Failure::new(format!("failed to read the task from stdin: {error}")))?;
     if bytes.len() as u64 > MAX_TASK_BYTES {
         return Err(Failure::usage(format!("the task has more than {MAX_TASK_BYTES} bytes"))
-            .hint("put it in a file of the workspace and name the file"));
+            .with_hint("put it in a file of the workspace and name the file"));
     }
     String::from_utf8(bytes).map_err(|_| Failure::usage("the task on stdin is not valid UTF-8"))
 }

@@ -3,59 +3,59 @@
 use std::sync::Arc;
 
 use belljar_agent::{ResolvedTeam, TeamOutcome, TeamSpec, resolve_team};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 
 use crate::args::TeamRunArgs;
 use crate::commands::catalogue::agents;
-use crate::commands::run::runner::{self, Work};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::walls::Walls;
-use crate::term::out::Out;
+use crate::commands::run::runner::{self, RunWork};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
+use crate::setup::walls::WallRaiser;
+use crate::term::out::TerminalOutput;
 
 pub(crate) fn run(
     args: &TeamRunArgs,
-    places: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    runner::nobodys(&args.nobodys)?;
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    runner::refuse_tenant(&args.nobodys)?;
     runner::warn_of_home(places, out);
-    runner::run(&args.options, args.task.as_deref(), places, walls, out, |host, task| {
+    runner::run_command(&args.options, args.task.as_deref(), places, walls, out, |host, task| {
         let team = resolve_team(host, &args.name, &places.workspace).map_err(agents::not_found)?;
         if host.models.is_empty() {
             return Err(runner::no_model(places));
         }
-        runnable(&team)?;
+        check_runnable(&team)?;
         let spec = TeamSpec {
             team: Arc::new(team),
             task,
             model: args.model.clone(),
             workspace: places.workspace.clone(),
-            limits: args.options.limits(),
+            limits: args.options.limits_request(),
             budget: None,
             layers: None,
         };
-        Ok(Work::Team(Box::new(spec)))
+        Ok(RunWork::Team(Box::new(spec)))
     })
 }
 
 /// A team whose agents are not all there, or not all allowed, does not begin.
-pub(crate) fn runnable(team: &ResolvedTeam) -> Result<(), Failure> {
+pub(crate) fn check_runnable(team: &ResolvedTeam) -> Result<(), Failure> {
     if team.problems.is_empty() {
         return Ok(());
     }
-    let exit = if team.is_only_blocked() { Exit::NotAllowed } else { Exit::Usage };
+    let exit = if team.is_only_blocked() { CommandExit::NotAllowed } else { CommandExit::Usage };
     let message = format!("team `{}` cannot run; nothing was started", team.id);
-    Err(Failure::diagnostics(message, team.problems.clone()).exit(exit))
+    Err(Failure::from_diagnostics(message, team.problems.clone()).with_exit(exit))
 }
 
 /// Why the team did not complete, and the responsible agent.
-pub(crate) fn why(outcome: &TeamOutcome) -> String {
-    let error = runner::reason(outcome.error.as_ref());
-    match outcome.culprit() {
+pub(crate) fn failure_reason(outcome: &TeamOutcome) -> String {
+    let error = runner::error_reason(outcome.error.as_ref());
+    match outcome.deciding_member() {
         Some((stage, agent)) => {
-            format!("stage {stage}, agent `{}`: {error}", Shown::new(&agent.path))
+            format!("stage {stage}, agent `{}`: {error}", ShownText::new(&agent.path))
         }
         None => error,
     }

@@ -22,7 +22,7 @@ pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
 }
 
 /// A failure as one text, with its first findings and the number of others.
-pub(crate) fn setup(failure: &Failure) -> OpenError {
+pub(crate) fn setup_error(failure: &Failure) -> OpenError {
     let all = failure.diagnostics.len();
     let first = failure.diagnostics.iter().take(MOST_FINDINGS);
     let mut lines: Vec<String> = first.map(ToString::to_string).collect();

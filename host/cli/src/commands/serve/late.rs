@@ -5,56 +5,56 @@ use std::path::{Path, PathBuf};
 
 use belljar_definition::{HookAction, HookSetting, ModelKind, ServerSetting, Settings};
 use belljar_os_sandbox::WallReach;
-use belljar_policy::{Access, Mount, ShownPath as _};
+use belljar_policy::{Mount, MountAccess, ShownPath as _};
 
-use crate::setup::home::Places;
+use crate::setup::home::HomePaths;
 use crate::setup::secrets;
 
 /// Fits new settings of the operator's to what this process can do: a part that needs a restart is
 /// as it was, or narrower. Returns these parts, a line each. `began` are the settings of the start, `now` the
 /// ones in force; `reach` is the process's reach behind the OS sandbox, `None` = unlimited.
-pub(crate) fn fit(
+pub(crate) fn fit_settings(
     new: &mut Settings,
     began: &Settings,
     now: &Settings,
-    places: &Places,
+    places: &HomePaths,
     reach: Option<&WallReach>,
 ) -> Vec<String> {
-    let mut late: Vec<String> = server(&new.server, &began.server);
+    let mut late: Vec<String> = changed_server_keys(&new.server, &began.server);
     if new.require_os_sandbox != began.require_os_sandbox {
         late.push("`require_os_sandbox`".to_owned());
     }
-    let reads = |path: &Path| reach.is_none_or(|reach| reach.reads(path));
-    if commands(&new.hooks) != commands(&began.hooks) {
+    let reads = |path: &Path| reach.is_none_or(|reach| reach.can_read(path));
+    if command_hooks(&new.hooks) != command_hooks(&began.hooks) {
         late.push("`[[hooks]]`, since one that is a command is another".to_owned());
         new.hooks = now.hooks.clone();
-    } else if let Some(path) = components(&new.hooks).into_iter().find(|path| !reads(path)) {
-        late.push(format!("`[[hooks]]`, since `{}` {CLOSED}", path.shown()));
+    } else if let Some(path) = hook_components(&new.hooks).into_iter().find(|path| !reads(path)) {
+        late.push(format!("`[[hooks]]`, since `{}` {CLOSED}", path.to_shown()));
         new.hooks = now.hooks.clone();
     }
-    for name in untold(new, began) {
+    for name in changed_programs(new, began) {
         late.push(format!(
             "`[mcp.{name}]`, a command that this process was not told of at its start"
         ));
         new.mcp_programs.remove(&name);
     }
-    if let Some(path) = of_models(new, places).into_iter().find(|path| !reads(path)) {
-        late.push(format!("`[models]` and `[roles]`, since `{}` {CLOSED}", path.shown()));
+    if let Some(path) = model_files(new, places).into_iter().find(|path| !reads(path)) {
+        late.push(format!("`[models]` and `[roles]`, since `{}` {CLOSED}", path.to_shown()));
         new.models = now.models.clone();
         new.roles = now.roles.clone();
         new.small_models = now.small_models.clone();
     }
     for (name, secret) in &new.secrets {
-        if let Some(path) = secrets::file(&secret.value, places).filter(|path| !reads(path)) {
-            late.push(format!("`[secrets.{name}]`, since `{}` {CLOSED}", path.shown()));
+        if let Some(path) = secrets::value_file(&secret.value, places).filter(|path| !reads(path)) {
+            late.push(format!("`[secrets.{name}]`, since `{}` {CLOSED}", path.to_shown()));
         }
     }
-    for path in [places.tools(), places.mcp(), places.libraries()] {
+    for path in [places.tools_directory(), places.mcp_directory(), places.libraries_directory()] {
         if path.is_dir() && !reads(&path) {
-            late.push(format!("`{}`, which {CLOSED}", path.shown()));
+            late.push(format!("`{}`, which {CLOSED}", path.to_shown()));
         }
     }
-    late.extend(mounts(new, &places.workspace, |mount| most(mount, reach)));
+    late.extend(narrow_mounts(new, &places.workspace, |mount| possible_access(mount, reach)));
     late
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn fit(
 const CLOSED: &str = "is not what the OS sandbox let this process read when it started";
 
 /// Narrows the mounts of settings to the possible ones; returns the narrowed ones.
-pub(crate) fn mounts(
+pub(crate) fn narrow_mounts(
     settings: &mut Settings,
     workspace: &Path,
-    most: impl Fn(&Mount) -> Option<Access>,
+    most: impl Fn(&Mount) -> Option<MountAccess>,
 ) -> Vec<String> {
     let narrowed = settings.narrow_mounts(workspace, most);
     let line = |(section, Mount { guest, host, access }): (String, Mount)| {
-        let host = host.shown();
+        let host = host.to_shown();
         format!(
             "`{access}` of `{host}` at `{guest}` in `{section}`, which the OS sandbox does not let through"
         )
@@ -78,29 +78,29 @@ pub(crate) fn mounts(
 }
 
 /// The possible access to a tenant's mount: a server reads all of a tenant's own files.
-pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
-    let writes = reach.is_none_or(|reach| reach.writes(&mount.host));
-    Some(if writes { Access::ReadWrite } else { unwritten(mount) })
+pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&WallReach>) -> Option<MountAccess> {
+    let writes = reach.is_none_or(|reach| reach.can_write(&mount.host));
+    Some(if writes { MountAccess::ReadWrite } else { unwritable_access(mount) })
 }
 
 /// The remaining access of a mount that cannot be written: an overlay does not write it.
-fn unwritten(mount: &Mount) -> Access {
-    if mount.access == Access::Overlay { Access::Overlay } else { Access::Read }
+fn unwritable_access(mount: &Mount) -> MountAccess {
+    if mount.access == MountAccess::Overlay { MountAccess::Overlay } else { MountAccess::Read }
 }
 
 /// The possible access to the operator's mount: no more than the OS sandbox let through; `reach` is that,
 /// `None` = unlimited.
-pub(crate) fn most(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
+pub(crate) fn possible_access(mount: &Mount, reach: Option<&WallReach>) -> Option<MountAccess> {
     match reach {
-        None => Some(Access::ReadWrite),
-        Some(reach) if reach.writes(&mount.host) => Some(Access::ReadWrite),
-        Some(reach) if reach.reads(&mount.host) => Some(unwritten(mount)),
+        None => Some(MountAccess::ReadWrite),
+        Some(reach) if reach.can_write(&mount.host) => Some(MountAccess::ReadWrite),
+        Some(reach) if reach.can_read(&mount.host) => Some(unwritable_access(mount)),
         Some(_) => None,
     }
 }
 
 /// The keys of `[server]` that count at a start only and have changed. Limits of tenants count at once.
-fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
+fn changed_server_keys(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
     let ServerSetting {
         listen,
         data,
@@ -141,18 +141,18 @@ fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
 }
 
 /// The hooks that are commands: the broker got their list once.
-fn commands(hooks: &[HookSetting]) -> Vec<&HookSetting> {
+fn command_hooks(hooks: &[HookSetting]) -> Vec<&HookSetting> {
     hooks.iter().filter(|hook| matches!(hook.action, HookAction::Command(_))).collect()
 }
 
 /// The servers whose programs differ from the broker's list.
-fn untold(new: &Settings, began: &Settings) -> Vec<String> {
+fn changed_programs(new: &Settings, began: &Settings) -> Vec<String> {
     let others = new.mcp_programs.iter();
     let others = others.filter(|(name, program)| began.mcp_programs.get(*name) != Some(program));
     others.map(|(name, _)| name.clone()).collect()
 }
 
-fn components(hooks: &[HookSetting]) -> Vec<PathBuf> {
+fn hook_components(hooks: &[HookSetting]) -> Vec<PathBuf> {
     let path = |hook: &HookSetting| match &hook.action {
         HookAction::Component { path, .. } => Some(path.clone()),
         HookAction::Command(_) => None,
@@ -161,7 +161,7 @@ fn components(hooks: &[HookSetting]) -> Vec<PathBuf> {
 }
 
 /// Files for models that are read on first use.
-fn of_models(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+fn model_files(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     let models = settings.models.values();
     let scripted = models.filter(|model| model.kind == ModelKind::Scripted);
     let scripts = scripted.map(|model| places.home.join(&model.model));
@@ -177,12 +177,12 @@ mod tests {
         Settings::parse(Some((Path::new("belljar.toml"), text)), None, None).unwrap()
     }
 
-    fn places(root: &Path) -> Places {
+    fn places(root: &Path) -> HomePaths {
         let [home, cache, workspace] = ["home", "cache", "work"].map(|name| root.join(name));
         for made in [&home, &cache, &workspace] {
             std::fs::create_dir_all(made).unwrap();
         }
-        Places { home, cache, workspace, user_home: None }
+        HomePaths { home, cache, workspace, user_home: None }
     }
 
     const BEGAN: &str = "[server]\njars = 4\ntenant_turns = 2\n\
@@ -196,7 +196,7 @@ mod tests {
         let began = settings(BEGAN);
         let fitted = |text: &str| {
             let mut new = settings(text);
-            let late = fit(&mut new, &began, &began, &places, None);
+            let late = fit_settings(&mut new, &began, &began, &places, None);
             (new, late)
         };
         assert_eq!(fitted(BEGAN), (began.clone(), Vec::new()));
@@ -220,7 +220,7 @@ mod tests {
         let began = settings(&[section("a", ""), section("b", "")].concat());
         let fitted = |text: &str| {
             let mut new = settings(text);
-            let late = fit(&mut new, &began, &began, &places, None);
+            let late = fit_settings(&mut new, &began, &began, &places, None);
             (new.mcp_programs.into_keys().collect::<Vec<_>>(), late)
         };
         let both = ["a".to_owned(), "b".to_owned()];
@@ -245,13 +245,13 @@ mod tests {
             std::fs::create_dir(root.join(made)).unwrap();
         }
         let mut wall = Wall::default();
-        wall.read(&places.home);
-        wall.read(&places.workspace);
-        wall.write(&root.join("granted"));
-        let reach = wall.reach();
+        wall.allow_read(&places.home);
+        wall.allow_read(&places.workspace);
+        wall.allow_write(&root.join("granted"));
+        let reach = wall.present_reach();
         let mount = |at: &str, host: &str| {
             let host = root.join(host);
-            format!("{{ path = '/{at}', host = '{}', access = 'read-write' }}", host.shown())
+            format!("{{ path = '/{at}', host = '{}', access = 'read-write' }}", host.to_shown())
         };
         let text = format!(
             "[grants.scout]\ntools = ['file_read']\nmounts = [{}, {}, {}]\n\
@@ -261,16 +261,16 @@ mod tests {
             mount("workspace", "work"),
         );
         let (mut new, began) = (settings(&text), Settings::default());
-        let late = fit(&mut new, &began, &began, &places, Some(&reach));
+        let late = fit_settings(&mut new, &began, &began, &places, Some(&reach));
         assert_eq!(late.len(), 3, "{late:?}");
         assert!(late[0].contains("[models]") && new.models.is_empty(), "{late:?}");
-        let mounts = new.mounts(&places.workspace);
+        let mounts = new.possible_mounts(&places.workspace);
         let access = |path: &str| {
             let of = mounts.iter().filter(|mount| mount.guest.as_str() == path);
             of.map(|mount| mount.access).max()
         };
-        assert_eq!(access("/granted"), Some(Access::ReadWrite));
-        assert_eq!((access("/later"), access("/workspace")), (None, Some(Access::Overlay)));
+        assert_eq!(access("/granted"), Some(MountAccess::ReadWrite));
+        assert_eq!((access("/later"), access("/workspace")), (None, Some(MountAccess::Overlay)));
         assert!(late[1].contains("[grants.\"home/scout\"]"), "{late:?}");
     }
 }

@@ -12,18 +12,20 @@ const DEFAULT_TENANT_QUEUE: u32 = 256;
 const DEFAULT_STORAGE_MIB: u32 = 4_096;
 
 /// The limits of each tenant whose own file says nothing.
-pub(crate) fn limits(server: &ServerSetting) -> ServiceLimits {
+pub(crate) fn service_limits(server: &ServerSetting) -> ServiceLimits {
     ServiceLimits {
-        concurrent_turns: count(server.tenant_turns, DEFAULT_TENANT_TURNS),
-        queued_turns: count(server.tenant_queue, DEFAULT_TENANT_QUEUE),
+        concurrent_turns: count_or_default(server.tenant_turns, DEFAULT_TENANT_TURNS),
+        queued_turns: count_or_default(server.tenant_queue, DEFAULT_TENANT_QUEUE),
         tokens_per_day: server.tenant_tokens_per_day,
         fuel_per_day: server.tenant_fuel_per_day,
-        storage_bytes: Some(storage(server.tenant_storage_mib.unwrap_or(DEFAULT_STORAGE_MIB))),
+        storage_bytes: Some(storage_bytes(
+            server.tenant_storage_mib.unwrap_or(DEFAULT_STORAGE_MIB),
+        )),
     }
 }
 
 /// A number of the settings, or what holds where nothing is said.
-pub(crate) fn count(stated: Option<u32>, default: u32) -> usize {
+pub(crate) fn count_or_default(stated: Option<u32>, default: u32) -> usize {
     usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
 }
 
@@ -35,11 +37,11 @@ pub(crate) fn limits_of(own: &ServerSetting, all: ServiceLimits) -> ServiceLimit
         queued_turns: count(own.tenant_queue, all.queued_turns),
         tokens_per_day: own.tenant_tokens_per_day.or(all.tokens_per_day),
         fuel_per_day: own.tenant_fuel_per_day.or(all.fuel_per_day),
-        storage_bytes: own.tenant_storage_mib.map(storage).or(all.storage_bytes),
+        storage_bytes: own.tenant_storage_mib.map(storage_bytes).or(all.storage_bytes),
     }
 }
 
 /// MiB as bytes.
-fn storage(mib: u32) -> u64 {
+fn storage_bytes(mib: u32) -> u64 {
     u64::from(mib) << 20
 }

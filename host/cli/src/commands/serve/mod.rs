@@ -19,13 +19,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use belljar_definition::ServerSetting;
-use belljar_os_sandbox::Raised;
-use belljar_policy::Shown;
+use belljar_os_sandbox::WallStatus;
+use belljar_policy::ShownText;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_AUDIT_DAYS,
     DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_ISSUER_CHECK, DEFAULT_KEY_CHECK, DEFAULT_RATE,
     DEFAULT_STRANGER_NOTES, DEFAULT_STREAM_LIFE, DEFAULT_TENANT_BYTES_IN_FLIGHT,
-    DEFAULT_TENANT_CHECK, HiddenPlace, LINK_MINUTES, NameError, Names, ServerConfig,
+    DEFAULT_TENANT_CHECK, HiddenPlace, LINK_MINUTES, NameError, ServerConfig, ServerNames,
     connections_within, has_keys, may_listen,
 };
 use belljar_session::Admission;
@@ -34,26 +34,26 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::limits::count;
-use self::opening::{Opener, Opening};
-use self::own::Own;
-use self::running::Running;
-use self::tenancy::Tenancy;
-use self::trusted::Trusted;
-use self::watched::Watched;
+use self::limits::count_or_default;
+use self::opening::{DiskTenantOpener, TenantOpeningContext};
+use self::own::OwnSettings;
+use self::running::RunningServer;
+use self::tenancy::TenantSettings;
+use self::trusted::TrustedIssuers;
+use self::watched::WatchedFiles;
 use crate::args::server::{ServeArgs, USUAL_PORT};
-use crate::setup::data::{Data, failed, now};
+use crate::setup::data::{DataRoot, now_millis, store_failure};
 use crate::setup::descriptors;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::host::{self, Assembly};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
+use crate::setup::host::{self, HostAssembly};
 use crate::setup::log;
 use crate::setup::memory;
 use crate::setup::once::remove_left;
 use crate::setup::ours;
-use crate::setup::telemetry::{Collector, Telemetry};
-use crate::setup::walls::{self, Through, Walls};
-use crate::term::out::Out;
+use crate::setup::telemetry::{SpanCollector, Telemetry};
+use crate::setup::walls::{self, WallGaps, WallRaiser};
+use crate::term::out::TerminalOutput;
 use crate::term::table;
 
 /// Where to listen where nothing is said.
@@ -69,51 +69,51 @@ const DEFAULT_QUEUE: u32 = 1_024;
 
 pub(crate) fn run(
     args: &ServeArgs,
-    places: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    places: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     out.keep_log();
     // Before anything is opened or started.
-    let connections = connections_within(descriptors::raise());
+    let connections = connections_within(descriptors::raise_limit());
     // Before they are read, so that later changes are noticed.
-    let mut watched = Watched::of(own::files(places));
-    let settings = host::settings(places)?;
-    watched.besides(own::besides(&settings, places));
-    let data = Data::find(&args.data, &settings, places)?;
-    data.create(places)?;
+    let mut watched = WatchedFiles::from_files(own::settings_files(places));
+    let settings = host::read_settings(places)?;
+    watched.watch_further(own::further_files(&settings, places));
+    let data = DataRoot::find_root(&args.data, &settings, places)?;
+    data.create_root(places)?;
     ours::make_missing(&places.home);
     // Behind the wall nothing can be bound any more.
-    let (listener, address) = bind(args, &settings.server)?;
-    let names = names(args, &settings.server, address)?;
-    let collector = Collector::find(&settings.server, env)?;
-    let mut written = opening::written(&data);
+    let (listener, address) = bind_listener(args, &settings.server)?;
+    let names = server_names(args, &settings.server, address)?;
+    let collector = SpanCollector::find_configured(&settings.server, env_variable)?;
+    let mut written = opening::written_places(&data);
     written.extend(args.apply.then(|| places.workspace.clone()));
-    let raised = walls.up(places, &through(&data, written))?;
-    let runtime = host::runtime()?;
-    let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
-    let local = Assembly::of(settings.clone(), places, out);
-    let local = local.keeping(data.root()).listening_on(address).host()?;
+    let raised = walls.raise_for(places, &wall_gaps(&data, written))?;
+    let runtime = host::make_runtime()?;
+    let telemetry = start_telemetry(collector.as_ref(), &runtime, out)?;
+    let local = HostAssembly::from_settings(settings.clone(), places, out);
+    let local = local.with_closed_directory(data.root_path()).listening_on(address).build_host()?;
     for problem in local.tools.problems() {
-        out.diagnostic(problem);
+        out.print_diagnostic(problem);
     }
     let (places, data, out_too) = (places.clone(), data, out.clone());
-    let store_at = data.store();
-    let running = Running::tell(&data, &places.workspace, walls::reach());
+    let store_at = data.store_path();
+    let running = RunningServer::write_facts(&data, &places.workspace, walls::wall_reach());
     let running = running
         .inspect_err(|error| {
             let why = "commands cannot be told of this server, so their hints leave it out";
-            out.warning(format_args!("{why}: {error}"));
+            out.print_warning(format_args!("{why}: {error}"));
         })
         .ok();
-    let own = Own::new(settings.clone(), local, watched, places, data, out_too);
+    let own = OwnSettings::new(settings.clone(), local, watched, places, data, out_too);
     let served = runtime.block_on(async {
         store_at.parent().into_iter().for_each(remove_left);
-        let store = Store::open(&store_at).await.map_err(failed)?;
-        let admission = admission(&settings.server);
-        let opener = Opener {
+        let store = Store::open(&store_at).await.map_err(store_failure)?;
+        let admission = make_admission(&settings.server);
+        let opener = TenantOpeningContext {
             own: Arc::new(own),
-            reach: walls::reach().cloned(),
+            reach: walls::wall_reach().cloned(),
             running,
             late: Mutex::default(),
             store: store.clone(),
@@ -121,17 +121,17 @@ pub(crate) fn run(
             admission: Arc::clone(&admission),
         };
         let meant = args.public || !all_names(args, &settings.server).is_empty();
-        let listening = Listening { address, meant, names, connections };
-        let app = app(opener, &settings.server, store.clone(), listening, admission).await;
+        let listening = ListenerNames { address, meant, names, connections };
+        let app = make_app(opener, &settings.server, store.clone(), listening, admission).await;
         let served = match app {
-            Ok(app) => serve(&app, listener, &raised, out).await,
+            Ok(app) => serve_listener(&app, listener, &raised, out).await,
             Err(failure) => Err(failure),
         };
         store.close().await;
         served
     });
     if let Some(telemetry) = telemetry {
-        telemetry.stop();
+        telemetry.stop_sending();
     }
     runtime.shutdown_background();
     served
@@ -139,62 +139,62 @@ pub(crate) fn run(
 
 /// The gaps in the wall for a server: it writes its store, and `written`: tenants' files, and its own
 /// workspace with `--apply`.
-pub(crate) fn through(data: &Data, written: Vec<PathBuf>) -> Through {
-    Through {
-        read: data.of_tenants(),
+pub(crate) fn wall_gaps(data: &DataRoot, written: Vec<PathBuf>) -> WallGaps {
+    WallGaps {
+        read: data.tenant_read_paths(),
         write: written.into_iter().chain([data.store_directory()]).collect(),
         required: true,
         settings_again: true,
-        data: Some(data.root().to_path_buf()),
-        ..Through::default()
+        data: Some(data.root_path().to_path_buf()),
+        ..WallGaps::default()
     }
 }
 
 /// Starts the log, and the sending of traces if configured.
-fn telemetry(
-    collector: Option<&Collector>,
+fn start_telemetry(
+    collector: Option<&SpanCollector>,
     runtime: &Runtime,
-    out: &Out,
+    out: &TerminalOutput,
 ) -> Result<Option<Telemetry>, Failure> {
     let Some(collector) = collector else {
         log::start_server(out, None);
         return Ok(None);
     };
-    let (telemetry, tracer) = Telemetry::start(collector, runtime.handle(), env)?;
+    let (telemetry, tracer) = Telemetry::start_sending(collector, runtime.handle(), env_variable)?;
     log::start_server(out, Some(tracer));
-    out.note(format_args!("traces go to {}", collector.host()));
+    out.note(format_args!("traces go to {}", collector.display_host()));
     Ok(Some(telemetry))
 }
 
-fn env(name: &str) -> Option<String> {
+fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 /// Where a server listens, by which names, and for how many connections.
-struct Listening {
+struct ListenerNames {
     address: SocketAddr,
     /// The operator wants other machines to reach the server.
     meant: bool,
-    names: Names,
+    names: ServerNames,
     connections: u32,
 }
 
 /// The server, if it may listen there.
-async fn app(
-    opener: Opener,
+async fn make_app(
+    opener: TenantOpeningContext,
     server: &ServerSetting,
     store: Store,
-    listening: Listening,
+    listening: ListenerNames,
     admission: Arc<Admission>,
 ) -> Result<App, Failure> {
-    let Listening { address, meant, names, connections } = listening;
-    refuse_command_hooks(&opener.tenancy(), &store).await?;
-    let keys = has_keys(&store.registry()).await.map_err(failed)?;
+    let ListenerNames { address, meant, names, connections } = listening;
+    refuse_command_hooks(&opener.current_tenancy(), &store).await?;
+    let keys = has_keys(&store.tenant_registry()).await.map_err(store_failure)?;
     let known = keys || !server.issuers.is_empty();
     let open = may_listen(address, known).map_err(|error| {
         Failure::usage(error.to_string())
-            .hint("make a key first: `belljar keys create --scope admin --name NAME`")
-            .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
+            .with_hint("make a key first: `belljar keys create --scope admin --name NAME`")
+            .with_hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
     })?;
     if !open && !meant {
         return Err(not_meant(address));
@@ -206,18 +206,20 @@ async fn app(
         ));
     }
     if server.issuers.is_empty() {
-        let needed = store.registry().keys_needed().await.map_err(failed)?;
+        let needed = store.tenant_registry().keys_needed().await.map_err(store_failure)?;
         say_who_is_let_in(keys, needed, &opener.out);
     } else {
         // INV-377: nobody is admitted without a key even after the issuers are removed.
-        store.registry().need_keys(now()).await.map_err(failed)?;
-        let tenants = store.registry().tenants().await.map_err(failed)?;
+        store.tenant_registry().need_keys(now_millis()).await.map_err(store_failure)?;
+        let tenants = store.tenant_registry().list_tenants().await.map_err(store_failure)?;
         rules::say_idle(&server.issuers, &tenants, &opener.out);
     }
     for issuer in &server.issuers {
-        opener.out.note(format_args!("tokens of {} are taken", Shown::clipped(&issuer.url, 200)));
+        opener
+            .out
+            .note(format_args!("tokens of {} are taken", ShownText::clip_line(&issuer.url, 200)));
     }
-    let hidden = hidden(&opener);
+    let hidden = hidden_places(&opener);
     let config = ServerConfig {
         hidden,
         names,
@@ -239,9 +241,9 @@ async fn app(
         audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),
         finish_left_turns: server.finish_left_turns,
     };
-    let trusted = Arc::new(Trusted(Arc::clone(&opener.own)));
-    let app = App::new(config, store, Arc::new(Opening::from(opener)), admission);
-    app.trust(trusted);
+    let trusted = Arc::new(TrustedIssuers(Arc::clone(&opener.own)));
+    let app = App::new(config, store, Arc::new(DiskTenantOpener::from(opener)), admission);
+    app.trust_issuers(trusted);
     Ok(app)
 }
 
@@ -250,16 +252,16 @@ fn not_meant(address: SocketAddr) -> Failure {
     Failure::usage(format!(
         "other machines reach {address}, and what is said there is not encrypted"
     ))
-    .hint("with a proxy that has TLS in front, say by which name: `--host-name NAME`")
-    .hint("in a network that you trust as it is: `--public`")
-    .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
+    .with_hint("with a proxy that has TLS in front, say by which name: `--host-name NAME`")
+    .with_hint("in a network that you trust as it is: `--public`")
+    .with_hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
 }
 
 /// INV-153: a server with tenants does not start with hooks that it could not run for them.
-async fn refuse_command_hooks(tenancy: &Tenancy, store: &Store) -> Result<(), Failure> {
+async fn refuse_command_hooks(tenancy: &TenantSettings, store: &Store) -> Result<(), Failure> {
     let hooks = tenancy.command_hooks();
     let Some(hook) = hooks.first() else { return Ok(()) };
-    let mut tenants = store.registry().tenants().await.map_err(failed)?;
+    let mut tenants = store.tenant_registry().list_tenants().await.map_err(store_failure)?;
     tenants.retain(|tenant| tenant.name != TENANT && !tenant.disabled);
     let Some(tenant) = tenants.first() else { return Ok(()) };
     let names = match tenants.len() {
@@ -271,12 +273,12 @@ async fn refuse_command_hooks(tenancy: &Tenancy, store: &Store) -> Result<(), Fa
         many => format!(" ({} more hooks are commands too)", many - 1),
     };
     Err(Failure::usage(format!("{hook}, and there is {names}{more}"))
-        .hint("make it a component, which sees each tenant's calls and nothing else: `component = 'FILE.wasm'`")
-        .hint("or serve the operator alone: `belljar tenants disable NAME`"))
+        .with_hint("make it a component, which sees each tenant's calls and nothing else: `component = 'FILE.wasm'`")
+        .with_hint("or serve the operator alone: `belljar tenants disable NAME`"))
 }
 
 /// The warning about a server without a key: everybody is admitted, or nobody.
-fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
+fn say_who_is_let_in(keys: bool, needed: bool, out: &TerminalOutput) {
     match (keys, needed) {
         (true, _) => {}
         (false, false) => out.note("there are no keys: everybody on this machine is let in"),
@@ -290,12 +292,12 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
 
 /// The places of this machine hidden from callers. Places below homes and workspaces of tenants are added
 /// when a tenant is opened.
-fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
-    let (places, data) = (opener.own.places(), opener.own.data());
+fn hidden_places(opener: &TenantOpeningContext) -> Vec<HiddenPlace> {
+    let (places, data) = (opener.own.operator_places(), opener.own.data_root());
     let mut hidden = vec![
         HiddenPlace::new(&places.workspace, "/workspace"),
         HiddenPlace::new(&places.home, ""),
-        HiddenPlace::new(data.root(), "data"),
+        HiddenPlace::new(data.root_path(), "data"),
         HiddenPlace::new(&places.cache, "cache"),
     ];
     hidden.extend(std::env::current_exe().map(|path| HiddenPlace::new(path, "belljar")));
@@ -303,16 +305,19 @@ fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
     hidden
 }
 
-fn admission(server: &ServerSetting) -> Arc<Admission> {
-    Admission::new(count(server.jars, DEFAULT_JARS), count(server.queue, DEFAULT_QUEUE))
+fn make_admission(server: &ServerSetting) -> Arc<Admission> {
+    Admission::new(
+        count_or_default(server.jars, DEFAULT_JARS),
+        count_or_default(server.queue, DEFAULT_QUEUE),
+    )
 }
 
-async fn serve(
+async fn serve_listener(
     app: &App,
     listener: TcpListener,
-    raised: &Raised,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    raised: &WallStatus,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     let address = listener.local_addr().map_err(|error| cannot_listen("its address", &error))?;
     let stop = CancellationToken::new();
     host::stop_on_interrupt(&stop, out);
@@ -322,33 +327,43 @@ async fn serve(
         .and_then(|()| tokio::net::TcpListener::from_std(listener))
         .map_err(|error| cannot_listen(&address.to_string(), &error))?;
     app.open_own().await;
-    let recovered = app.recover().await.map_err(failed)?;
+    let recovered = app.recover_turns().await.map_err(store_failure)?;
     if recovered > 0 {
-        out.note(format_args!("resuming {}", table::some(recovered as u64, "interrupted turn")));
+        out.note(format_args!(
+            "resuming {}",
+            table::format_quantity(recovered as u64, "interrupted turn")
+        ));
     }
-    for (tenant, why) in app.check_tenants().await.map_err(failed)? {
+    for (tenant, why) in app.check_tenants().await.map_err(store_failure)? {
         let why = why.to_string();
-        out.alarm(format_args!("tenant `{tenant}` is not served: {}", Shown::multiline(&why)));
+        out.print_alarm(format_args!(
+            "tenant `{tenant}` is not served: {}",
+            ShownText::multiline(&why)
+        ));
     }
-    let (tenants, not_served) = app.tenants().await.map_err(failed)?;
-    out.note(started(address, tenants, not_served, raised));
+    let (tenants, not_served) = app.count_tenants().await.map_err(store_failure)?;
+    out.note(started_line(address, tenants, not_served, raised));
     // The only line of the result: the starter now knows the address, and that the server answers.
-    out.line(format_args!("listening on http://{address}"));
+    out.print_line(format_args!("listening on http://{address}"));
     say_where_the_page_is(app, address, out).await?;
     let _memory = memory::give_back_regularly();
-    app.serve(listener, stop).await;
+    app.serve_connections(listener, stop).await;
     out.note("stopped");
-    Ok(Exit::Completed)
+    Ok(CommandExit::Completed)
 }
 
 /// INV-263: the address of the page, for a person at a terminal. If a key is needed, the address is a
 /// one-time link, which no log ever holds.
-async fn say_where_the_page_is(app: &App, address: SocketAddr, out: &Out) -> Result<(), Failure> {
+async fn say_where_the_page_is(
+    app: &App,
+    address: SocketAddr,
+    out: &TerminalOutput,
+) -> Result<(), Failure> {
     if out.keeps_log() {
         return Ok(());
     }
     let page = page_at(address);
-    if !app.needs_keys().await.map_err(failed)? {
+    if !app.needs_keys().await.map_err(store_failure)? {
         out.note(format_args!("the page: {page}/"));
         return Ok(());
     }
@@ -378,7 +393,7 @@ fn reload_on_hangup(app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
         while hangups.recv().await.is_some() {
             tracing::info!("SIGHUP: all settings are read again");
-            app.reload().await;
+            app.reload_settings().await;
         }
     })))
 }
@@ -390,7 +405,12 @@ fn reload_on_hangup(_app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
 }
 
 /// The running server, in one line.
-fn started(address: SocketAddr, tenants: usize, not_served: usize, raised: &Raised) -> String {
+fn started_line(
+    address: SocketAddr,
+    tenants: usize,
+    not_served: usize,
+    raised: &WallStatus,
+) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let plural = if tenants == 1 { "" } else { "s" };
     let without =
@@ -404,7 +424,10 @@ fn started(address: SocketAddr, tenants: usize, not_served: usize, raised: &Rais
     )
 }
 
-fn bind(args: &ServeArgs, server: &ServerSetting) -> Result<(TcpListener, SocketAddr), Failure> {
+fn bind_listener(
+    args: &ServeArgs,
+    server: &ServerSetting,
+) -> Result<(TcpListener, SocketAddr), Failure> {
     let stated = server.listen.as_deref().and_then(|text| text.parse().ok());
     let wanted = args.listen.or(stated).unwrap_or(DEFAULT_LISTEN);
     let failed = |error: std::io::Error| cannot_listen(&wanted.to_string(), &error);
@@ -415,7 +438,7 @@ fn bind(args: &ServeArgs, server: &ServerSetting) -> Result<(TcpListener, Socket
 
 fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
     Failure::new(format!("failed to listen on {address}: {error}"))
-        .hint("choose another address: `--listen 127.0.0.1:PORT`")
+        .with_hint("choose another address: `--listen 127.0.0.1:PORT`")
 }
 
 /// The names of the server, beside this machine's.
@@ -424,17 +447,21 @@ fn all_names<'a>(args: &'a ServeArgs, server: &'a ServerSetting) -> Vec<&'a Stri
 }
 
 /// The names of this machine, the address itself if specific, and the given names.
-fn names(args: &ServeArgs, server: &ServerSetting, address: SocketAddr) -> Result<Names, Failure> {
+fn server_names(
+    args: &ServeArgs,
+    server: &ServerSetting,
+    address: SocketAddr,
+) -> Result<ServerNames, Failure> {
     let refused = |error: NameError| Failure::usage(error.to_string());
-    let mut names = Names::loopback(address.port());
+    let mut names = ServerNames::loopback(address.port());
     if !address.ip().is_unspecified() {
-        names = names.host(&address.to_string()).map_err(refused)?;
+        names = names.with_host(&address.to_string()).map_err(refused)?;
     }
     for name in all_names(args, server) {
-        names = names.host(name).map_err(refused)?;
+        names = names.with_host(name).map_err(refused)?;
     }
     for origin in server.origins.iter().chain(&args.origin) {
-        names = names.origin(origin).map_err(refused)?;
+        names = names.with_origin(origin).map_err(refused)?;
     }
     Ok(names)
 }

@@ -4,100 +4,106 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use belljar_session::{Look, Renew, Renewed, Version};
+use belljar_session::{LookDepth, RenewalOutcome, SettingsVersion, VersionMaker};
 use belljar_store::Tenant;
 
-use super::opening::{Inherited, Opened, Opener};
-use super::own::{Own, OwnVersion, besides, files};
-use super::tenancy::Checked;
-use super::watched::Watched;
-use crate::setup::home::Places;
+use super::opening::{InheritedSettings, OpenedTenant, TenantOpeningContext};
+use super::own::{OwnSettings, OwnVersion, further_files, settings_files};
+use super::tenancy::CheckedTenant;
+use super::watched::WatchedFiles;
+use crate::setup::home::HomePaths;
 use crate::setup::secrets;
 
 /// Makes the versions of one tenant.
-pub(crate) struct TenantRenewal(Arc<Inner>);
+pub(crate) struct TenantRenewal(Arc<TenantRenewalState>);
 
-struct Inner {
-    opener: Arc<Opener>,
+struct TenantRenewalState {
+    opener: Arc<TenantOpeningContext>,
     tenant: Tenant,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenFiles>,
 }
 
 /// The files that the version in force was made from.
-pub(crate) struct Seen {
-    watched: Watched,
-    inherited: Inherited,
+pub(crate) struct SeenFiles {
+    watched: WatchedFiles,
+    inherited: InheritedSettings,
     /// Why the last read failed: it is retried until it succeeds.
     invalid: Option<String>,
 }
 
-impl Seen {
+impl SeenFiles {
     /// Notes the present files of the tenant; called before they are read.
-    pub(crate) fn now(places: &Places, inherited: Inherited) -> Self {
-        Self { watched: Watched::of(files(places)), inherited, invalid: None }
+    pub(crate) fn from_places(places: &HomePaths, inherited: InheritedSettings) -> Self {
+        Self { watched: WatchedFiles::from_files(settings_files(places)), inherited, invalid: None }
     }
 
     /// Watches the files of the tenant's secrets and keys, before they are read.
-    pub(crate) fn values_of(&mut self, checked: &Checked, own: &Own, version: &OwnVersion) {
-        let Checked { places, settings, .. } = checked;
+    pub(crate) fn values_of(
+        &mut self,
+        checked: &CheckedTenant,
+        own: &OwnSettings,
+        version: &OwnVersion,
+    ) {
+        let CheckedTenant { places, settings, .. } = checked;
         let inherits = settings.models.is_empty();
-        let keys = inherits.then(|| secrets::key_files(&version.settings, own.places()));
+        let keys = inherits.then(|| secrets::key_files(&version.settings, own.operator_places()));
         let keys = keys.into_iter().flatten();
-        self.watched.besides(keys.chain(besides(settings, places)));
+        self.watched.watch_further(keys.chain(further_files(settings, places)));
     }
 }
 
 impl TenantRenewal {
-    pub(crate) fn new(opener: Arc<Opener>, tenant: Tenant, seen: Seen) -> Self {
-        Self(Arc::new(Inner { opener, tenant, seen: Mutex::new(seen) }))
+    pub(crate) fn new(opener: Arc<TenantOpeningContext>, tenant: Tenant, seen: SeenFiles) -> Self {
+        Self(Arc::new(TenantRenewalState { opener, tenant, seen: Mutex::new(seen) }))
     }
 }
 
-impl Inner {
-    fn look(&self, look: Look) -> Renewed {
-        let own = self.opener.own.look(Look::IfChanged).now;
+impl TenantRenewalState {
+    fn renew_if_changed(&self, look: LookDepth) -> RenewalOutcome {
+        let own = self.opener.own.look_at_files(LookDepth::IfChanged).now;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let inherited = Inherited::of(&own);
-        let same =
-            !seen.watched.have_changed() && seen.inherited == inherited && look == Look::IfChanged;
+        let inherited = InheritedSettings::from_own_version(&own);
+        let same = !seen.watched.have_changed()
+            && seen.inherited == inherited
+            && look == LookDepth::IfChanged;
         if same && seen.invalid.is_none() {
-            return Renewed::Same;
+            return RenewalOutcome::Same;
         }
         seen.inherited = inherited;
-        let again = self.opener.check(&self.tenant).and_then(|checked| {
+        let again = self.opener.check_tenant(&self.tenant).and_then(|checked| {
             seen.values_of(&checked, &self.opener.own, &own);
             self.opener.put_together(checked, &self.tenant, &own)
         });
         match again {
-            Ok(Opened { host, limits, .. }) => {
+            Ok(OpenedTenant { host, limits, .. }) => {
                 seen.invalid = None;
-                Renewed::New(Box::new(Version { host, limits }))
+                RenewalOutcome::New(Box::new(SettingsVersion { host, limits }))
             }
             Err(error) => {
                 let why = error.to_string();
                 if same && seen.invalid.as_ref() == Some(&why) {
-                    return Renewed::Same;
+                    return RenewalOutcome::Same;
                 }
                 seen.invalid = Some(why.clone());
-                Renewed::Invalid(why)
+                RenewalOutcome::Invalid(why)
             }
         }
     }
 }
 
 #[async_trait]
-impl Renew for TenantRenewal {
-    async fn renew(&self, look: Look) -> Renewed {
+impl VersionMaker for TenantRenewal {
+    async fn renew_version(&self, look: LookDepth) -> RenewalOutcome {
         let inner = Arc::clone(&self.0);
         #[expect(
             clippy::disallowed_methods,
             reason = "settings that the operator wrote, behind one lock; tools that are read meanwhile \
                       need places of the operator's"
         )]
-        let looked = tokio::task::spawn_blocking(move || inner.look(look)).await;
+        let looked = tokio::task::spawn_blocking(move || inner.renew_if_changed(look)).await;
         match looked {
             Ok(renewed) => renewed,
-            Err(error) => Renewed::Invalid(format!("they could not be read: {error}")),
+            Err(error) => RenewalOutcome::Invalid(format!("they could not be read: {error}")),
         }
     }
 }

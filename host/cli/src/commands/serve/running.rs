@@ -15,8 +15,8 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::late;
-use crate::setup::data::Data;
-use crate::setup::home::{Places, create_private};
+use crate::setup::data::DataRoot;
+use crate::setup::home::{HomePaths, create_private};
 
 /// The directory of these files, beside the store.
 const SERVING: &str = "serving";
@@ -32,7 +32,7 @@ const MAX_TRIES: usize = 8;
 
 /// The first line of such a file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct FileHead {
     /// The operator's workspace of this server.
     workspace: PathBuf,
     /// `None` = anywhere: it has no OS sandbox.
@@ -41,7 +41,7 @@ struct Head {
 
 /// The facts of this server, until dropped.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     path: PathBuf,
     /// Holds the lock.
     file: File,
@@ -49,7 +49,7 @@ pub(crate) struct Running {
 
 /// The words that a running server has left.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ServerFacts {
     workspace: PathBuf,
     /// Where it reaches; `None` = anywhere.
     reach: Option<WallReach>,
@@ -57,27 +57,29 @@ pub(crate) struct Told {
     open: BTreeSet<String>,
 }
 
-impl Running {
+impl RunningServer {
     /// Writes the process's reach, and removes leftovers of killed servers.
-    pub(crate) fn tell(
-        data: &Data,
+    pub(crate) fn write_facts(
+        data: &DataRoot,
         workspace: &Path,
         reach: Option<&WallReach>,
     ) -> io::Result<Self> {
-        let directory = directory(data);
+        let directory = facts_directory(data);
         create_private(&directory)?;
-        for left in files(&directory) {
+        for left in facts_files(&directory) {
             // The lock ended with its owner.
-            if open(&left).is_ok_and(|file| file.try_lock().is_ok()) {
+            if open_file(&left).is_ok_and(|file| file.try_lock().is_ok()) {
                 let _ = fs::remove_file(&left);
             }
         }
         let path = directory.join(std::process::id().to_string());
-        let mut head =
-            serde_json::to_vec(&Head { workspace: workspace.to_owned(), reach: reach.cloned() })?;
+        let mut head = serde_json::to_vec(&FileHead {
+            workspace: workspace.to_owned(),
+            reach: reach.cloned(),
+        })?;
         head.push(b'\n');
         for _ in 0..MAX_TRIES {
-            let mut file = create(&path)?;
+            let mut file = create_file(&path)?;
             file.lock()?;
             file.set_len(0)?;
             file.write_all(&head)?;
@@ -89,30 +91,37 @@ impl Running {
     }
 
     /// Tells that a tenant has been opened, once for each.
-    pub(crate) fn opened(&self, id: &str) {
+    pub(crate) fn note_opened(&self, id: &str) {
         // A line that is not there makes a hint less exact.
         let _ = (&self.file).write_all(format!("{id}\n").as_bytes());
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         // Removed while the lock is held, so no other process uses the file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-impl Told {
+impl ServerFacts {
     /// The settings that the server cannot apply before a restart, a line each: of the tenant with these
     /// places, or the operator's own.
-    pub(crate) fn late(&self, tenant: &str, mut settings: Settings, of: &Places) -> Vec<String> {
+    pub(crate) fn late_settings(
+        &self,
+        tenant: &str,
+        mut settings: Settings,
+        of: &HomePaths,
+    ) -> Vec<String> {
         let reach = self.reach.as_ref();
         match tenant == TENANT {
             // Whoever types a command may be in another workspace.
-            true => late::mounts(&mut settings, &self.workspace, |it| late::most(it, reach)),
-            false => {
-                late::mounts(&mut settings, &of.workspace, |it| late::most_of_tenant(it, reach))
-            }
+            true => late::narrow_mounts(&mut settings, &self.workspace, |it| {
+                late::possible_access(it, reach)
+            }),
+            false => late::narrow_mounts(&mut settings, &of.workspace, |it| {
+                late::most_of_tenant(it, reach)
+            }),
         }
     }
 
@@ -123,34 +132,34 @@ impl Told {
 }
 
 /// The facts of the servers on this data root. Empty = none running, or unreadable.
-pub(crate) fn told(data: &Data) -> Vec<Told> {
-    files(&directory(data)).iter().filter_map(|path| read(path)).collect()
+pub(crate) fn read_server_facts(data: &DataRoot) -> Vec<ServerFacts> {
+    facts_files(&facts_directory(data)).iter().filter_map(|path| read_facts(path)).collect()
 }
 
-fn directory(data: &Data) -> PathBuf {
+fn facts_directory(data: &DataRoot) -> PathBuf {
     data.store_directory().join(SERVING)
 }
 
 /// The files there that are called as a process is.
-fn files(directory: &Path) -> Vec<PathBuf> {
+fn facts_files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
     let entries = entries.filter(|entry| is_number(&entry.file_name()));
     entries.take(MAX_SERVERS).map(|entry| entry.path()).collect()
 }
 
-fn read(path: &Path) -> Option<Told> {
-    let file = open(path).ok()?;
+fn read_facts(path: &Path) -> Option<ServerFacts> {
+    let file = open_file(path).ok()?;
     let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     let mut text = String::new();
     file.take(MAX_BYTES).read_to_string(&mut text).ok().filter(|_| alive)?;
     let (head, ids) = text.split_once('\n')?;
-    let Head { workspace, reach } = serde_json::from_str(head).ok()?;
-    Some(Told { workspace, reach, open: ids.lines().map(str::to_owned).collect() })
+    let FileHead { workspace, reach } = serde_json::from_str(head).ok()?;
+    Some(ServerFacts { workspace, reach, open: ids.lines().map(str::to_owned).collect() })
 }
 
 /// Opens a regular file, and no link to one.
-fn open(path: &Path) -> io::Result<File> {
+fn open_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?);
     match file.metadata()?.is_file() {
@@ -159,7 +168,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
 }
@@ -185,34 +194,38 @@ mod tests {
     fn a_server_tells_while_it_lives_and_what_one_has_left_is_nobodys() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let places = Places {
+        let places = HomePaths {
             home: root.clone(),
             cache: root.clone(),
             workspace: root.clone(),
             user_home: None,
         };
         let arg = DataArg { data: Some(root.join("data")) };
-        let data = Data::find(&arg, &Settings::default(), &places).unwrap();
-        data.create(&places).unwrap();
-        assert!(told(&data).is_empty());
+        let data = DataRoot::find_root(&arg, &Settings::default(), &places).unwrap();
+        data.create_root(&places).unwrap();
+        assert!(read_server_facts(&data).is_empty());
         let mut wall = belljar_os_sandbox::Wall::default();
-        wall.write(&data.workspaces());
-        let running = Running::tell(&data, &root, Some(&wall.reach())).unwrap();
-        running.opened("1f");
-        let [told_now] = &told(&data)[..] else { panic!("not one server") };
+        wall.allow_write(&data.workspaces_directory());
+        let running =
+            RunningServer::write_facts(&data, &root, Some(&wall.present_reach())).unwrap();
+        running.note_opened("1f");
+        let [told_now] = &read_server_facts(&data)[..] else { panic!("not one server") };
         let reach = told_now.reach.as_ref().unwrap();
-        assert!(reach.writes(&data.workspaces().join("new")) && !reach.writes(&data.tenants()));
+        assert!(
+            reach.can_write(&data.workspaces_directory().join("new"))
+                && !reach.can_write(&data.tenants_directory())
+        );
         assert!(told_now.has_open("1f") && !told_now.has_open("2f"));
         drop(running);
-        assert!(told(&data).is_empty());
+        assert!(read_server_facts(&data).is_empty());
         // Killed, and a link in the place of a file.
-        let left = directory(&data).join("77");
+        let left = facts_directory(&data).join("77");
         fs::write(&left, "{\"workspace\":\"/\",\"reach\":null}\n").unwrap();
         #[cfg(unix)]
-        std::os::unix::fs::symlink(root.join("data"), directory(&data).join("78")).unwrap();
-        assert!(told(&data).is_empty());
-        let _running = Running::tell(&data, &root, None).unwrap();
+        std::os::unix::fs::symlink(root.join("data"), facts_directory(&data).join("78")).unwrap();
+        assert!(read_server_facts(&data).is_empty());
+        let _running = RunningServer::write_facts(&data, &root, None).unwrap();
         assert!(!left.exists() && root.join("data").exists());
-        assert!(told(&data)[0].reach.is_none());
+        assert!(read_server_facts(&data)[0].reach.is_none());
     }
 }

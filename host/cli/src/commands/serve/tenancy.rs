@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use belljar_definition::{HookAction, Settings};
 use belljar_os_sandbox::WallReach;
-use belljar_policy::{Access, Mount, Shown, ShownPath as _};
+use belljar_policy::{Mount, MountAccess, ShownPath as _, ShownText};
 use belljar_server::OpenError;
 use belljar_store::{Registry, StoreError, TENANT, Tenant};
 
-use crate::commands::serve::judged::{is_below, setup};
+use crate::commands::serve::judged::{is_below, setup_error};
 use crate::commands::serve::late;
-use crate::setup::data::{Data, WORKSPACES};
-use crate::setup::home::Places;
+use crate::setup::data::{DataRoot, WORKSPACES};
+use crate::setup::home::HomePaths;
 use crate::setup::host;
 
 /// Characters of a hook command that a message repeats.
@@ -20,41 +20,41 @@ const MAX_COMMAND: usize = 120;
 
 /// The common part of all tenants of a server: the operator's settings and the data root.
 #[derive(Debug, Clone)]
-pub(crate) struct Tenancy {
+pub(crate) struct TenantSettings {
     /// The operator's own.
     pub(crate) settings: Settings,
-    pub(crate) places: Places,
-    pub(crate) data: Data,
+    pub(crate) places: HomePaths,
+    pub(crate) data: DataRoot,
     /// The server's reach behind its OS sandbox, since its start; `None` = unlimited, or as of a start now.
     pub(crate) reach: Option<WallReach>,
 }
 
 /// The settings of a tenant, checked.
-pub(crate) struct Checked {
-    pub(crate) places: Places,
+pub(crate) struct CheckedTenant {
+    pub(crate) places: HomePaths,
     /// As far as the server can give it.
     pub(crate) settings: Settings,
     /// The settings that wait for a restart, a line each.
     pub(crate) late: Vec<String>,
 }
 
-impl Tenancy {
+impl TenantSettings {
     /// INV-153: every reason for which a server would refuse to serve this tenant. Nothing is opened and
     /// nothing runs. Parts out of the server's reach are narrowed, and named.
-    pub(crate) fn check(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
-        let mut checked = self.valid(tenant)?;
+    pub(crate) fn check_tenant(&self, tenant: &Tenant) -> Result<CheckedTenant, OpenError> {
+        let mut checked = self.check_settings(tenant)?;
         if tenant.name != TENANT {
-            let Checked { places, settings, late } = &mut checked;
+            let CheckedTenant { places, settings, late } = &mut checked;
             let most = |mount: &Mount| late::most_of_tenant(mount, self.reach.as_ref());
-            *late = late::mounts(settings, &places.workspace, most);
+            *late = late::narrow_mounts(settings, &places.workspace, most);
         }
         Ok(checked)
     }
 
-    fn valid(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
+    fn check_settings(&self, tenant: &Tenant) -> Result<CheckedTenant, OpenError> {
         if tenant.name == TENANT {
             let (places, settings) = (self.places.clone(), self.settings.clone());
-            return Ok(Checked { places, settings, late: Vec::new() });
+            return Ok(CheckedTenant { places, settings, late: Vec::new() });
         }
         if let Some(hook) = self.command_hooks().first() {
             return Err(OpenError::Setup(format!(
@@ -63,12 +63,12 @@ impl Tenancy {
             )));
         }
         let places = self.places_of(tenant)?;
-        let settings = host::settings(&places).map_err(|failure| setup(&failure))?;
-        self.allows(&settings, &places, &tenant.name)?;
+        let settings = host::read_settings(&places).map_err(|failure| setup_error(&failure))?;
+        self.check_allowed(&settings, &places, &tenant.name)?;
         if !settings.models.is_empty() {
-            host::models(&settings, &places).map_err(|failure| setup(&failure))?;
+            host::make_models(&settings, &places).map_err(|failure| setup_error(&failure))?;
         }
-        Ok(Checked { places, settings, late: Vec::new() })
+        Ok(CheckedTenant { places, settings, late: Vec::new() })
     }
 
     /// The enabled tenants beside the operator's own, each with the reason if it cannot be served.
@@ -76,10 +76,10 @@ impl Tenancy {
         &self,
         registry: &Registry,
     ) -> Result<Vec<(Tenant, Option<OpenError>)>, StoreError> {
-        let mut tenants = registry.tenants().await?;
+        let mut tenants = registry.list_tenants().await?;
         tenants.retain(|tenant| tenant.name != TENANT && !tenant.disabled);
         let checked = |tenant: Tenant| {
-            let error = self.check(&tenant).err();
+            let error = self.check_tenant(&tenant).err();
             (tenant, error)
         };
         Ok(tenants.into_iter().map(checked).collect())
@@ -89,15 +89,15 @@ impl Tenancy {
     /// outside, with the operator's rights: a hook in a tenant's workspace would take that tenant's files for
     /// its own, for example `.env`, `Makefile` or a relative `sh`, and a skipped hook would refuse nothing.
     pub(crate) fn command_hooks(&self) -> Vec<String> {
-        let file = self.places.config();
+        let file = self.places.config_path();
         let hooks = self.settings.hooks.iter().zip(1..);
         let commands = hooks.filter_map(|(hook, place)| match &hook.action {
             HookAction::Command(command) => Some(format!(
                 "hook {place} of `{}` (`{}`, `{}`) is a command, which runs with the operator's \
                  rights in the operator's workspace",
-                file.shown(),
+                file.to_shown(),
                 hook.event.as_str(),
-                Shown::clipped(command, MAX_COMMAND)
+                ShownText::clip_line(command, MAX_COMMAND)
             )),
             HookAction::Component { .. } => None,
         });
@@ -106,13 +106,13 @@ impl Tenancy {
 
     /// The tenant's places, each in its own directory below the data root, links followed: the
     /// wall lets this process write nowhere else, and no tenant reaches another's.
-    pub(crate) fn places_of(&self, tenant: &Tenant) -> Result<Places, OpenError> {
+    pub(crate) fn places_of(&self, tenant: &Tenant) -> Result<HomePaths, OpenError> {
         let found = |path: PathBuf| {
             path.canonicalize().map_err(|error| {
-                OpenError::Setup(format!("`{}` cannot be used: {error}", path.shown()))
+                OpenError::Setup(format!("`{}` cannot be used: {error}", path.to_shown()))
             })
         };
-        let root = found(self.data.root().to_path_buf())?;
+        let root = found(self.data.root_path().to_path_buf())?;
         let own = root.join("tenants").join(&tenant.id);
         let work = root.join(WORKSPACES).join(&tenant.id);
         let below = |path: PathBuf, own: &[&PathBuf]| -> Result<PathBuf, OpenError> {
@@ -123,12 +123,12 @@ impl Tenancy {
             Err(OpenError::OutOfReach(format!(
                 "`{}` of tenant `{}` lies outside of `{}`; move it there, or restart with \
                  another `--data`",
-                path.shown(),
+                path.to_shown(),
                 tenant.name,
-                own[0].shown()
+                own[0].to_shown()
             )))
         };
-        Ok(Places {
+        Ok(HomePaths {
             home: below(self.data.tenant_home(tenant), &[&own])?,
             workspace: below(self.data.tenant_workspace(tenant), &[&work, &own])?,
             cache: self.places.cache.clone(),
@@ -138,10 +138,15 @@ impl Tenancy {
     }
 
     /// A check for what a tenant's `belljar.toml` may not say.
-    fn allows(&self, settings: &Settings, places: &Places, tenant: &str) -> Result<(), OpenError> {
-        let file = places.config();
+    fn check_allowed(
+        &self,
+        settings: &Settings,
+        places: &HomePaths,
+        tenant: &str,
+    ) -> Result<(), OpenError> {
+        let file = places.config_path();
         let refused = |why: &str| {
-            Err(OpenError::Setup(format!("`{}` of tenant `{tenant}` {why}", file.shown())))
+            Err(OpenError::Setup(format!("`{}` of tenant `{tenant}` {why}", file.to_shown())))
         };
         if !settings.hooks.is_empty() {
             return refused("has hooks; those of the operator's own belljar.toml hold for all");
@@ -153,18 +158,18 @@ impl Tenancy {
             );
             return refused(&why);
         }
-        let mounts = settings.mounts(&places.workspace);
+        let mounts = settings.possible_mounts(&places.workspace);
         let own = own_directories(places);
         let inside = |mount: &&Mount| own.iter().any(|own| is_below(&mount.host, own));
         if let Some(mount) = mounts.iter().find(|mount| !inside(mount)) {
-            let why = format!("mounts `{}`, which is not the tenant's own", mount.host.shown());
+            let why = format!("mounts `{}`, which is not the tenant's own", mount.host.to_shown());
             return refused(&why);
         }
         if let Some(mount) = mounts.iter().find(|mount| writes_home(mount, &places.home)) {
             let why = format!(
                 "lets agents write `{}`, which is or holds the home of the tenant; grant another \
                  directory",
-                mount.host.shown()
+                mount.host.to_shown()
             );
             return refused(&why);
         }
@@ -173,12 +178,12 @@ impl Tenancy {
 }
 
 /// A tenant's own directories: its home's parent, and its workspace. Links are not followed.
-pub(crate) fn own_directories(places: &Places) -> [&Path; 2] {
+pub(crate) fn own_directories(places: &HomePaths) -> [&Path; 2] {
     [places.home.parent().unwrap_or(&places.home), &places.workspace]
 }
 
 /// INV-133: whether a mount lets agents write the tenant's home, with its grants and agents.
 pub(crate) fn writes_home(mount: &Mount, home: &Path) -> bool {
     let holds = || mount.host.canonicalize().is_ok_and(|host| home.starts_with(host));
-    mount.access == Access::ReadWrite && (is_below(&mount.host, home) || holds())
+    mount.access == MountAccess::ReadWrite && (is_below(&mount.host, home) || holds())
 }

@@ -4,49 +4,56 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{ShownPath as _, ShownText};
 use belljar_store::{Store, StoreError, TENANT, Tenant};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::args::server::{TenantsArgs, TenantsCommand};
 use crate::commands::serve::rules;
-use crate::commands::serve::running::{self, Told};
-use crate::commands::serve::tenancy::{Checked, Tenancy};
+use crate::commands::serve::running::{self, ServerFacts};
+use crate::commands::serve::tenancy::{CheckedTenant, TenantSettings};
 use crate::setup::below;
-use crate::setup::data::{Data, audit, failed, now, shown_time, with_store};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
+use crate::setup::data::{
+    DataRoot, now_millis, shown_time, store_failure, with_store, write_audit,
+};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
 use crate::setup::host;
-use crate::term::out::Out;
-use crate::term::table::{Table, plain};
+use crate::term::out::TerminalOutput;
+use crate::term::table::{TextTable, plain_cell};
 
-pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    args: &TenantsArgs,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     with_store(&args.data, places, async |store, data| {
         match &args.command {
             TenantsCommand::Add { name } => {
-                let tenant = add(name, store, data, out).await?;
-                rules::say(places, &tenant, out);
+                let tenant = add_tenant(name, store, data, out).await?;
+                rules::print_rules(places, &tenant, out);
             }
             TenantsCommand::List { json } => {
-                let tenancy = Tenancy {
-                    settings: host::settings(places)?,
+                let tenancy = TenantSettings {
+                    settings: host::read_settings(places)?,
                     places: places.clone(),
                     data: data.clone(),
                     reach: None,
                 };
-                let servers = running::told(data);
-                let tenants = store.registry().tenants().await.map_err(failed)?;
-                let listed = |tenant| Listed::of(tenant, &tenancy, &servers);
-                let listed: Vec<Listed> = tenants.into_iter().map(listed).collect();
-                if *json { out.json(&listed)? } else { list(&listed, out) }
+                let servers = running::read_server_facts(data);
+                let tenants =
+                    store.tenant_registry().list_tenants().await.map_err(store_failure)?;
+                let listed = |tenant| ListedTenant::with_servers(tenant, &tenancy, &servers);
+                let listed: Vec<ListedTenant> = tenants.into_iter().map(listed).collect();
+                if *json { out.print_json(&listed)? } else { list_tenants(&listed, out) }
             }
             TenantsCommand::Disable { name, enable } => {
-                named(name, store).await?;
-                let registry = store.registry();
-                registry.set_tenant_disabled(name, !enable).await.map_err(failed)?;
+                tenant_by_name(name, store).await?;
+                let registry = store.tenant_registry();
+                registry.set_tenant_disabled(name, !enable).await.map_err(store_failure)?;
                 let action = if *enable { "enable_tenant" } else { "disable_tenant" };
-                audit(store, name, action, name, json!({})).await?;
+                write_audit(store, name, action, name, json!({})).await?;
                 match *enable {
                     true => out.note(format_args!("tenant `{name}` may call again")),
                     false => out.note(format_args!(
@@ -55,37 +62,43 @@ pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
                 }
             }
             TenantsCommand::Rm { name, yes, purge } => {
-                let how = Removal { yes: *yes, purge: *purge };
-                let tenant = named(name, store).await?;
+                let how = TenantRemoval { yes: *yes, purge: *purge };
+                let tenant = tenant_by_name(name, store).await?;
                 rules::refuse_removal(places, &tenant)?;
-                remove(&tenant, how, store, data, out).await?;
+                remove_tenant(&tenant, how, store, data, out).await?;
             }
         }
-        Ok(Exit::Completed)
+        Ok(CommandExit::Completed)
     })
 }
 
-async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<Tenant, Failure> {
+async fn add_tenant(
+    name: &str,
+    store: &Store,
+    data: &DataRoot,
+    out: &TerminalOutput,
+) -> Result<Tenant, Failure> {
     // The row first: it is what checks the name.
-    let made = store.registry().create_tenant(name, now()).await;
+    let made = store.tenant_registry().create_tenant(name, now_millis()).await;
     let tenant = made.map_err(|error| match error {
-        StoreError::Taken { .. } => {
-            Failure::usage(format!("there is a tenant `{}` already", Shown::clipped(name, 64)))
-                .hint("choose another name; `belljar tenants list` shows those that are taken")
-        }
-        StoreError::Invalid { .. } => failed(error).hint("such as `acme` or `team-2`"),
-        other => failed(other),
+        StoreError::Taken { .. } => Failure::usage(format!(
+            "there is a tenant `{}` already",
+            ShownText::clip_line(name, 64)
+        ))
+        .with_hint("choose another name; `belljar tenants list` shows those that are taken"),
+        StoreError::Invalid { .. } => store_failure(error).with_hint("such as `acme` or `team-2`"),
+        other => store_failure(other),
     })?;
     for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
-        below::in_home(data.root(), &path).map_err(|error| {
-            Failure::new(format!("failed to create `{}`: {error}", path.shown()))
+        below::in_home(data.root_path(), &path).map_err(|error| {
+            Failure::new(format!("failed to create `{}`: {error}", path.to_shown()))
         })?;
     }
-    audit(store, name, "create_tenant", name, json!({})).await?;
+    write_audit(store, name, "create_tenant", name, json!({})).await?;
     out.note(format_args!(
         "tenant `{name}`: its belljar.toml and agents go into {}, what its agents work on into {}",
-        data.tenant_home(&tenant).shown(),
-        data.tenant_workspace(&tenant).shown()
+        data.tenant_home(&tenant).to_shown(),
+        data.tenant_workspace(&tenant).to_shown()
     ));
     out.note(format_args!(
         "`belljar keys create --tenant {name} --scope admin --name NAME` makes its first key"
@@ -95,51 +108,51 @@ async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<Tenant
 
 /// How a tenant is removed.
 #[derive(Debug, Clone, Copy)]
-struct Removal {
+struct TenantRemoval {
     /// Without asking.
     yes: bool,
     /// Its files too.
     purge: bool,
 }
 
-async fn named(name: &str, store: &Store) -> Result<Tenant, Failure> {
-    let tenant = store.registry().tenant(name).await.map_err(failed)?;
+async fn tenant_by_name(name: &str, store: &Store) -> Result<Tenant, Failure> {
+    let tenant = store.tenant_registry().find_tenant(name).await.map_err(store_failure)?;
     tenant.ok_or_else(|| {
-        Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))
-            .hint("`belljar tenants list` shows them")
+        Failure::usage(format!("there is no tenant `{}`", ShownText::clip_line(name, 64)))
+            .with_hint("`belljar tenants list` shows them")
     })
 }
 
-async fn remove(
+async fn remove_tenant(
     tenant: &Tenant,
-    how: Removal,
+    how: TenantRemoval,
     store: &Store,
-    data: &Data,
-    out: &Out,
+    data: &DataRoot,
+    out: &TerminalOutput,
 ) -> Result<(), Failure> {
     let name = tenant.name.as_str();
-    let shown = Shown::clipped(name, 64);
+    let shown = ShownText::clip_line(name, 64);
     let and = if how.purge { ", and all its files" } else { "" };
     let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
-    crate::commands::inspect::sessions::sure(how.yes, &question, out)?;
-    store.registry().delete_tenant(name).await.map_err(failed)?;
+    crate::commands::inspect::sessions::confirm_deletion(how.yes, &question, out)?;
+    store.tenant_registry().delete_tenant(name).await.map_err(store_failure)?;
     // Of its sessions nothing is left.
-    let overlays = belljar_session::layers_root(&store.of(name, &tenant.id));
-    if let Err(error) = purge(&overlays) {
-        out.warning(format_args!("`{}` is not deleted: {error}", overlays.shown()));
+    let overlays = belljar_session::layers_root(&store.for_tenant_id(name, &tenant.id));
+    if let Err(error) = purge_files(&overlays) {
+        out.print_warning(format_args!("`{}` is not deleted: {error}", overlays.to_shown()));
     }
     // Both, as they are found before anything is gone.
-    let files = [data.tenant(tenant), data.tenant_workspace(tenant)];
+    let files = [data.tenant_directory(tenant), data.tenant_workspace(tenant)];
     let left = match how.purge {
-        true => files.iter().map(|files| purge(files)).fold(Ok(()), Result::and),
+        true => files.iter().map(|files| purge_files(files)).fold(Ok(()), Result::and),
         false => Ok(()),
     };
     let detail = json!({ "purged": how.purge && left.is_ok() });
-    audit(store, TENANT, "delete_tenant", name, detail).await?;
+    write_audit(store, TENANT, "delete_tenant", name, detail).await?;
     left.map_err(|error| {
         let why = format!("tenant `{shown}` is deleted, and its files are not: {error}");
-        let [files, work] = files.each_ref().map(|path| path.shown());
-        Failure::new(why).hint(format!("delete what is left of `{files}` and `{work}`"))
+        let [files, work] = files.each_ref().map(|path| path.to_shown());
+        Failure::new(why).with_hint(format!("delete what is left of `{files}` and `{work}`"))
     })?;
     if how.purge {
         out.note(format_args!("tenant `{shown}` is deleted, with all its files"));
@@ -152,14 +165,14 @@ async fn remove(
         ("its settings, grants, agents and tools", data.tenant_home(tenant)),
         ("what its agents worked on", data.tenant_workspace(tenant)),
     ] {
-        out.note(format_args!("  {}: {what}", path.shown()));
+        out.note(format_args!("  {}: {what}", path.to_shown()));
     }
     out.note("its lines of the audit log stay as long as all others; a tenant that is given this name has directories of its own");
     Ok(())
 }
 
 /// Deletes a tenant's files. A link in their place is not followed.
-fn purge(files: &Path) -> io::Result<()> {
+fn purge_files(files: &Path) -> io::Result<()> {
     match fs::symlink_metadata(files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -170,10 +183,10 @@ fn purge(files: &Path) -> io::Result<()> {
 
 /// A tenant, and how it is served.
 #[derive(Serialize)]
-struct Listed {
+struct ListedTenant {
     #[serde(flatten)]
     tenant: Tenant,
-    state: State,
+    state: TenantState,
     /// Why a server that opens the tenant now would not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_served: Option<String>,
@@ -185,7 +198,7 @@ struct Listed {
 /// The state of a tenant's service. Without a running server: the state after a start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum State {
+enum TenantState {
     /// Its keys are refused.
     Disabled,
     /// As its files say.
@@ -198,7 +211,7 @@ enum State {
     NotServed,
 }
 
-impl State {
+impl TenantState {
     fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -210,50 +223,57 @@ impl State {
     }
 }
 
-impl Listed {
-    fn of(tenant: Tenant, tenancy: &Tenancy, servers: &[Told]) -> Self {
+impl ListedTenant {
+    fn with_servers(tenant: Tenant, tenancy: &TenantSettings, servers: &[ServerFacts]) -> Self {
         let listed =
             |tenant, state| Self { tenant, state, not_served: None, waits_for_restart: Vec::new() };
         if tenant.disabled {
-            return listed(tenant, State::Disabled);
+            return listed(tenant, TenantState::Disabled);
         }
-        match tenancy.check(&tenant) {
+        match tenancy.check_tenant(&tenant) {
             Err(error) => {
                 let open = servers.iter().any(|server| server.has_open(&tenant.id));
-                let state = if open { State::OlderSettings } else { State::NotServed };
+                let state = if open { TenantState::OlderSettings } else { TenantState::NotServed };
                 Self { not_served: Some(error.to_string()), ..listed(tenant, state) }
             }
-            Ok(Checked { settings, places, .. }) => {
+            Ok(CheckedTenant { settings, places, .. }) => {
                 let late: BTreeSet<String> = servers
                     .iter()
-                    .flat_map(|server| server.late(&tenant.name, settings.clone(), &places))
+                    .flat_map(|server| {
+                        server.late_settings(&tenant.name, settings.clone(), &places)
+                    })
                     .collect();
-                let state = if late.is_empty() { State::Enabled } else { State::RestartNeeded };
+                let state =
+                    if late.is_empty() { TenantState::Enabled } else { TenantState::RestartNeeded };
                 Self { waits_for_restart: late.into_iter().collect(), ..listed(tenant, state) }
             }
         }
     }
 }
 
-fn list(tenants: &[Listed], out: &Out) {
-    let mut table = Table::new(out, &["tenant", "made", "state"]);
-    for Listed { tenant, state, .. } in tenants {
+fn list_tenants(tenants: &[ListedTenant], out: &TerminalOutput) {
+    let mut table = TextTable::new(out, &["tenant", "made", "state"]);
+    for ListedTenant { tenant, state, .. } in tenants {
         let made =
             if tenant.created == 0 { "always".to_owned() } else { shown_time(tenant.created) };
-        table.row([plain(Shown::new(&tenant.name)), plain(made), plain(state.as_str())]);
+        table.push_row([
+            plain_cell(ShownText::new(&tenant.name)),
+            plain_cell(made),
+            plain_cell(state.as_str()),
+        ]);
     }
-    table.print(out);
-    for Listed { tenant, state, not_served, waits_for_restart } in tenants {
+    table.print_to(out);
+    for ListedTenant { tenant, state, not_served, waits_for_restart } in tenants {
         let name = &tenant.name;
         if let Some(why) = not_served {
             let served = match state {
-                State::OlderSettings => "is served by the settings that were valid last",
+                TenantState::OlderSettings => "is served by the settings that were valid last",
                 _ => "is not served",
             };
-            out.note(format_args!("tenant `{name}` {served}: {}", Shown::multiline(why)));
+            out.note(format_args!("tenant `{name}` {served}: {}", ShownText::multiline(why)));
         }
         for what in waits_for_restart {
-            let what = Shown::new(what);
+            let what = ShownText::new(what);
             out.note(format_args!("tenant `{name}`: after a restart of the server: {what}"));
         }
     }

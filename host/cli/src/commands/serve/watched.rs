@@ -17,18 +17,18 @@ const MAX_BESIDES: usize = 256;
 
 /// Some files, as they were found.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    always: Vec<(PathBuf, Found)>,
+pub(crate) struct WatchedFiles {
+    always: Vec<(PathBuf, FileSighting)>,
     /// The files named in these files.
-    besides: Vec<(PathBuf, Found)>,
+    besides: Vec<(PathBuf, FileSighting)>,
 }
 
 /// How a file was found, links followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
+enum FileSighting {
     Not(io::ErrorKind),
     There {
-        stamp: Stamp,
+        stamp: FileStamp,
         /// For a file changed just now: a digest, because another change might leave the times equal.
         content: Option<Option<u64>>,
     },
@@ -36,31 +36,31 @@ enum Found {
 
 /// The marks that differ after a file was written, replaced, or given to another owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     size: u64,
     modified: Option<SystemTime>,
     #[cfg(unix)]
     node: [i64; 6],
 }
 
-impl Watched {
+impl WatchedFiles {
     /// Notes the present state. Call it before the files are read, so that later changes are noticed.
-    pub(crate) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub(crate) fn from_files(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let now = SystemTime::now();
-        let found = |path: PathBuf| (path.clone(), Found::at(&path, now, false));
+        let found = |path: PathBuf| (path.clone(), FileSighting::from_path(&path, now, false));
         Self { always: files.into_iter().map(found).collect(), besides: Vec::new() }
     }
 
     /// Watches these files too, in place of the ones named here before. Call it before they are read; the
     /// state of a file that is watched already stays.
-    pub(crate) fn besides(&mut self, files: impl IntoIterator<Item = PathBuf>) {
+    pub(crate) fn watch_further(&mut self, files: impl IntoIterator<Item = PathBuf>) {
         let now = SystemTime::now();
         let mut before = std::mem::take(&mut self.besides);
         for path in files.into_iter().take(MAX_BESIDES) {
             let known = before.iter().position(|(known, _)| *known == path);
             let found = known.map(|at| before.swap_remove(at));
             self.besides.push(found.unwrap_or_else(|| {
-                let found = Found::at(&path, now, false);
+                let found = FileSighting::from_path(&path, now, false);
                 (path, found)
             }));
         }
@@ -71,27 +71,27 @@ impl Watched {
         let now = SystemTime::now();
         let mut changed = false;
         for (path, before) in self.always.iter_mut().chain(&mut self.besides) {
-            let found = Found::at(path, now, before.is_unsure());
+            let found = FileSighting::from_path(path, now, before.is_unsure());
             changed |= !before.is_still(&found);
-            *before = found.settled(now);
+            *before = found.drop_needless_digest(now);
         }
         changed
     }
 }
 
-impl Found {
-    fn at(path: &Path, now: SystemTime, unsure: bool) -> Self {
+impl FileSighting {
+    fn from_path(path: &Path, now: SystemTime, unsure: bool) -> Self {
         let about = match fs::metadata(path) {
             Ok(about) => about,
             Err(error) => return Self::Not(error.kind()),
         };
-        let stamp = Stamp::of(&about);
+        let stamp = FileStamp::from_metadata(&about);
         let read = unsure || stamp.is_recent(now);
-        Self::There { stamp, content: read.then(|| content(path)) }
+        Self::There { stamp, content: read.then(|| content_digest(path)) }
     }
 
     /// Without the digest, if the times suffice by now.
-    fn settled(self, now: SystemTime) -> Self {
+    fn drop_needless_digest(self, now: SystemTime) -> Self {
         match self {
             Self::There { stamp, .. } if !stamp.is_recent(now) => {
                 Self::There { stamp, content: None }
@@ -117,8 +117,8 @@ impl Found {
     }
 }
 
-impl Stamp {
-    fn of(about: &Metadata) -> Self {
+impl FileStamp {
+    fn from_metadata(about: &Metadata) -> Self {
         Self {
             size: about.len(),
             modified: about.modified().ok(),
@@ -133,7 +133,7 @@ impl Stamp {
     }
 }
 
-impl Stamp {
+impl FileStamp {
     /// Whether another change could leave the times equal.
     fn is_recent(&self, now: SystemTime) -> bool {
         // A time to come is no time to go by.
@@ -143,7 +143,7 @@ impl Stamp {
 }
 
 /// The content, in short; `None` = it cannot be read here.
-fn content(path: &Path) -> Option<u64> {
+fn content_digest(path: &Path) -> Option<u64> {
     let bytes = read_bounded(path, MAX_CONFIG_BYTES).ok()?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -169,7 +169,7 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| dir.path().join(name));
         fs::write(&one, "a").unwrap();
         age(&one);
-        let mut watched = Watched::of([one.clone(), other.clone()]);
+        let mut watched = WatchedFiles::from_files([one.clone(), other.clone()]);
         let mut changed = || watched.have_changed();
         assert!(!changed());
         fs::write(&one, "b").unwrap();
@@ -188,21 +188,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("one");
         fs::write(&path, "allow").unwrap();
-        let stamp = Stamp::of(&fs::metadata(&path).unwrap());
+        let stamp = FileStamp::from_metadata(&fs::metadata(&path).unwrap());
         let found = |content: &[u8]| {
             let mut hasher = DefaultHasher::new();
             content.to_vec().hash(&mut hasher);
-            Found::There { stamp: stamp.clone(), content: Some(Some(hasher.finish())) }
+            FileSighting::There { stamp: stamp.clone(), content: Some(Some(hasher.finish())) }
         };
         let now = SystemTime::now();
-        let new = Found::at(&path, now, false);
+        let new = FileSighting::from_path(&path, now, false);
         assert!(new.is_unsure() && new.is_still(&found(b"allow")));
         assert!(!new.is_still(&found(b"deny!")));
         // Once it is old enough it is looked at once more, and then its times are enough.
         let later = now + LONG_AGO;
-        let last = Found::at(&path, later, new.is_unsure());
+        let last = FileSighting::from_path(&path, later, new.is_unsure());
         assert!(last.is_unsure() && !last.is_still(&found(b"deny!")));
-        assert!(!last.settled(later).is_unsure());
+        assert!(!last.drop_needless_digest(later).is_unsure());
     }
 
     #[test]
@@ -213,12 +213,12 @@ mod tests {
             fs::write(path, "a").unwrap();
             age(path);
         }
-        let mut watched = Watched::of([]);
-        watched.besides([one.clone()]);
+        let mut watched = WatchedFiles::from_files([]);
+        watched.watch_further([one.clone()]);
         fs::write(&one, "b").unwrap();
-        watched.besides([other.clone(), one.clone()]);
+        watched.watch_further([other.clone(), one.clone()]);
         assert_eq!([watched.have_changed(), watched.have_changed()], [true, false]);
-        watched.besides([other]);
+        watched.watch_further([other]);
         fs::write(&one, "c").unwrap();
         assert!(!watched.have_changed());
     }
@@ -231,7 +231,7 @@ mod tests {
         let path = dir.path().join("one");
         fs::write(&path, "a").unwrap();
         age(&path);
-        let mut watched = Watched::of([path.clone()]);
+        let mut watched = WatchedFiles::from_files([path.clone()]);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(watched.have_changed());
     }

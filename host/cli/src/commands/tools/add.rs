@@ -5,50 +5,58 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use belljar_definition::ToolManifest;
-use belljar_policy::{HostRule, PeersAsk, Shown, ShownPath as _, ToolAsk, ToolName};
-use belljar_sandbox::{ComponentKind, Digest, Inspection, LoadError, Need, Sandbox, Wasm};
+use belljar_policy::{HostRule, PeersAsk, ShownPath as _, ShownText, ToolAsk, ToolName};
+use belljar_sandbox::{
+    ComponentInspection, ComponentKind, Digest, ImportNeed, LoadError, Sandbox, Wasm,
+};
 
 use crate::args::tools::ToolAddArgs;
-use crate::commands::tools::install::{self, MANIFEST, New};
+use crate::commands::tools::install::{self, MANIFEST, ToolInstall};
 use crate::commands::tools::{inspect, words};
 use crate::setup::embedded::STOCK_TOOLS;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, MAX_COMPONENT_BYTES, read_bounded};
 use crate::setup::host;
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
-use crate::term::table::{self, Table, plain, styled};
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
-pub(super) fn run(args: &ToolAddArgs, operator: &Places, out: &Out) -> Result<Exit, Failure> {
-    let whose = Whose::to_change(&args.of, operator)?;
-    let name = name(args)?;
+pub(super) fn run(
+    args: &ToolAddArgs,
+    operator: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let whose = AgentOwner::to_change(&args.of, operator)?;
+    let name = tool_name(args)?;
     let file = args.file.as_path();
-    let bytes = read_bounded(file, MAX_COMPONENT_BYTES)
-        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", file.shown())))?;
-    let manifest = manifest(args, out)?;
-    let sandbox = host::sandbox(&whose.places, out)?;
-    let (bytes, inspection) = component(file, bytes, &sandbox, out)?;
-    let wasm = install::called(Wasm::new(bytes).named(name.as_str()), &manifest)?;
-    show(&wasm, &inspection, &manifest, &sandbox, out)?;
-    let new = New { name: &name, wasm, manifest, yes: args.yes, asks: true, of: &args.of };
+    let bytes = read_bounded(file, MAX_COMPONENT_BYTES).map_err(|error| {
+        Failure::usage(format!("failed to read `{}`: {error}", file.to_shown()))
+    })?;
+    let manifest = find_manifest(args, out)?;
+    let sandbox = host::make_sandbox(&whose.places, out)?;
+    let (bytes, inspection) = make_component(file, bytes, &sandbox, out)?;
+    let wasm = install::call_as_command(Wasm::new(bytes).with_name(name.as_str()), &manifest)?;
+    show_component(&wasm, &inspection, &manifest, &sandbox, out)?;
+    let new = ToolInstall { name: &name, wasm, manifest, yes: args.yes, asks: true, of: &args.of };
     install::run(&new, operator, &whose.places, out)
 }
 
 /// The name to install it under: as given, or made of the file's.
-fn name(args: &ToolAddArgs) -> Result<String, Failure> {
+fn tool_name(args: &ToolAddArgs) -> Result<String, Failure> {
     let name = match &args.name {
         Some(name) => name.clone(),
         None => own_name(&args.file),
     };
     let legal = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if !legal || ToolName::new(&name).is_err() {
-        let shown = Shown::clipped(&name, 80);
-        return Err(Failure::usage(format!("`{shown}` is no name for a tool"))
-            .hint("name it with `--name`: a small letter, then small letters, digits or `_`"));
+        let shown = ShownText::clip_line(&name, 80);
+        return Err(Failure::usage(format!("`{shown}` is no name for a tool")).with_hint(
+            "name it with `--name`: a small letter, then small letters, digits or `_`",
+        ));
     }
     if STOCK_TOOLS.iter().any(|stock| stock.name == name) {
         return Err(Failure::usage(format!("`{name}` is the name of a built-in tool"))
-            .hint("name it otherwise with `--name`"));
+            .with_hint("name it otherwise with `--name`"));
     }
     Ok(name)
 }
@@ -82,35 +90,37 @@ const MAX_ABOVE: usize = 5;
 
 /// The suggested name: the file's own, or the folder's if the file's is generic.
 fn own_name(file: &Path) -> String {
-    let stem = legal(&file.file_stem().unwrap_or_default().to_string_lossy());
+    let stem = legal_name(&file.file_stem().unwrap_or_default().to_string_lossy());
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
     let folders = whole.ancestors().skip(1).take(MAX_ABOVE).filter_map(Path::file_name);
-    let folders = folders.map(|name| legal(&name.to_string_lossy()));
+    let folders = folders.map(|name| legal_name(&name.to_string_lossy()));
     let says = |name: &String| !name.is_empty() && !NAMELESS.contains(&name.as_str());
     std::iter::once(stem.clone()).chain(folders).find(says).unwrap_or(stem)
 }
 
 /// The nearest name that a tool may have.
-fn legal(name: &str) -> String {
+fn legal_name(name: &str) -> String {
     let legal = name.chars().map(|c| c.to_ascii_lowercase());
     let legal = legal.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     legal.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect()
 }
 
 /// The manifest: named, found beside the file, or made from the options.
-fn manifest(args: &ToolAddArgs, out: &Out) -> Result<String, Failure> {
+fn find_manifest(args: &ToolAddArgs, out: &TerminalOutput) -> Result<String, Failure> {
     if let Some(path) = &args.manifest {
-        return install::manifest(path);
+        return install::read_manifest(path);
     }
     let beside = args.file.with_file_name(MANIFEST);
     let stated = args.mounts.is_some() || !args.host.is_empty();
     if beside.is_file() {
         if stated {
-            return Err(Failure::usage(format!("`{}` says what it asks for", beside.shown()))
-                .hint("leave out `--mounts` and `--host`, or name another with `--manifest`"));
+            return Err(Failure::usage(format!("`{}` says what it asks for", beside.to_shown()))
+                .with_hint(
+                    "leave out `--mounts` and `--host`, or name another with `--manifest`",
+                ));
         }
-        out.note(format_args!("its manifest is `{}`", beside.shown()));
-        return install::manifest(&beside);
+        out.note(format_args!("its manifest is `{}`", beside.to_shown()));
+        return install::read_manifest(&beside);
     }
     let mut text = "manifest = 1\n".to_owned();
     // Writing to a `String` cannot fail.
@@ -132,21 +142,21 @@ fn manifest(args: &ToolAddArgs, out: &Out) -> Result<String, Failure> {
 }
 
 /// The component, made from a core module if necessary.
-fn component(
+fn make_component(
     file: &Path,
     bytes: Vec<u8>,
     sandbox: &Sandbox,
-    out: &Out,
-) -> Result<(Vec<u8>, Inspection), Failure> {
-    let refused = |why: String| Failure::usage(format!("`{}`: {why}", file.shown()));
-    let (bytes, inspection) = match belljar_sandbox::inspect(&bytes) {
+    out: &TerminalOutput,
+) -> Result<(Vec<u8>, ComponentInspection), Failure> {
+    let refused = |why: String| Failure::usage(format!("`{}`: {why}", file.to_shown()));
+    let (bytes, inspection) = match belljar_sandbox::inspect_component(&bytes) {
         Ok(inspection) => (bytes, inspection),
         Err(LoadError::CoreModule) => {
-            let made = host::small_runtime()?.block_on(sandbox.adapt(&bytes));
+            let made = host::small_runtime()?.block_on(sandbox.adapt_module(&bytes));
             let made = made.map_err(|error| refused(error.to_string()))?;
-            let digest = Digest::of(&bytes);
+            let digest = Digest::hash_bytes(&bytes);
             out.note(format_args!("adapted from a core module, sha256:{digest}"));
-            let inspection = belljar_sandbox::inspect(&made);
+            let inspection = belljar_sandbox::inspect_component(&made);
             let inspection = inspection.map_err(|error| refused(error.to_string()))?;
             (made, inspection)
         }
@@ -157,66 +167,68 @@ fn component(
             Ok((bytes, inspection))
         }
         Some(ComponentKind::Hook) => Err(refused("it is a hook, and no tool".to_owned())
-            .hint("name it as `component` under `[[hooks]]` in `belljar.toml`")),
+            .with_hint("name it as `component` under `[[hooks]]` in `belljar.toml`")),
         None => Err(refused("it exports nothing that can be called".to_owned())
-            .hint("`belljar tools inspect FILE` shows what it exports")),
+            .with_hint("`belljar tools inspect FILE` shows what it exports")),
     }
 }
 
 /// The component, its imports, and the part that its manifest allows.
-fn show(
+fn show_component(
     wasm: &Wasm,
-    inspection: &Inspection,
+    inspection: &ComponentInspection,
     manifest: &str,
     sandbox: &Sandbox,
-    out: &Out,
+    out: &TerminalOutput,
 ) -> Result<(), Failure> {
     let ask = ToolManifest::parse(Path::new(MANIFEST), manifest)
-        .map_err(|found| Failure::diagnostics("the tool's manifest is not valid", found))?
+        .map_err(|found| Failure::from_diagnostics("the tool's manifest is not valid", found))?
         .ask;
     if let Some(kind) = inspection.kind {
-        out.line(format_args!("kind    {kind}"));
+        out.print_line(format_args!("kind    {kind}"));
     }
-    out.line(format_args!("digest  sha256:{}", inspection.digest));
-    out.line(format_args!("size    {}", table::size(inspection.size)));
-    out.line("");
-    let mut imports = Table::new(out, &["imports", "gets"]);
+    out.print_line(format_args!("digest  sha256:{}", inspection.digest));
+    out.print_line(format_args!("size    {}", table::format_size(inspection.size)));
+    out.print_line("");
+    let mut imports = TextTable::new(out, &["imports", "gets"]);
     for import in &inspection.imports {
-        let (style, gets) = gets(import.need, &ask);
-        imports.row([plain(Shown::new(&import.name)), styled(style, gets)]);
+        let (style, gets) = granted_part(import.need, &ask);
+        imports.push_row([plain_cell(ShownText::new(&import.name)), styled_cell(style, gets)]);
     }
-    imports.print(out);
-    let loaded = host::small_runtime()?.block_on(sandbox.load(wasm));
+    imports.print_to(out);
+    let loaded = host::small_runtime()?.block_on(sandbox.load_component(wasm));
     let loaded = loaded.map_err(|error| Failure::new(format!("it does not load: {error}")))?;
     inspect::left_out(loaded.left_out(), out);
-    out.line("");
+    out.print_line("");
     Ok(())
 }
 
 /// The part of an import that a tool with these requests has, if an agent is granted all of them.
-fn gets(need: Need, ask: &ToolAsk) -> (Style, String) {
+fn granted_part(need: ImportNeed, ask: &ToolAsk) -> (TextStyle, String) {
     match need {
-        Need::Base | Need::Contract | Need::Config => (Style::Dim, "always there".to_owned()),
-        Need::Files => match ask.mounts {
-            Some(access) => (Style::Yellow, format!("the agent's mounts ({access})")),
-            None => (Style::Dim, "no file: it asks for no mount".to_owned()),
+        ImportNeed::Base | ImportNeed::Contract | ImportNeed::Config => {
+            (TextStyle::Dim, "always there".to_owned())
+        }
+        ImportNeed::Files => match ask.mounts {
+            Some(access) => (TextStyle::Yellow, format!("the agent's mounts ({access})")),
+            None => (TextStyle::Dim, "no file: it asks for no mount".to_owned()),
         },
-        Need::Network if ask.hosts.is_empty() => {
-            (Style::Dim, "no host: it asks for none".to_owned())
+        ImportNeed::Network if ask.hosts.is_empty() => {
+            (TextStyle::Dim, "no host: it asks for none".to_owned())
         }
-        Need::Network => {
+        ImportNeed::Network => {
             let hosts = ToolAsk { hosts: ask.hosts.clone(), ..ToolAsk::default() };
-            (Style::Yellow, words::asks(&hosts))
+            (TextStyle::Yellow, words::format_requests(&hosts))
         }
-        Need::Peers if ask.peers == PeersAsk::None => {
-            (Style::Dim, "no tool: it asks for none".to_owned())
+        ImportNeed::Peers if ask.peers == PeersAsk::None => {
+            (TextStyle::Dim, "no tool: it asks for none".to_owned())
         }
-        Need::Peers => {
+        ImportNeed::Peers => {
             let peers = ToolAsk { peers: ask.peers.clone(), ..ToolAsk::default() };
-            (Style::Yellow, words::asks(&peers))
+            (TextStyle::Yellow, words::format_requests(&peers))
         }
-        Need::Denied => (Style::Red, "nothing: calls are refused".to_owned()),
-        Need::Unknown => (Style::Red, "the host does not know it".to_owned()),
+        ImportNeed::Denied => (TextStyle::Red, "nothing: calls are refused".to_owned()),
+        ImportNeed::Unknown => (TextStyle::Red, "the host does not know it".to_owned()),
     }
 }
 
@@ -237,7 +249,7 @@ mod tests {
             let path = dir.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
-            assert_eq!(own_name(&path), name, "{}", path.shown());
+            assert_eq!(own_name(&path), name, "{}", path.to_shown());
         }
         assert_eq!(own_name(Path::new("/tool.wasm")), "tool", "there is nothing else");
     }

@@ -5,46 +5,46 @@ use std::io::Read as _;
 use std::path::Path;
 
 use belljar_definition::ToolManifest;
-use belljar_policy::{Access, HostRule, Shown, ShownPath as _, ToolAsk, ToolName};
-use belljar_sandbox::{CallError, CallResult, Output, Part, Receipt, SecretStore, Wasm};
+use belljar_policy::{HostRule, MountAccess, ShownPath as _, ShownText, ToolAsk, ToolName};
+use belljar_sandbox::{CallError, CallResult, OutputPart, Receipt, SecretStore, ToolOutput, Wasm};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::tools::ToolCallArgs;
 use crate::commands::tools;
-use crate::commands::tools::single::Single;
+use crate::commands::tools::single::SingleToolCall;
 use crate::commands::tools::{crash, given, refused};
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{MAX_MANIFEST_BYTES, Places, read_bounded};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, MAX_MANIFEST_BYTES, read_bounded};
 use crate::setup::host;
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table;
 
 /// Most bytes of arguments on stdin: what the session accepts from a model.
 const MAX_ARGUMENT_BYTES: u64 = belljar_agent::limits::MAX_ARGUMENT_BYTES as u64;
 
 /// A call as the command line states it.
-pub(crate) struct Call<'a> {
+pub(crate) struct ToolCallCommand<'a> {
     args: &'a ToolCallArgs,
     hosts: Vec<HostRule>,
     secrets: SecretStore,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ToolCallCommand<'a> {
     /// Reads what stands behind the options: rules, and the values of secrets.
-    pub(crate) fn of(args: &'a ToolCallArgs, places: &Places) -> Result<Self, Failure> {
+    pub(crate) fn from_args(args: &'a ToolCallArgs, places: &HomePaths) -> Result<Self, Failure> {
         let rule = |rule: &String| {
             rule.parse::<HostRule>().map_err(|error| Failure::usage(error.to_string()))
         };
         let hosts = args.host.iter().map(rule).collect::<Result<Vec<_>, _>>()?;
-        let secrets = given::store(&args.secret, &hosts, places)?;
+        let secrets = given::read_secrets(&args.secret, &hosts, places)?;
         Ok(Self { args, hosts, secrets })
     }
 }
 
 /// The tool that is called.
-struct Found {
+struct CalledTool {
     wasm: Wasm,
     ask: ToolAsk,
     config: BTreeMap<String, String>,
@@ -52,57 +52,61 @@ struct Found {
     tool: Option<ToolName>,
 }
 
-pub(crate) fn run(call: Call<'_>, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
-    let Call { args, hosts, secrets } = call;
-    let arguments = arguments(&args.arguments)?;
-    let (found, sandbox) = find(args, whose, out)?;
+pub(crate) fn run(
+    call: ToolCallCommand<'_>,
+    whose: &AgentOwner,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let ToolCallCommand { args, hosts, secrets } = call;
+    let arguments = parse_arguments(&args.arguments)?;
+    let (found, sandbox) = find_tool(args, whose, out)?;
     for name in secrets.names().filter(|name| !found.ask.secrets.contains(*name)) {
-        out.warning(format_args!(
+        out.print_warning(format_args!(
             "the tool does not get secret `{name}`: its `tool.toml` does not ask for it"
         ));
     }
     let cancel = CancellationToken::new();
     let ask = found.ask.clone();
-    let runtime = host::runtime()?;
+    let runtime = host::make_runtime()?;
     let result = runtime.block_on(async {
         host::cancel_on_interrupt(&cancel, out);
         let tool = match &found.tool {
             Some(tool) => tool.clone(),
             None => only_tool(&sandbox, &found.wasm, &args.component).await?,
         };
-        let single = Single {
+        let single = SingleToolCall {
             wasm: &found.wasm,
             ask: found.ask,
             config: found.config,
             tool: &tool,
             arguments: &arguments,
             workspace: &whose.places.workspace,
-            access: access(args),
+            access: mount_access(args),
             hosts: hosts.clone(),
             secrets,
             cancel: cancel.clone(),
         };
-        single.call(&sandbox).await
+        single.call_in_jar(&sandbox).await
     })?;
     if args.json {
-        out.json(&as_json(&result))?;
+        out.print_json(&as_json(&result))?;
     } else {
-        let given = Given { hosts: &hosts, access: access(args), arguments: &arguments };
-        print(&result, &ask, &given, out);
+        let given = CallRights { hosts: &hosts, access: mount_access(args), arguments: &arguments };
+        print_result(&result, &ask, &given, out);
     }
     match &result.outcome {
-        Ok(_) => Ok(Exit::Completed),
-        Err(CallError::Cancelled) => Ok(Exit::Cancelled),
-        Err(_) if args.json => Ok(Exit::Failed),
-        Err(error) => Err(Failure::new(why(error, &result.receipt))),
+        Ok(_) => Ok(CommandExit::Completed),
+        Err(CallError::Cancelled) => Ok(CommandExit::Cancelled),
+        Err(_) if args.json => Ok(CommandExit::Failed),
+        Err(error) => Err(Failure::new(failure_reason(error, &result.receipt))),
     }
 }
 
 /// Why the call failed, for the tool's author: for a crash, the tool's own message.
-fn why(error: &CallError, receipt: &Receipt) -> String {
-    match (error, crash::panic(&receipt.stderr)) {
+fn failure_reason(error: &CallError, receipt: &Receipt) -> String {
+    match (error, crash::panic_message(&receipt.stderr)) {
         (CallError::Trapped(_), Some(panic)) => format!("the tool crashed: {panic}"),
-        (error, _) => Shown::multiline(&error.to_string()).to_string(),
+        (error, _) => ShownText::multiline(&error.to_string()).to_string(),
     }
 }
 
@@ -111,7 +115,7 @@ const OBJECT: &str = "write a JSON object in quotes, `'{\"name\": \"value\"}'`; 
                       TOOL` shows the schema";
 
 /// The arguments, checked to be a JSON object.
-fn arguments(given: &str) -> Result<String, Failure> {
+fn parse_arguments(given: &str) -> Result<String, Failure> {
     let text = if given == "-" {
         let mut text = String::new();
         let read = std::io::stdin().take(MAX_ARGUMENT_BYTES + 1).read_to_string(&mut text);
@@ -127,29 +131,29 @@ fn arguments(given: &str) -> Result<String, Failure> {
     }
     match belljar_received::json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(text),
-        Ok(_) => Err(Failure::usage("the arguments are not a JSON object").hint(OBJECT)),
+        Ok(_) => Err(Failure::usage("the arguments are not a JSON object").with_hint(OBJECT)),
         Err(error) => {
-            Err(Failure::usage(format!("the arguments are not JSON: {error}")).hint(OBJECT))
+            Err(Failure::usage(format!("the arguments are not JSON: {error}")).with_hint(OBJECT))
         }
     }
 }
 
 /// The component named on the command line, by a file, by name or by one of its tools, and the chosen tool.
-fn find(
+fn find_tool(
     args: &ToolCallArgs,
-    whose: &Whose,
-    out: &Out,
-) -> Result<(Found, belljar_sandbox::Sandbox), Failure> {
+    whose: &AgentOwner,
+    out: &TerminalOutput,
+) -> Result<(CalledTool, belljar_sandbox::Sandbox), Failure> {
     let word = args.component.as_str();
     let chosen = args.tool.as_deref().map(ToolName::new).transpose();
     let chosen = chosen.map_err(|error| Failure::usage(error.to_string()))?;
     if tools::is_path(word) {
         let (wasm, ask) = with_manifest(tools::read_component(word)?, Path::new(word), out)?;
-        let found = Found { wasm, ask, config: BTreeMap::new(), tool: chosen };
-        return Ok((found, host::sandbox(&whose.places, out)?));
+        let found = CalledTool { wasm, ask, config: BTreeMap::new(), tool: chosen };
+        return Ok((found, host::make_sandbox(&whose.places, out)?));
     }
-    let host = whose.host(out)?;
-    let (component, named) = match host.tools.owner(word) {
+    let host = whose.build_host(out)?;
+    let (component, named) = match host.tools.find_component(word) {
         Some(owner) => (owner, ToolName::new(word).ok()),
         None => {
             let all = host.tools.components().iter();
@@ -157,7 +161,7 @@ fn find(
             (component.ok_or_else(|| tools::no_tool(&host, word))?, None)
         }
     };
-    let found = Found {
+    let found = CalledTool {
         wasm: component.wasm.clone(),
         ask: component.manifest.ask.clone(),
         config: component.config.as_ref().clone(),
@@ -168,18 +172,23 @@ fn find(
 
 /// A component with the `tool.toml` beside it: called by its rules, with its requests; without a file, with
 /// none.
-fn with_manifest(wasm: Wasm, component: &Path, out: &Out) -> Result<(Wasm, ToolAsk), Failure> {
+fn with_manifest(
+    wasm: Wasm,
+    component: &Path,
+    out: &TerminalOutput,
+) -> Result<(Wasm, ToolAsk), Failure> {
     let path = component.with_file_name("tool.toml");
     if !path.exists() {
-        out.note(format_args!("there is no `{}`, so the tool gets no mount", path.shown()));
+        out.note(format_args!("there is no `{}`, so the tool gets no mount", path.to_shown()));
         return Ok((wasm, ToolAsk::default()));
     }
-    let text = read_bounded(&path, MAX_MANIFEST_BYTES)
-        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.shown())))?;
+    let text = read_bounded(&path, MAX_MANIFEST_BYTES).map_err(|error| {
+        Failure::usage(format!("failed to read `{}`: {error}", path.to_shown()))
+    })?;
     let manifest = ToolManifest::parse(&path, &String::from_utf8_lossy(&text))
-        .map_err(|diagnostics| Failure::diagnostics("", diagnostics))?;
-    let wasm = belljar_catalogue::called(wasm, &manifest)
-        .map_err(|why| Failure::usage(format!("`{}`: `[command]`: {why}", path.shown())))?;
+        .map_err(|diagnostics| Failure::from_diagnostics("", diagnostics))?;
+    let wasm = belljar_catalogue::wrap_command(wasm, &manifest)
+        .map_err(|why| Failure::usage(format!("`{}`: `[command]`: {why}", path.to_shown())))?;
     Ok((wasm, manifest.ask))
 }
 
@@ -189,74 +198,78 @@ async fn only_tool(
     wasm: &Wasm,
     path: &str,
 ) -> Result<ToolName, Failure> {
-    let path = Shown::new(path);
-    let infos = sandbox.describe(wasm).await;
+    let path = ShownText::new(path);
+    let infos = sandbox.describe_tools(wasm).await;
     let infos = infos.map_err(|error| Failure::usage(format!("`{path}`: {error}")))?;
     match &infos[..] {
         [info] => Ok(info.name.clone()),
         infos => {
             let names: Vec<String> = infos.iter().map(|info| format!("`{}`", info.name)).collect();
             Err(Failure::usage(format!("`{path}` offers several tools: {}", names.join(", ")))
-                .hint("say which with `--tool NAME`"))
+                .with_hint("say which with `--tool NAME`"))
         }
     }
 }
 
 /// The rights that the command line gave the call.
-struct Given<'a> {
+struct CallRights<'a> {
     hosts: &'a [HostRule],
-    access: Access,
+    access: MountAccess,
     /// As the person wrote them.
     arguments: &'a str,
 }
 
-fn access(args: &ToolCallArgs) -> Access {
-    if args.allow_write { Access::ReadWrite } else { Access::Read }
+fn mount_access(args: &ToolCallArgs) -> MountAccess {
+    if args.allow_write { MountAccess::ReadWrite } else { MountAccess::Read }
 }
 
-fn print(result: &CallResult, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
-    if let Ok(Output { parts }) = &result.outcome {
+fn print_result(result: &CallResult, ask: &ToolAsk, given: &CallRights<'_>, out: &TerminalOutput) {
+    if let Ok(ToolOutput { parts }) = &result.outcome {
         for part in parts {
             match part {
-                Part::Text(text) => out.text(&Shown::multiline(text).to_string()),
-                Part::Json(text) => out.foreign_json(text),
-                Part::Attachment { name, media_type, data } => out.line(format_args!(
+                OutputPart::Text(text) => out.print_text(&ShownText::multiline(text).to_string()),
+                OutputPart::Json(text) => out.foreign_json(text),
+                OutputPart::Attachment { name, media_type, data } => out.print_line(format_args!(
                     "attachment {} ({}, {})",
-                    Shown::new(name),
-                    Shown::new(media_type),
-                    table::size(data.len() as u64)
+                    ShownText::new(name),
+                    ShownText::new(media_type),
+                    table::format_size(data.len() as u64)
                 )),
             }
         }
     }
     let receipt = &result.receipt;
-    crash::streams(receipt, out);
+    crash::print_streams(receipt, out);
     for line in &receipt.logs {
-        out.note(format_args!("{}: {}", Shown::new(&line.level), Shown::new(&line.message)));
+        out.note(format_args!(
+            "{}: {}",
+            ShownText::new(&line.level),
+            ShownText::new(&line.message)
+        ));
     }
-    denials(receipt, ask, given, out);
+    print_denials(receipt, ask, given, out);
     out.note(format_args!(
         "{}, {} fuel, {} read, {} written",
-        table::micros(receipt.times.total),
-        table::fuel(receipt.fuel),
-        table::size(receipt.bytes.read),
-        table::size(receipt.bytes.written)
+        table::format_micros(receipt.times.total),
+        table::format_fuel(receipt.fuel),
+        table::format_size(receipt.bytes.read),
+        table::format_size(receipt.bytes.written)
     ));
 }
 
 /// The refusals, with the remedy below the first refusal of each host, and below the first refused write.
-fn denials(receipt: &Receipt, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
+fn print_denials(receipt: &Receipt, ask: &ToolAsk, given: &CallRights<'_>, out: &TerminalOutput) {
     let mut advised = BTreeSet::new();
     let hint =
-        |line: &str| out.note(format_args!("  {} {line}", out.paint_err(Style::Cyan, "hint:")));
+        |line: &str| out.note(format_args!("  {} {line}", out.paint_err(TextStyle::Cyan, "hint:")));
     for denial in &receipt.denials {
-        out.note(format_args!("refused: {}: {}", denial.code, Shown::new(&denial.facts)));
+        out.note(format_args!("refused: {}: {}", denial.code, ShownText::new(&denial.facts)));
         for line in refused::for_write(denial, ask, given.access) {
             if advised.insert(line.clone()) {
                 hint(&line);
             }
         }
-        let Some(target) = refused::target(denial) else { continue };
+        let Some(target) = refused::denied_target(denial) else { continue };
         let shown = target.to_string();
         if !denial.facts.contains(&shown) {
             out.note(format_args!("  it asked for `{shown}`"));
@@ -270,19 +283,19 @@ fn denials(receipt: &Receipt, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
 
 fn as_json(result: &CallResult) -> Value {
     let outcome = match &result.outcome {
-        Ok(output) => json!({ "parts": output.parts.iter().map(part).collect::<Vec<_>>() }),
+        Ok(output) => json!({ "parts": output.parts.iter().map(part_json).collect::<Vec<_>>() }),
         Err(error) => json!({ "error": error.to_string() }),
     };
     json!({ "outcome": outcome, "receipt": result.receipt })
 }
 
-fn part(part: &Part) -> Value {
+fn part_json(part: &OutputPart) -> Value {
     match part {
-        Part::Text(text) => json!({ "text": text }),
-        Part::Json(text) => {
+        OutputPart::Text(text) => json!({ "text": text }),
+        OutputPart::Json(text) => {
             json!({ "json": serde_json::from_str::<Value>(text).unwrap_or_default() })
         }
-        Part::Attachment { name, media_type, data } => {
+        OutputPart::Attachment { name, media_type, data } => {
             json!({ "attachment": name, "media_type": media_type, "bytes": data.len() })
         }
     }

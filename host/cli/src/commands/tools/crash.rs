@@ -1,32 +1,32 @@
 //! A tool's output, for its author: the streams of a call, and the message of a panic in them.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_sandbox::Receipt;
 
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 use crate::term::table;
 
 /// Characters of a panic's message in an error; the stream itself stands above.
 const MAX_PANIC: usize = 1_000;
 
 /// Shows the tool's standard streams. The sandbox keeps the first bytes of each, and counts the dropped ones.
-pub(super) fn streams(receipt: &Receipt, out: &Out) {
+pub(super) fn print_streams(receipt: &Receipt, out: &TerminalOutput) {
     for (name, text) in [("stdout", &receipt.stdout), ("stderr", &receipt.stderr)] {
-        for line in Shown::multiline(text.trim_end()).to_string().lines() {
+        for line in ShownText::multiline(text.trim_end()).to_string().lines() {
             out.note(format_args!("{name}: {line}"));
         }
     }
     if receipt.stdio_dropped > 0 {
         out.note(format_args!(
             "{} more of stdout and stderr are not kept",
-            table::size(receipt.stdio_dropped)
+            table::format_size(receipt.stdio_dropped)
         ));
     }
 }
 
 /// The place and message of a Rust program's panic, in the format of its standard library. `None` = no panic.
 /// The last panic ended the call. Escaped.
-pub(crate) fn panic(stderr: &str) -> Option<String> {
+pub(crate) fn panic_message(stderr: &str) -> Option<String> {
     let lines: Vec<&str> = stderr.lines().collect();
     let is_head = |line: &&str| line.starts_with("thread ") && line.contains(PANICKED);
     let head = lines.iter().rposition(is_head)?;
@@ -36,7 +36,7 @@ pub(crate) fn panic(stderr: &str) -> Option<String> {
     let message = message.copied().collect::<Vec<_>>().join("\n");
     let place = place.trim().trim_end_matches(':');
     let text = format!("it panicked at {place}: {}", message.trim());
-    Some(Shown::clipped(&text, MAX_PANIC).to_string())
+    Some(ShownText::clip_line(&text, MAX_PANIC).to_string())
 }
 
 /// The words before the place.
@@ -51,10 +51,10 @@ mod tests {
         let stderr = "loading\n\nthread 'main' panicked at src/lib.rs:3:9:\nfirst\n\
             \nthread '<unnamed>' (1) panicked at src/lib.rs:12:5:\nno \u{1b}[2Jword\n\
             note: run with `RUST_BACKTRACE=1` environment variable\n";
-        let text = panic(stderr).unwrap();
+        let text = panic_message(stderr).unwrap();
         assert_eq!(text, "it panicked at src/lib.rs:12:5: no \\u{1b}[2Jword");
         for other in ["", "panicked at nothing", "it fails\n"] {
-            assert_eq!(panic(other), None, "{other}");
+            assert_eq!(panic_message(other), None, "{other}");
         }
     }
 }

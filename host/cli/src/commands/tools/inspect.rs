@@ -1,21 +1,21 @@
 //! `belljar tools inspect`: a component's imports and tools, without trusting it.
 
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_sandbox::{
-    ComponentKind, DescribeError, Digest, Inspection, LeftOutFunction, LoadError, Need, ToolInfo,
-    Wasm,
+    ComponentInspection, ComponentKind, DescribeError, Digest, ImportNeed, LeftOutFunction,
+    LoadError, ToolInfo, Wasm,
 };
 use serde_json::json;
 
 use crate::commands::tools::words;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::HomePaths;
 use crate::setup::host;
-use crate::term::out::{Out, Style};
-use crate::term::table::{self, Table, plain, styled};
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
 /// The offered tools of a component, and the ones left out.
-struct Offered {
+struct OfferedTools {
     tools: Vec<ToolInfo>,
     left_out: Vec<LeftOutFunction>,
 }
@@ -26,38 +26,38 @@ pub(crate) fn run(
     name: &str,
     wasm: &Wasm,
     json: bool,
-    places: &Places,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    let inspection = belljar_sandbox::inspect(wasm.bytes()).map_err(|error| {
-        let digest = Digest::of(wasm.bytes());
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let inspection = belljar_sandbox::inspect_component(wasm.bytes()).map_err(|error| {
+        let digest = Digest::hash_bytes(wasm.bytes());
         not_a_component(name, &digest, &error)
     })?;
-    let offered = describe(&inspection, wasm, places, out)?;
+    let offered = describe_component(&inspection, wasm, places, out)?;
     if json {
-        out.json(&as_json(&inspection, &offered))?;
+        out.print_json(&as_json(&inspection, &offered))?;
     } else {
-        print(name, &inspection, &offered, out);
+        print_component(name, &inspection, &offered, out);
     }
     match offered {
-        Ok(_) => Ok(Exit::Completed),
+        Ok(_) => Ok(CommandExit::Completed),
         Err(why) => {
-            Err(Failure::new(format!("`{}` cannot be used as a tool: {why}", Shown::new(name))))
+            Err(Failure::new(format!("`{}` cannot be used as a tool: {why}", ShownText::new(name))))
         }
     }
 }
 
 fn not_a_component(name: &str, digest: &Digest, error: &LoadError) -> Failure {
-    Failure::usage(format!("`{}` (sha256:{digest}): {error}", Shown::new(name)))
+    Failure::usage(format!("`{}` (sha256:{digest}): {error}", ShownText::new(name)))
 }
 
 /// The offered tools of the component, or the reason for their absence.
-fn describe(
-    inspection: &Inspection,
+fn describe_component(
+    inspection: &ComponentInspection,
     wasm: &Wasm,
-    places: &Places,
-    out: &Out,
-) -> Result<Result<Offered, String>, Failure> {
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<Result<OfferedTools, String>, Failure> {
     match inspection.kind {
         Some(ComponentKind::Hook) => {
             let why = "it is a hook; name it as `component` under `[[hooks]]` in `belljar.toml`";
@@ -66,16 +66,16 @@ fn describe(
         None => return Ok(Err("it exports nothing that can be called".to_owned())),
         Some(ComponentKind::Tool | ComponentKind::Command | ComponentKind::Functions) => {}
     }
-    let sandbox = host::sandbox(places, out)?;
+    let sandbox = host::make_sandbox(places, out)?;
     let runtime = host::small_runtime()?;
-    let described = runtime.block_on(sandbox.describe(wasm));
+    let described = runtime.block_on(sandbox.describe_tools(wasm));
     Ok(match described {
         Ok(infos) if inspection.kind == Some(ComponentKind::Functions) => {
-            let left_out = runtime.block_on(sandbox.load(wasm));
+            let left_out = runtime.block_on(sandbox.load_component(wasm));
             let left_out = left_out.map(|component| component.left_out().to_vec());
-            Ok(Offered { tools: infos.to_vec(), left_out: left_out.unwrap_or_default() })
+            Ok(OfferedTools { tools: infos.to_vec(), left_out: left_out.unwrap_or_default() })
         }
-        Ok(infos) => Ok(Offered { tools: infos.to_vec(), left_out: Vec::new() }),
+        Ok(infos) => Ok(OfferedTools { tools: infos.to_vec(), left_out: Vec::new() }),
         Err(DescribeError::Load(error)) => Err(error.to_string()),
         Err(error @ (DescribeError::Failed(_) | DescribeError::Invalid(_))) => {
             Err(error.to_string())
@@ -83,7 +83,10 @@ fn describe(
     })
 }
 
-fn as_json(inspection: &Inspection, offered: &Result<Offered, String>) -> serde_json::Value {
+fn as_json(
+    inspection: &ComponentInspection,
+    offered: &Result<OfferedTools, String>,
+) -> serde_json::Value {
     let imports: Vec<_> = inspection
         .imports
         .iter()
@@ -102,7 +105,7 @@ fn as_json(inspection: &Inspection, offered: &Result<Offered, String>) -> serde_
     };
     if let Some(object) = object.as_object_mut() {
         object.insert(key.to_owned(), value);
-        if let Ok(Offered { left_out, .. }) = offered
+        if let Ok(OfferedTools { left_out, .. }) = offered
             && !left_out.is_empty()
         {
             let rows = left_out.iter();
@@ -113,57 +116,63 @@ fn as_json(inspection: &Inspection, offered: &Result<Offered, String>) -> serde_
     object
 }
 
-fn print(name: &str, inspection: &Inspection, offered: &Result<Offered, String>, out: &Out) {
-    out.line(out.paint(Style::Bold, Shown::new(name)));
-    out.line(format_args!("digest  sha256:{}", inspection.digest));
-    out.line(format_args!("size    {}", table::size(inspection.size)));
+fn print_component(
+    name: &str,
+    inspection: &ComponentInspection,
+    offered: &Result<OfferedTools, String>,
+    out: &TerminalOutput,
+) {
+    out.print_line(out.paint(TextStyle::Bold, ShownText::new(name)));
+    out.print_line(format_args!("digest  sha256:{}", inspection.digest));
+    out.print_line(format_args!("size    {}", table::format_size(inspection.size)));
     if let Some(kind) = inspection.kind {
-        out.line(format_args!("kind    {kind}"));
+        out.print_line(format_args!("kind    {kind}"));
     }
-    out.line("");
-    let mut imports = Table::new(out, &["imports", "needs"]);
+    out.print_line("");
+    let mut imports = TextTable::new(out, &["imports", "needs"]);
     for import in &inspection.imports {
         let style = match import.need {
-            Need::Base | Need::Contract | Need::Config => Style::Dim,
-            Need::Files | Need::Network | Need::Peers => Style::Yellow,
-            Need::Denied | Need::Unknown => Style::Red,
+            ImportNeed::Base | ImportNeed::Contract | ImportNeed::Config => TextStyle::Dim,
+            ImportNeed::Files | ImportNeed::Network | ImportNeed::Peers => TextStyle::Yellow,
+            ImportNeed::Denied | ImportNeed::Unknown => TextStyle::Red,
         };
-        imports.row([plain(Shown::new(&import.name)), styled(style, import.need)]);
+        imports
+            .push_row([plain_cell(ShownText::new(&import.name)), styled_cell(style, import.need)]);
     }
-    imports.print(out);
-    out.line("");
-    let mut exports = Table::new(out, &["exports"]);
+    imports.print_to(out);
+    out.print_line("");
+    let mut exports = TextTable::new(out, &["exports"]);
     for export in &inspection.exports {
-        exports.row([plain(Shown::new(export))]);
+        exports.push_row([plain_cell(ShownText::new(export))]);
     }
-    exports.print(out);
+    exports.print_to(out);
     let Ok(offered) = offered else { return };
     for info in &offered.tools {
-        out.line("");
+        out.print_line("");
         print_tool(info, out);
     }
     left_out(&offered.left_out, out);
 }
 
 /// The functions that are not offered as tools.
-pub(super) fn left_out(functions: &[LeftOutFunction], out: &Out) {
+pub(super) fn left_out(functions: &[LeftOutFunction], out: &TerminalOutput) {
     if functions.is_empty() {
         return;
     }
-    out.line("");
-    let mut table = Table::new(out, &["not offered", "because"]);
+    out.print_line("");
+    let mut table = TextTable::new(out, &["not offered", "because"]);
     for LeftOutFunction { function, reason } in functions {
-        table.row([plain(Shown::new(function)), styled(Style::Dim, reason)]);
+        table.push_row([plain_cell(ShownText::new(function)), styled_cell(TextStyle::Dim, reason)]);
     }
-    table.print(out);
+    table.print_to(out);
 }
 
-fn print_tool(info: &ToolInfo, out: &Out) {
-    let hints = words::hints(info);
-    out.line(format_args!("tool {} ({hints})", out.paint(Style::Bold, &info.name)));
-    out.line(format_args!("  {}", Shown::new(&info.description)));
+fn print_tool(info: &ToolInfo, out: &TerminalOutput) {
+    let hints = words::format_hints(info);
+    out.print_line(format_args!("tool {} ({hints})", out.paint(TextStyle::Bold, &info.name)));
+    out.print_line(format_args!("  {}", ShownText::new(&info.description)));
     let schema = serde_json::to_string_pretty(&info.schema).unwrap_or_default();
-    for line in Shown::multiline(&schema).to_string().lines() {
-        out.text(&format!("  {line}\n"));
+    for line in ShownText::multiline(&schema).to_string().lines() {
+        out.print_text(&format!("  {line}\n"));
     }
 }

@@ -6,24 +6,24 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use belljar_definition::{BUILTIN_TOOLS, ToolManifest};
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{ShownPath as _, ShownText};
 use belljar_sandbox::{Sandbox, ToolInfo, Wasm};
 use serde_json::json;
 
 use crate::args::server::TenantArg;
-use crate::commands::tools::words::{asks, hints};
-use crate::setup::below::{self, For};
+use crate::commands::tools::words::{format_hints, format_requests};
+use crate::setup::below::{self, FileAudience};
 use crate::setup::config_lock::ConfigLock;
 use crate::setup::embedded::STOCK_TOOLS;
-use crate::setup::exit::{Exit, Failure};
+use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::home::{
-    MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, not_written, read_bounded, read_own_config,
+    HomePaths, MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, not_written, read_bounded, read_own_config,
 };
 use crate::setup::host;
 use crate::setup::ours::make_private;
 use crate::setup::pins;
 use crate::term::diff;
-use crate::term::out::Out;
+use crate::term::out::TerminalOutput;
 
 /// The component of an installed tool.
 pub(super) const COMPONENT: &str = "tool.wasm";
@@ -32,7 +32,7 @@ pub(super) const COMPONENT: &str = "tool.wasm";
 pub(super) const MANIFEST: &str = "tool.toml";
 
 /// The tool that is to be installed.
-pub(super) struct New<'a> {
+pub(super) struct ToolInstall<'a> {
     /// The name of its directory in the home.
     pub(super) name: &'a str,
     pub(super) wasm: Wasm,
@@ -47,7 +47,7 @@ pub(super) struct New<'a> {
 }
 
 /// A component with its manifest, as comparable texts.
-struct Version {
+struct ToolVersion {
     wasm: Wasm,
     manifest: String,
     /// The imports and the offered tools.
@@ -62,39 +62,44 @@ struct Version {
 /// When the component or its manifest is invalid, when there is nobody to ask, or when the home cannot be
 /// written.
 pub(super) fn run(
-    new: &New<'_>,
-    operator: &Places,
-    places: &Places,
-    out: &Out,
-) -> Result<Exit, Failure> {
-    let New { name, yes, of, .. } = new;
+    new: &ToolInstall<'_>,
+    operator: &HomePaths,
+    places: &HomePaths,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let ToolInstall { name, yes, of, .. } = new;
     let manifest = new.manifest.clone();
-    let wasm = &called(new.wasm.clone(), &manifest)?;
-    let sandbox = host::sandbox(places, out)?;
-    let tools = offered(name, wasm, &sandbox)?;
-    let to = places.tools().join(name);
-    let offers = offers(wasm, &Ok(tools.clone()))?;
-    let version = Version { wasm: wasm.clone(), manifest, offers };
-    let settings = host::settings(places)?;
-    let pin = pins::pinned(&settings, name);
-    let digest = version.digest();
+    let wasm = &call_as_command(new.wasm.clone(), &manifest)?;
+    let sandbox = host::make_sandbox(places, out)?;
+    let tools = list_offered_tools(name, wasm, &sandbox)?;
+    let to = places.tools_directory().join(name);
+    let offers = offer_text(wasm, &Ok(tools.clone()))?;
+    let version = ToolVersion { wasm: wasm.clone(), manifest, offers };
+    let settings = host::read_settings(places)?;
+    let pin = pins::pinned_digest(&settings, name);
+    let digest = version.component_digest();
     let moves_pin = pin.is_some_and(|pin| pin != digest);
-    let old = installed(&to, &sandbox);
+    let old = installed_version(&to, &sandbox);
     // Granting the pinned tool meant agreeing to its manifest too, which limits the agents' rights for the
     // tool.
     let asks_for_other = old.as_ref().is_some_and(|old| old.manifest != version.manifest);
     match old {
-        Some(old) if old.is(&version) && !moves_pin => {
-            out.line(format_args!("nothing to change: {} holds this component", to.shown()));
-            return Ok(Exit::Completed);
+        Some(old) if old.is_same(&version) && !moves_pin => {
+            out.print_line(format_args!(
+                "nothing to change: {} holds this component",
+                to.to_shown()
+            ));
+            return Ok(CommandExit::Completed);
         }
         Some(old) => {
-            if pin.is_some_and(|pin| pin != old.digest()) {
-                out.warning("what is installed is not the component that `belljar.toml` pins");
+            if pin.is_some_and(|pin| pin != old.component_digest()) {
+                out.print_warning(
+                    "what is installed is not the component that `belljar.toml` pins",
+                );
             }
-            changes(&old, &version, out);
+            print_changes(&old, &version, out);
         }
-        None => first(&tools, &version.manifest, out),
+        None => print_first_install(&tools, &version.manifest, out),
     }
     let question = match (moves_pin, pin.is_some() && asks_for_other) {
         (true, _) => {
@@ -104,33 +109,33 @@ pub(super) fn run(
         (false, false) => new.asks.then(|| format!("install `{name}`?")),
     };
     if let Some(question) = question
-        && !agreed(&question, *yes, out)?
+        && !ask_agreement(&question, *yes, out)?
     {
-        return Ok(Exit::Cancelled);
+        return Ok(CommandExit::Cancelled);
     }
-    write(&to, &places.home, &version)?;
-    out.line(format_args!("installed in {}", to.shown()));
+    write_version(&to, &places.home, &version)?;
+    out.print_line(format_args!("installed in {}", to.to_shown()));
     if moves_pin {
-        let path = places.config();
-        let lock = ConfigLock::of(&path)?;
+        let path = places.config_path();
+        let lock = ConfigLock::lock_file(&path)?;
         let old = read_own_config(&path)?.unwrap_or_default();
         let text = pins::with_digest(&old, name, &digest)
-            .ok_or_else(|| Failure::usage(format!("`{}` is not valid", path.shown())))?;
-        lock.replace(&old, &text)?;
-        out.line(format_args!("pinned {digest} in {}", path.shown()));
+            .ok_or_else(|| Failure::usage(format!("`{}` is not valid", path.to_shown())))?;
+        lock.replace_text(&old, &text)?;
+        out.print_line(format_args!("pinned {digest} in {}", path.to_shown()));
     } else if pin.is_none() {
-        out.note(next(name, &digest, &tools, of));
+        out.note(grant_advice(name, &digest, &tools, of));
     }
     let detail = json!({ "digest": digest, "pinned": moves_pin });
     let what = ("install_tool", "the tool is installed");
-    of.audit(operator, what, vec![((*name).to_owned(), detail)])?;
-    Ok(Exit::Completed)
+    of.audit_action(operator, what, vec![((*name).to_owned(), detail)])?;
+    Ok(CommandExit::Completed)
 }
 
 /// The way to grant the tool to an agent. A component of one tool with its own name is pinned with the grant.
-fn next(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String {
+fn grant_advice(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String {
     let own = tools.iter().any(|tool| tool.name.as_str() == name);
-    let grant = of.command(&format!("belljar grant AGENT --tool {name}"));
+    let grant = of.format_command(&format!("belljar grant AGENT --tool {name}"));
     match tools {
         [_] if own => format!("next: `{grant}` lets an agent call it"),
         _ if own => {
@@ -139,7 +144,7 @@ fn next(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String 
             )
         }
         _ => {
-            let grant = of.command("belljar grant AGENT --tool TOOL");
+            let grant = of.format_command("belljar grant AGENT --tool TOOL");
             format!(
                 "next: pin it in `belljar.toml` with the lines\n[tools.{name}]\ndigest = \
                  \"{digest}\"\nthen `{grant}` lets an agent call one of its tools"
@@ -148,32 +153,37 @@ fn next(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String 
     }
 }
 
-impl Version {
-    fn digest(&self) -> String {
+impl ToolVersion {
+    fn component_digest(&self) -> String {
         format!("sha256:{}", self.wasm.digest())
     }
 
-    fn is(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         self.wasm.digest() == other.wasm.digest() && self.manifest == other.manifest
     }
 }
 
 /// The text of a manifest that is valid.
-pub(super) fn manifest(path: &Path) -> Result<String, Failure> {
-    let text = read_bounded(path, MAX_MANIFEST_BYTES)
-        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.shown())))?;
+pub(super) fn read_manifest(path: &Path) -> Result<String, Failure> {
+    let text = read_bounded(path, MAX_MANIFEST_BYTES).map_err(|error| {
+        Failure::usage(format!("failed to read `{}`: {error}", path.to_shown()))
+    })?;
     let text = String::from_utf8(text)
-        .map_err(|_| Failure::usage(format!("`{}` is not valid UTF-8", path.shown())))?;
+        .map_err(|_| Failure::usage(format!("`{}` is not valid UTF-8", path.to_shown())))?;
     match ToolManifest::parse(path, &text) {
         Ok(_) => Ok(text),
-        Err(found) => Err(Failure::diagnostics("the tool's manifest is not valid", found)),
+        Err(found) => Err(Failure::from_diagnostics("the tool's manifest is not valid", found)),
     }
 }
 
 /// The component's list of tools, if usable here.
-fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, Failure> {
+fn list_offered_tools(
+    name: &str,
+    wasm: &Wasm,
+    sandbox: &Sandbox,
+) -> Result<Vec<ToolInfo>, Failure> {
     let refused = |why: String| Failure::new(format!("`{name}` is not installed: {why}"));
-    let tools = host::small_runtime()?.block_on(sandbox.describe(wasm));
+    let tools = host::small_runtime()?.block_on(sandbox.describe_tools(wasm));
     let tools = tools.map_err(|error| refused(error.to_string()))?;
     let taken = tools.iter().find(|tool| {
         let of_tool = |stock: &str| stock == tool.name.as_str();
@@ -182,26 +192,26 @@ fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, 
     match taken {
         None => Ok(tools.to_vec()),
         Some(tool) => Err(refused(format!("its tool `{}` has a name of belljar's own", tool.name))
-            .hint("give the tool another name")),
+            .with_hint("give the tool another name")),
     }
 }
 
 /// The installed version of this name. `None` = nothing readable.
-fn installed(dir: &Path, sandbox: &Sandbox) -> Option<Version> {
+fn installed_version(dir: &Path, sandbox: &Sandbox) -> Option<ToolVersion> {
     let wasm = Wasm::new(read_bounded(&dir.join(COMPONENT), MAX_COMPONENT_BYTES).ok()?);
-    let wasm = wasm.named(dir.file_name()?.to_string_lossy());
+    let wasm = wasm.with_name(dir.file_name()?.to_string_lossy());
     let manifest = read_bounded(&dir.join(MANIFEST), MAX_MANIFEST_BYTES).unwrap_or_default();
     let manifest = String::from_utf8_lossy(&manifest).into_owned();
-    let wasm = called(wasm.clone(), &manifest).unwrap_or(wasm);
-    let tools = host::small_runtime().ok()?.block_on(sandbox.describe(&wasm));
+    let wasm = call_as_command(wasm.clone(), &manifest).unwrap_or(wasm);
+    let tools = host::small_runtime().ok()?.block_on(sandbox.describe_tools(&wasm));
     let tools = tools.map(|tools| tools.to_vec()).map_err(|error| error.to_string());
-    let offers = offers(&wasm, &tools).unwrap_or_else(|failure| failure.message);
-    Some(Version { wasm, manifest, offers })
+    let offers = offer_text(&wasm, &tools).unwrap_or_else(|failure| failure.message);
+    Some(ToolVersion { wasm, manifest, offers })
 }
 
 /// Imports, tools, descriptions and schemas, a line for each.
-fn offers(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, Failure> {
-    let inspection = belljar_sandbox::inspect(wasm.bytes())
+fn offer_text(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, Failure> {
+    let inspection = belljar_sandbox::inspect_component(wasm.bytes())
         .map_err(|error| Failure::new(format!("the component cannot be read: {error}")))?;
     let mut text = String::new();
     for import in &inspection.imports {
@@ -218,7 +228,7 @@ fn offers(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, 
                 text,
                 "tool {} ({})\n{}\n{schema}",
                 tool.name,
-                hints(tool),
+                format_hints(tool),
                 tool.description
             );
         }),
@@ -227,34 +237,36 @@ fn offers(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, 
 }
 
 /// The changes in what another version imports, offers and asks for.
-fn changes(old: &Version, new: &Version, out: &Out) {
+fn print_changes(old: &ToolVersion, new: &ToolVersion, out: &TerminalOutput) {
     let offers = old.offers != new.offers;
     let manifest = old.manifest != new.manifest;
     if offers {
-        diff::show(COMPONENT, &old.offers, &new.offers, out);
+        diff::print_diff(COMPONENT, &old.offers, &new.offers, out);
     }
     if manifest {
-        diff::show(MANIFEST, &old.manifest, &new.manifest, out);
+        diff::print_diff(MANIFEST, &old.manifest, &new.manifest, out);
     }
     if !offers && !manifest {
-        out.line("its code changes; its tools, their schemas, its imports and tool.toml do not");
+        out.print_line(
+            "its code changes; its tools, their schemas, its imports and tool.toml do not",
+        );
     }
 }
 
 /// The tools and requests that were not there.
-fn first(tools: &[ToolInfo], manifest: &str, out: &Out) {
+fn print_first_install(tools: &[ToolInfo], manifest: &str, out: &TerminalOutput) {
     for tool in tools {
-        let description = Shown::new(&tool.description);
-        out.line(format_args!("tool {} ({}): {description}", tool.name, hints(tool)));
+        let description = ShownText::new(&tool.description);
+        out.print_line(format_args!("tool {} ({}): {description}", tool.name, format_hints(tool)));
     }
     if let Ok(manifest) = ToolManifest::parse(Path::new(MANIFEST), manifest) {
-        out.line(format_args!("asks for {}", asks(&manifest.ask)));
+        out.print_line(format_args!("asks for {}", format_requests(&manifest.ask)));
     }
 }
 
 /// Whether a person agrees to the shown change: for a pinned tool, that agents with the tool get this
 /// component, or this manifest for their present one.
-fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
+fn ask_agreement(question: &str, yes: bool, out: &TerminalOutput) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
     }
@@ -267,30 +279,30 @@ fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
         None => {
             let what = question.split('?').next().unwrap_or_default();
             Err(Failure::usage(format!("there is nobody to ask ({what}), so nothing is installed"))
-                .hint("look at what is shown above and repeat the command with `--yes`"))
+                .with_hint("look at what is shown above and repeat the command with `--yes`"))
         }
     }
 }
 
 /// The component, called like a command if its manifest demands it.
-pub(super) fn called(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
+pub(super) fn call_as_command(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
     let parsed = ToolManifest::parse(Path::new(MANIFEST), manifest)
-        .map_err(|found| Failure::diagnostics("the tool's manifest is not valid", found))?;
-    belljar_catalogue::called(wasm, &parsed).map_err(|why| {
+        .map_err(|found| Failure::from_diagnostics("the tool's manifest is not valid", found))?;
+    belljar_catalogue::wrap_command(wasm, &parsed).map_err(|why| {
         Failure::new(format!("the tool's manifest is not valid: `[command]`: {why}"))
     })
 }
 
 /// Writes component and manifest, each atomically: the checked bytes are the installed ones.
-fn write(to: &Path, home: &Path, version: &Version) -> Result<(), Failure> {
+fn write_version(to: &Path, home: &Path, version: &ToolVersion) -> Result<(), Failure> {
     let directory = below::in_home(home, to);
     let directory = directory.map_err(|error| not_written("create", to, &error))?;
     for (name, bytes) in
         [(COMPONENT, version.wasm.bytes()), (MANIFEST, version.manifest.as_bytes())]
     {
-        let put = directory.replace(Path::new(name), bytes, For::Owner);
+        let put = directory.replace_file(Path::new(name), bytes, FileAudience::Owner);
         put.map_err(|error| not_written("write", &to.join(name), &error))?;
     }
     make_private(to)
-        .map_err(|error| Failure::new(format!("failed to close `{}`: {error}", to.shown())))
+        .map_err(|error| Failure::new(format!("failed to close `{}`: {error}", to.to_shown())))
 }

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_agent::{Host, builtin_tool_specs};
-use belljar_catalogue::{Origin, ToolComponent, UNPINNED};
+use belljar_catalogue::{ComponentOrigin, ToolComponent, UNPINNED};
 use belljar_definition::{BUILTIN_TOOLS, Diagnostic, Severity};
 use belljar_mcp::ListedTool;
-use belljar_policy::{Shown, ShownPath as _, ToolAsk, ToolName};
+use belljar_policy::{ShownPath as _, ShownText, ToolAsk, ToolName};
 use belljar_sandbox::{ToolInfo, Wasm};
 use serde_json::{Value, json};
 
@@ -33,48 +33,50 @@ use crate::commands::tools::aliases as tools_aliases;
 use crate::commands::tools::call as tools_call;
 use crate::commands::tools::inspect as tools_inspect;
 use crate::commands::tools::make as tools_make;
-use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
+use crate::setup::exit::{CommandExit, Failure};
+use crate::setup::home::{HomePaths, MAX_COMPONENT_BYTES, read_bounded};
 use crate::setup::host;
-use crate::setup::walls::{Through, Walls};
-use crate::setup::whose::Whose;
-use crate::term::out::{Out, Style};
-use crate::term::table::{Table, plain, styled};
+use crate::setup::walls::{WallGaps, WallRaiser};
+use crate::setup::whose::AgentOwner;
+use crate::term::out::{TerminalOutput, TextStyle};
+use crate::term::table::{TextTable, plain_cell, styled_cell};
 
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 70;
 
 pub(crate) fn run(
     command: &ToolsCommand,
-    places: &dyn Fn() -> Result<Places, Failure>,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    places: &dyn Fn() -> Result<HomePaths, Failure>,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     match command {
-        ToolsCommand::List { of, json } => {
-            list(*json, &Whose::behind(of, &places()?, walls, Through::default())?, out)
-        }
+        ToolsCommand::List { of, json } => list_tools(
+            *json,
+            &AgentOwner::behind_wall(of, &places()?, walls, WallGaps::default())?,
+            out,
+        ),
         ToolsCommand::Inspect { component, of, json } => {
-            let through = Through { read: files(component), ..Through::default() };
-            let whose = Whose::behind(of, &places()?, walls, through)?;
-            let wasm = find(component, &whose, out)?;
+            let through = WallGaps { read: component_files(component), ..WallGaps::default() };
+            let whose = AgentOwner::behind_wall(of, &places()?, walls, through)?;
+            let wasm = find_component(component, &whose, out)?;
             tools_inspect::run(component, &wasm, *json, &whose.places, out)
         }
-        ToolsCommand::Call(args) => call(args, &places()?, walls, out),
+        ToolsCommand::Call(args) => call_tool(args, &places()?, walls, out),
         ToolsCommand::Aliases { json, markdown, nobodys } => {
-            nobodys.refuse("the table is the same for all", "leave it out")?;
+            nobodys.refuse_tenant("the table is the same for all", "leave it out")?;
             tools_aliases::run(*json, *markdown, out)
         }
         ToolsCommand::New { name, lang, dir, nobodys } => {
-            nobodys.refuse(
+            nobodys.refuse_tenant(
                 "a project is a directory, and nobody's until it is installed",
                 "`belljar tools build DIR --install --tenant NAME` installs it",
             )?;
             projects::new(name, lang, dir.as_deref(), out)
         }
-        ToolsCommand::Build(args) => tools_make::build(args, places, out),
+        ToolsCommand::Build(args) => tools_make::build_project(args, places, out),
         ToolsCommand::Test { component, nobodys, json } => {
-            nobodys.refuse("the suite is the same for all", "leave it out")?;
+            nobodys.refuse_tenant("the suite is the same for all", "leave it out")?;
             test::run(component, *json, &places()?, walls, out)
         }
         ToolsCommand::Add(args) => add::run(args, &places()?, out),
@@ -82,32 +84,32 @@ pub(crate) fn run(
     }
 }
 
-fn call(
+fn call_tool(
     args: &ToolCallArgs,
-    operator: &Places,
-    walls: Walls<'_>,
-    out: &Out,
-) -> Result<Exit, Failure> {
+    operator: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     // Before the OS sandbox goes up, because it may hide the values of secrets.
-    let whose = Whose::named(&args.of, operator)?;
-    let call = tools_call::Call::of(args, &whose.places)?;
-    let mut through = Through { read: files(&args.component), ..Through::default() };
+    let whose = AgentOwner::for_tenant(&args.of, operator)?;
+    let call = tools_call::ToolCallCommand::from_args(args, &whose.places)?;
+    let mut through = WallGaps { read: component_files(&args.component), ..WallGaps::default() };
     if args.of.is_named() {
-        through.read.extend(args.of.through(operator)?.read);
+        through.read.extend(args.of.wall_gaps(operator)?.read);
     }
     if args.allow_write {
         through.write.push(whose.places.workspace.clone());
     }
-    walls.up(operator, &through)?;
+    walls.raise_for(operator, &through)?;
     tools_call::run(call, &whose, out)
 }
 
 /// The requests of a tool's manifest. Built-in tools and those of servers have none and ask for
 /// nothing.
 pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
-    match host.tools.owner(tool) {
+    match host.tools.find_component(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
-        None if BUILTIN_TOOLS.contains(&tool) || host.tools.remote(tool).is_some() => {
+        None if BUILTIN_TOOLS.contains(&tool) || host.tools.find_remote(tool).is_some() => {
             Ok(ToolAsk::default())
         }
         None => Err(no_tool(host, tool)),
@@ -117,57 +119,57 @@ pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
 pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     if BUILTIN_TOOLS.contains(&tool) {
         return Failure::usage(format!("`{tool}` is no component: the host itself provides it"))
-            .hint("it acts on the session of an agent, so only an agent can call it");
+            .with_hint("it acts on the session of an agent, so only an agent can call it");
     }
-    if let Some((server, _)) = host.tools.remote(tool) {
+    if let Some((server, _)) = host.tools.find_remote(tool) {
         let name = server.name();
         return Failure::usage(format!("`{tool}` is no component: the MCP server `{name}` has it"))
-            .hint(format!("`belljar mcp review {name}` shows it; only an agent can call it"));
+            .with_hint(format!("`belljar mcp review {name}` shows it; only an agent can call it"));
     }
-    let shown = Shown::clipped(tool, 80);
-    if let Some(why) = host.tools.withholds(tool) {
-        return withheld(host, why);
+    let shown = ShownText::clip_line(tool, 80);
+    if let Some(why) = host.tools.withheld_reason(tool) {
+        return withheld_failure(host, why);
     }
-    if host.tools.known().iter().any(|known| known.as_str() == tool) {
+    if host.tools.known_tools().iter().any(|known| known.as_str() == tool) {
         let failure = Failure::usage(format!("the tool `{shown}` is installed and cannot be used"));
         let list = host.for_its_tenant("belljar tools list");
-        return failure.hint(format!("`{list}` says why, and what to do"));
+        return failure.with_hint(format!("`{list}` says why, and what to do"));
     }
-    if let Some(why) = broken(host, tool) {
+    if let Some(why) = first_error(host, tool) {
         let at = match why.line {
-            0 => why.path.shown().to_string(),
-            line => format!("{}:{line}:{}", why.path.shown(), why.column),
+            0 => why.path.to_shown().to_string(),
+            line => format!("{}:{line}:{}", why.path.to_shown(), why.column),
         };
         let message = &why.message;
         let text = format!("the tool `{shown}` is installed and cannot be used: {at}: {message}");
-        return why.hint.iter().fold(Failure::usage(text), |failure, hint| failure.hint(hint));
+        return why.hint.iter().fold(Failure::usage(text), |failure, hint| failure.with_hint(hint));
     }
     let failure = Failure::usage(format!("there is no tool `{shown}`"));
-    match host.tools.known().suggest(tool) {
-        Some(name) => failure.hint(format!("did you mean `{name}`?")),
+    match host.tools.known_tools().suggest_name(tool) {
+        Some(name) => failure.with_hint(format!("did you mean `{name}`?")),
         None => {
             let list = host.for_its_tenant("belljar tools list");
-            failure.hint(format!("`{list}` shows all tools"))
+            failure.with_hint(format!("`{list}` shows all tools"))
         }
     }
 }
 
 /// The first error in what lies in the directory of an installed tool.
-fn broken<'h>(host: &'h Host, tool: &str) -> Option<&'h Diagnostic> {
+fn first_error<'h>(host: &'h Host, tool: &str) -> Option<&'h Diagnostic> {
     let is_its = |path: &Path| path.parent().and_then(Path::file_name) == Some(OsStr::new(tool));
     let mut errors = host.tools.problems().iter();
     errors.find(|found| found.severity == Severity::Error && is_its(&found.path))
 }
 
 /// Why an installed tool is offered to nobody, and what to do about it.
-fn withheld(host: &Host, why: String) -> Failure {
+fn withheld_failure(host: &Host, why: String) -> Failure {
     let problems = host.tools.problems().iter();
     let about = problems.into_iter().find(|problem| problem.message == why);
     let failure = Failure::usage(why);
     let Some(about) = about else { return failure };
-    let path = about.path.shown();
-    let failure = about.hint.iter().fold(failure, |failure, hint| failure.hint(hint));
-    failure.hint(format!(
+    let path = about.path.to_shown();
+    let failure = about.hint.iter().fold(failure, |failure, hint| failure.with_hint(hint));
+    failure.with_hint(format!(
         "`belljar tools inspect {path}` shows what it is, `belljar tools call {path} ARGUMENTS` calls \
          it once as it is"
     ))
@@ -179,7 +181,7 @@ pub(crate) fn is_path(word: &str) -> bool {
 }
 
 /// The files for a word, if it names any: a component and the manifest beside it.
-fn files(word: &str) -> Vec<PathBuf> {
+fn component_files(word: &str) -> Vec<PathBuf> {
     let component = PathBuf::from(word);
     let manifest = component.with_file_name("tool.toml");
     if is_path(word) { vec![component, manifest] } else { Vec::new() }
@@ -188,60 +190,66 @@ fn files(word: &str) -> Vec<PathBuf> {
 /// Reads a component file.
 pub(crate) fn read_component(path: &str) -> Result<Wasm, Failure> {
     let bytes = read_bounded(Path::new(path), MAX_COMPONENT_BYTES).map_err(|error| {
-        let failure = Failure::usage(format!("failed to read `{}`: {error}", Shown::new(path)));
+        let failure = Failure::usage(format!("failed to read `{}`: {error}", ShownText::new(path)));
         match error.kind() {
             ErrorKind::NotFound => failure
-                .hint("`belljar tools build PROJECT` makes `PROJECT/tool.wasm`")
-                .hint("`belljar tools list` shows the tools that go by a name"),
+                .with_hint("`belljar tools build PROJECT` makes `PROJECT/tool.wasm`")
+                .with_hint("`belljar tools list` shows the tools that go by a name"),
             _ => failure,
         }
     })?;
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
-    Ok(Wasm::new(bytes).named(name))
+    Ok(Wasm::new(bytes).with_name(name))
 }
 
 /// A component by its file or by a tool's name.
-fn find(word: &str, whose: &Whose, out: &Out) -> Result<Wasm, Failure> {
+fn find_component(word: &str, whose: &AgentOwner, out: &TerminalOutput) -> Result<Wasm, Failure> {
     if is_path(word) {
         return read_component(word);
     }
-    let host = whose.host(out)?;
-    match host.tools.owner(word) {
+    let host = whose.build_host(out)?;
+    match host.tools.find_component(word) {
         Some(component) => Ok(component.wasm.clone()),
         None => Err(no_tool(&host, word)),
     }
 }
 
-fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
-    let host = whose.host(out)?;
+fn list_tools(
+    json: bool,
+    whose: &AgentOwner,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let host = whose.build_host(out)?;
     let mut rows = Vec::new();
     let mut failed = false;
     let runtime = host::small_runtime()?;
     for component in host.tools.components() {
-        match runtime.block_on(component.infos(&host.sandbox)) {
+        match runtime.block_on(component.describe_tools(&host.sandbox)) {
             Ok(infos) => {
                 rows.extend(infos.iter().map(|info| (info.clone(), component.clone())));
             }
             Err(error) => {
                 failed = true;
-                out.warning(format_args!("tool `{}` is left out: {error}", component.name));
+                out.print_warning(format_args!("tool `{}` is left out: {error}", component.name));
             }
         }
     }
     rows.retain(|(info, component)| {
-        host.tools.owner(info.name.as_str()).is_some_and(|owner| owner.name == component.name)
+        host.tools
+            .find_component(info.name.as_str())
+            .is_some_and(|owner| owner.name == component.name)
     });
     rows.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     match json {
-        true => out.json(&all_as_json(&host, &rows))?,
+        true => out.print_json(&all_as_json(&host, &rows))?,
         false => print_all(&host, &rows, out),
     }
     for problem in host.tools.problems() {
         failed |= problem.severity == Severity::Error;
         match problem.code {
             // The remedy is the same for all of them.
-            UNPINNED => out.diagnostic(&Diagnostic { hint: None, ..problem.clone() }),
-            _ => out.diagnostic(problem),
+            UNPINNED => out.print_diagnostic(&Diagnostic { hint: None, ..problem.clone() }),
+            _ => out.print_diagnostic(problem),
         }
     }
     if host.tools.problems().iter().any(|problem| problem.code == UNPINNED) {
@@ -249,10 +257,10 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
         out.note(format_args!(
             "  {} no agent is offered a tool that is not pinned; if you trust one, `{grant}` pins it \
              and lets an agent call it",
-            out.paint_err(Style::Cyan, "hint:")
+            out.paint_err(TextStyle::Cyan, "hint:")
         ));
     }
-    Ok(if failed { Exit::Failed } else { Exit::Completed })
+    Ok(if failed { CommandExit::Failed } else { CommandExit::Completed })
 }
 
 fn all_as_json(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)]) -> Vec<Value> {
@@ -266,7 +274,7 @@ fn all_as_json(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)]) -> Vec<Valu
             "schema": spec.schema,
         })
     }));
-    all.extend(of_servers(host).map(|(server, name, tool)| {
+    all.extend(server_tools(host).map(|(server, name, tool)| {
         json!({
             "name": name,
             "description": tool.description,
@@ -279,28 +287,33 @@ fn all_as_json(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)]) -> Vec<Valu
     all
 }
 
-fn print_all(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)], out: &Out) {
+fn print_all(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)], out: &TerminalOutput) {
     let headings = ["tool", "from", "asks for", "description"];
-    let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
+    let mut table = TextTable::new(out, &headings).with_cut(MAX_DESCRIPTION);
     let mut row = |name: &str, from: &str, asks: &str, description: &str| {
-        let description = plain(Shown::new(description));
-        table.row([plain(name), plain(from), styled(Style::Dim, asks), description]);
+        let description = plain_cell(ShownText::new(description));
+        table.push_row([
+            plain_cell(name),
+            plain_cell(from),
+            styled_cell(TextStyle::Dim, asks),
+            description,
+        ]);
     };
     for (info, component) in rows {
-        let asks = words::asks(&component.manifest.ask);
-        row(info.name.as_str(), origin(component.origin), &asks, &info.description);
+        let asks = words::format_requests(&component.manifest.ask);
+        row(info.name.as_str(), format_origin(component.origin), &asks, &info.description);
     }
     for spec in builtin_tool_specs() {
         row(&spec.name, "host", "nothing", &spec.description);
     }
-    for (server, name, tool) in of_servers(host) {
+    for (server, name, tool) in server_tools(host) {
         row(name.as_str(), &format!("mcp {server}"), "nothing", &tool.description);
     }
-    table.print(out);
+    table.print_to(out);
 }
 
 /// The accepted tools of MCP servers, each with its server's name.
-fn of_servers(host: &Host) -> impl Iterator<Item = (&str, &ToolName, &ListedTool)> {
+fn server_tools(host: &Host) -> impl Iterator<Item = (&str, &ToolName, &ListedTool)> {
     let servers = host.tools.servers().iter();
     servers.flat_map(|it| it.tools().iter().map(|(name, tool)| (it.name(), name, tool)))
 }
@@ -309,7 +322,7 @@ fn as_json(info: &ToolInfo, component: &ToolComponent) -> Value {
     json!({
         "name": info.name,
         "description": info.description,
-        "origin": origin(component.origin),
+        "origin": format_origin(component.origin),
         "component": component.name,
         "digest": format!("sha256:{}", component.wasm.digest()),
         "hints": info.hints,
@@ -318,9 +331,9 @@ fn as_json(info: &ToolInfo, component: &ToolComponent) -> Value {
     })
 }
 
-fn origin(origin: Origin) -> &'static str {
+fn format_origin(origin: ComponentOrigin) -> &'static str {
     match origin {
-        Origin::Stock => "belljar",
-        Origin::Home => "home",
+        ComponentOrigin::Stock => "belljar",
+        ComponentOrigin::Home => "home",
     }
 }

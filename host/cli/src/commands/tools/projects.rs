@@ -5,26 +5,31 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use belljar_guest_build::{Language, sdk_path, template_path};
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{ShownPath as _, ShownText};
 
-use crate::setup::below::{self, Below, For};
+use crate::setup::below::{self, DirectoryHandle, FileAudience};
 use crate::setup::embedded::SDK;
-use crate::setup::exit::{Exit, Failure};
-use crate::term::out::Out;
+use crate::setup::exit::{CommandExit, Failure};
+use crate::term::out::TerminalOutput;
 
 /// Writes a project that builds unchanged, with the SDK of this belljar's release.
-pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn new(
+    name: &str,
+    lang: &str,
+    dir: Option<&Path>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
     check_name(name)?;
-    let language = language(lang)?;
+    let language = parse_language(lang)?;
     let dir = dir.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
     // Made here and not found, so it cannot contain anybody's work. Inside the person's working directory,
     // the path may be a stranger's.
     let made = std::env::current_dir()
-        .and_then(|here| below::output(&dir, &here.canonicalize()?))
-        .and_then(|(at, name)| at.new_directory(&name, For::Everybody));
+        .and_then(|here| below::output_place(&dir, &here.canonicalize()?))
+        .and_then(|(at, name)| at.new_directory(&name, FileAudience::Everybody));
     let project = made.map_err(|error| {
-        let failure = Failure::new(format!("failed to create `{}`: {error}", dir.shown()));
-        failure.hint(match error.kind() {
+        let failure = Failure::new(format!("failed to create `{}`: {error}", dir.to_shown()));
+        failure.with_hint(match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "you may not write there; name another directory with `--dir`"
             }
@@ -34,22 +39,22 @@ pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Resu
     for (path, bytes) in SDK {
         if let Some(path) = template_path(language, path) {
             let path = Path::new(&path);
-            let text = filled(path, &String::from_utf8_lossy(bytes), name);
-            write(&project, path, text.as_bytes())?;
+            let text = fill_template(path, &String::from_utf8_lossy(bytes), name);
+            write_project_file(&project, path, text.as_bytes())?;
         } else if let Some(path) = sdk_path(language, path) {
-            write(&project, &Path::new("sdk").join(path), bytes)?;
+            write_project_file(&project, &Path::new("sdk").join(path), bytes)?;
         }
     }
-    out.line(format_args!("wrote the tool `{name}` to {}", dir.shown()));
-    if let Err(missing) = language.toolchain(Some(&dir)) {
+    out.print_line(format_args!("wrote the tool `{name}` to {}", dir.to_shown()));
+    if let Err(missing) = language.find_toolchain(Some(&dir)) {
         let missing = Failure::from(missing);
-        out.note(Shown::new(&missing.message));
+        out.note(ShownText::new(&missing.message));
         for hint in &missing.hints {
-            out.note(format_args!("hint: {}", Shown::new(hint)));
+            out.note(format_args!("hint: {}", ShownText::new(hint)));
         }
     }
-    out.note(format_args!("next: `belljar tools build {}`", dir.shown()));
-    Ok(Exit::Completed)
+    out.note(format_args!("next: `belljar tools build {}`", dir.to_shown()));
+    Ok(CommandExit::Completed)
 }
 
 /// The prefix of a template's lines for the check of our own guide, removed for everybody else.
@@ -61,7 +66,7 @@ const ANY_TEXT: &str = "[..]";
 
 /// A file of a template, for the tool of this name. Of a page the marks for the check of our own guide are
 /// taken out.
-fn filled(path: &Path, text: &str, name: &str) -> String {
+fn fill_template(path: &Path, text: &str, name: &str) -> String {
     let text = text.replace("{{name}}", name);
     if path.extension() != Some(OsStr::new("md")) {
         return text;
@@ -73,7 +78,7 @@ fn filled(path: &Path, text: &str, name: &str) -> String {
 }
 
 /// How a language's SDK offers a tool, for a component that offers none.
-pub(super) fn publishing(language: Language) -> &'static str {
+pub(super) fn publish_advice(language: Language) -> &'static str {
     match language {
         Language::Rust => "publish a function with `belljar_guest::tools!`",
         Language::Python => "offer a function with `@tool`",
@@ -87,23 +92,25 @@ pub(super) fn publishing(language: Language) -> &'static str {
 }
 
 /// The language of a word; its template has to be in this build.
-fn language(word: &str) -> Result<Language, Failure> {
+fn parse_language(word: &str) -> Result<Language, Failure> {
     let offered: Vec<&str> = Language::ALL
         .iter()
         .filter(|language| SDK.iter().any(|(path, _)| template_path(**language, path).is_some()))
         .map(|language| language.word())
         .collect();
-    Language::of_word(word).filter(|language| offered.contains(&language.word())).ok_or_else(|| {
-        Failure::usage(format!("there is no SDK for `{}`", Shown::clipped(word, 40)))
-            .hint(format!("the languages are {}", offered.join(", ")))
-    })
+    Language::from_word(word).filter(|language| offered.contains(&language.word())).ok_or_else(
+        || {
+            Failure::usage(format!("there is no SDK for `{}`", ShownText::clip_line(word, 40)))
+                .with_hint(format!("the languages are {}", offered.join(", ")))
+        },
+    )
 }
 
-fn write(project: &Below, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let written = project.create(to, bytes, For::Everybody);
+fn write_project_file(project: &DirectoryHandle, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = project.create_file(to, bytes, FileAudience::Everybody);
     written.map(drop).map_err(|error| {
         let to = project.path().join(to);
-        Failure::new(format!("failed to write `{}`: {error}", to.shown()))
+        Failure::new(format!("failed to write `{}`: {error}", to.to_shown()))
     })
 }
 
@@ -116,16 +123,17 @@ pub(super) fn check_name(name: &str) -> Result<(), Failure> {
         return Err(Failure::usage(format!(
             "`{name}` cannot be the name of a function in every language"
         ))
-        .hint("choose a name of two words, such as `word_count`"));
+        .with_hint("choose a name of two words, such as `word_count`"));
     }
     if is_name(name) {
         return Ok(());
     }
-    let failure = Failure::usage(format!("`{}` is not a tool name", Shown::clipped(name, 80)))
-        .hint("use a lower-case letter, then letters, digits and `_`, at most 64 in all");
+    let failure =
+        Failure::usage(format!("`{}` is not a tool name", ShownText::clip_line(name, 80)))
+            .with_hint("use a lower-case letter, then letters, digits and `_`, at most 64 in all");
     let meant = name.to_ascii_lowercase().replace(['-', ' ', '.'], "_");
     let is_meant = is_name(&meant) && !is_keyword(&meant);
-    Err(if is_meant { failure.hint(format!("such as `{meant}`")) } else { failure })
+    Err(if is_meant { failure.with_hint(format!("such as `{meant}`")) } else { failure })
 }
 
 fn is_keyword(name: &str) -> bool {
@@ -150,7 +158,7 @@ mod tests {
     fn made(lang: &str) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().join("p");
-        new("word_count", lang, Some(&project), &Out::new(true, false)).unwrap();
+        new("word_count", lang, Some(&project), &TerminalOutput::new(true, false)).unwrap();
         (dir, project)
     }
 
@@ -172,7 +180,7 @@ mod tests {
     fn a_new_project_of_each_language_has_its_sdk_and_no_placeholder() {
         for language in Language::ALL {
             let (_dir, project) = made(language.word());
-            assert_eq!(Language::of_project(&project), Some(*language));
+            assert_eq!(Language::from_project(&project), Some(*language));
             let mut found = Vec::new();
             files(&project, &project, &mut found);
             for path in [".gitignore", "README.md", "tool.toml"] {
@@ -180,11 +188,11 @@ mod tests {
             }
             for path in found {
                 let text = fs::read_to_string(project.join(&path)).unwrap();
-                assert!(!text.contains("{{"), "{language:?}: {}: {text}", path.shown());
-                assert!(!text.contains("guide:"), "{language:?}: {}: {text}", path.shown());
+                assert!(!text.contains("{{"), "{language:?}: {}: {text}", path.to_shown());
+                assert!(!text.contains("guide:"), "{language:?}: {}: {text}", path.to_shown());
                 if path.extension() == Some(OsStr::new("md")) {
                     let marks = text.contains(ANY_TEXT) || text.lines().any(|it| it == ANY_LINES);
-                    assert!(!marks, "{language:?}: {}: {text}", path.shown());
+                    assert!(!marks, "{language:?}: {}: {text}", path.to_shown());
                 }
             }
             assert!(project.join("sdk").join(language.word()).is_dir(), "{language:?}");
@@ -216,12 +224,13 @@ mod tests {
                 }
                 // The page of an example is one of our guide, with its marks.
                 let kept = fs::read(example.join(path)).unwrap_or_default();
-                let kept = filled(path, &String::from_utf8_lossy(&kept), "word_count").into_bytes();
+                let kept =
+                    fill_template(path, &String::from_utf8_lossy(&kept), "word_count").into_bytes();
                 assert!(
                     kept == made,
                     "`guest-sdk/examples/{}/{}` is another: run this test with BELLJAR_WRITE_DOCS=1",
                     language.word(),
-                    path.shown()
+                    path.to_shown()
                 );
             }
         }
@@ -231,7 +240,7 @@ mod tests {
     fn a_language_without_an_sdk_is_refused_and_nothing_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().join("p");
-        let refused = new("word_count", "cobol", Some(&project), &Out::new(true, false));
+        let refused = new("word_count", "cobol", Some(&project), &TerminalOutput::new(true, false));
         assert!(refused.unwrap_err().hints[0].contains("python"));
         assert!(!project.exists());
     }
@@ -239,7 +248,9 @@ mod tests {
     #[test]
     fn a_directory_that_is_there_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(new("word_count", "rust", Some(dir.path()), &Out::new(true, false)).is_err());
+        assert!(
+            new("word_count", "rust", Some(dir.path()), &TerminalOutput::new(true, false)).is_err()
+        );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

@@ -1,15 +1,17 @@
 //! The lines with which an operator would allow a refused request: for the person at the terminal alone.
 //! Agents, models and callers of the server get the refusal and no remedy.
 
-use belljar_agent::rule;
-use belljar_policy::{Access, DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
+use belljar_agent::exact_rule;
+use belljar_policy::{
+    DecisionSource, DenyCode, HostRule, HostScope, MountAccess, RequestTarget, TargetHost, ToolAsk,
+};
 use belljar_sandbox::Denial;
 
 use crate::commands::run::named;
 
 /// The target of a refused request, if a host rule decides about it.
-pub(crate) fn target(denial: &Denial) -> Option<Target> {
-    let target = Target::parse(denial.target.as_deref()?).ok()?;
+pub(crate) fn denied_target(denial: &Denial) -> Option<RequestTarget> {
+    let target = RequestTarget::parse(denial.target.as_deref()?).ok()?;
     let by_rule = match denial.code {
         DenyCode::HostNotAllowed | DenyCode::InterfaceNotGranted => true,
         // A name that resolves to a private address is allowed only by an exact rule.
@@ -33,19 +35,20 @@ pub(crate) fn target(denial: &Denial) -> Option<Target> {
 /// The remedy that lets one `tools call` reach the target: a line of the manifest, an option, or
 /// both. INV-432: only for a host named in `arguments`, the person's words, or in the manifest.
 pub(super) fn for_call(
-    target: &Target,
+    target: &RequestTarget,
     ask: &ToolAsk,
     hosts: &[HostRule],
     arguments: &str,
 ) -> Vec<String> {
-    let Some(rule) = rule(target) else { return Vec::new() };
+    let Some(rule) = exact_rule(target) else { return Vec::new() };
     if !named::by_words(arguments, target) && !named::by_rules(&ask.hosts, target) {
         let why =
             "neither the arguments nor its `tool.toml` name that host: it is the tool's own idea";
         return vec![why.to_owned()];
     }
-    let covered =
-        |rules: &[HostRule]| HostScope::of(Source::Manifest, rules.to_vec()).check(target).is_ok();
+    let covered = |rules: &[HostRule]| {
+        HostScope::from_rules(DecisionSource::Manifest, rules.to_vec()).check_target(target).is_ok()
+    };
     let mut lines = Vec::new();
     if !covered(&ask.hosts) {
         lines.push(format!("its `tool.toml` does not ask for it: `hosts = [\"{rule}\"]`"));
@@ -58,15 +61,15 @@ pub(super) fn for_call(
 
 /// The remedy that lets one `tools call` write to a read-only mount: a line of the manifest, an option, or
 /// both.
-pub(super) fn for_write(denial: &Denial, ask: &ToolAsk, given: Access) -> Vec<String> {
+pub(super) fn for_write(denial: &Denial, ask: &ToolAsk, given: MountAccess) -> Vec<String> {
     let mut lines = Vec::new();
     if denial.code == DenyCode::ReadOnly {
-        if ask.mounts != Some(Access::ReadWrite) {
+        if ask.mounts != Some(MountAccess::ReadWrite) {
             lines.push(
                 "its `tool.toml` does not ask to write: `mounts = \"read-write\"`".to_owned(),
             );
         }
-        if given != Access::ReadWrite {
+        if given != MountAccess::ReadWrite {
             lines.push("`--allow-write` lets this call write the workspace".to_owned());
         }
     }
@@ -84,7 +87,9 @@ mod tests {
     #[test]
     fn only_a_target_that_a_rule_can_open_has_a_way() {
         let named = |code, to: &str| {
-            target(&denial(code, to)).and_then(|it| rule(&it)).map(|rule| rule.to_string())
+            denied_target(&denial(code, to))
+                .and_then(|it| exact_rule(&it))
+                .map(|rule| rule.to_string())
         };
         let refused = DenyCode::HostNotAllowed;
         assert_eq!(named(refused, "https://api.test:8443").unwrap(), "https://api.test:8443");
@@ -100,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_call_is_told_what_is_missing_on_either_side() {
-        let target = Target::parse("https://api.test").unwrap();
+        let target = RequestTarget::parse("https://api.test").unwrap();
         let rule: HostRule = "https://api.test".parse().unwrap();
         let asks = ToolAsk { hosts: vec!["https://*.test".parse().unwrap()], ..ToolAsk::default() };
         let words = r#"{"url": "https://api.test/x"}"#;
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_host_that_a_tool_thought_of_has_no_option_that_is_ready() {
-        let target = Target::parse("https://evil.test").unwrap();
+        let target = RequestTarget::parse("https://evil.test").unwrap();
         let any = ToolAsk { hosts: vec!["https://*".parse().unwrap()], ..ToolAsk::default() };
         let lines = for_call(&target, &any, &[], r#"{"url": "https://api.test"}"#);
         assert_eq!(lines.len(), 1);
@@ -129,7 +134,7 @@ mod tests {
         let lines = |code, ask, given| {
             for_write(&Denial::new(code, "open", "facts"), &asks(ask), given).len()
         };
-        let (read, write) = (Access::Read, Access::ReadWrite);
+        let (read, write) = (MountAccess::Read, MountAccess::ReadWrite);
         assert_eq!(lines(DenyCode::ReadOnly, read, read), 2);
         assert_eq!(lines(DenyCode::ReadOnly, write, read), 1);
         assert_eq!(lines(DenyCode::ReadOnly, read, write), 1);

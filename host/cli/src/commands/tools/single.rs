@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_policy::{
-    Access, Asked, Budget, Caps, Grants, GuestPath, HostRule, Level, Limits, Mount, Permission,
-    Rights, ToolAsk, ToolName,
+    AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, GuestPath, HostRule,
+    Limits, Mount, MountAccess, Rights, ToolAsk, ToolName,
 };
 use belljar_sandbox::{CallResult, JarSpec, JarTool, Sandbox, SecretStore, Wasm};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::setup::exit::Failure;
 
 /// The called tool, with its means.
-pub(crate) struct Single<'a> {
+pub(crate) struct SingleToolCall<'a> {
     pub(crate) wasm: &'a Wasm,
     pub(crate) ask: ToolAsk,
     pub(crate) config: BTreeMap<String, String>,
@@ -22,22 +22,22 @@ pub(crate) struct Single<'a> {
     pub(crate) arguments: &'a str,
     /// Mounted at `/workspace`.
     pub(crate) workspace: &'a Path,
-    pub(crate) access: Access,
+    pub(crate) access: MountAccess,
     pub(crate) hosts: Vec<HostRule>,
     /// The secrets for the tool, if requested in its manifest.
     pub(crate) secrets: SecretStore,
     pub(crate) cancel: CancellationToken,
 }
 
-impl Single<'_> {
+impl SingleToolCall<'_> {
     /// Calls the tool in a jar of its own.
-    pub(crate) async fn call(self, sandbox: &Sandbox) -> Result<CallResult, Failure> {
-        let infos = sandbox.describe(self.wasm).await;
+    pub(crate) async fn call_in_jar(self, sandbox: &Sandbox) -> Result<CallResult, Failure> {
+        let infos = sandbox.describe_tools(self.wasm).await;
         let infos = infos.map_err(|error| Failure::new(format!("`{}`: {error}", self.tool)))?;
         let info = infos.iter().find(|info| info.name == *self.tool).ok_or_else(|| {
             let names: Vec<String> = infos.iter().map(|info| format!("`{}`", info.name)).collect();
             Failure::usage(format!("the component has no tool `{}`", self.tool))
-                .hint(format!("it has {}", names.join(", ")))
+                .with_hint(format!("it has {}", names.join(", ")))
         })?;
         let limits = Limits::default();
         let mount = Mount {
@@ -46,18 +46,18 @@ impl Single<'_> {
             access: self.access,
         };
         let grants = Grants {
-            tools: [(self.tool.clone(), Permission::Allow)].into(),
+            tools: [(self.tool.clone(), CallPermission::Allow)].into(),
             mounts: vec![mount],
             hosts: vec![self.hosts],
             secrets: self.secrets.names().cloned().collect(),
             ..Grants::none()
         };
-        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+        let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
         let permit =
             rights.tool(self.tool.as_str()).map_err(|denied| Failure::new(denied.to_string()))?;
         let spec = JarSpec {
             rights,
-            budget: Budget::root(Level::Subagent, Caps::of(&limits)),
+            budget: Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&limits)),
             tools: vec![JarTool {
                 tools: [(info.name.clone(), info.hints)].into(),
                 wasm: self.wasm.clone(),
@@ -68,8 +68,8 @@ impl Single<'_> {
             overlays: BTreeMap::new(),
             cancel: self.cancel,
         };
-        let jar = sandbox.jar(spec).map_err(|error| Failure::new(error.to_string()))?;
-        let result = jar.call(permit, self.arguments).await;
+        let jar = sandbox.open_jar(spec).map_err(|error| Failure::new(error.to_string()))?;
+        let result = jar.call_permitted(permit, self.arguments).await;
         // What has not ended is part of no result; the process ends soon after.
         let _ = jar.close().await;
         Ok(result)

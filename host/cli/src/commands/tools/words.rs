@@ -4,7 +4,7 @@ use belljar_policy::{PeersAsk, ToolAsk};
 use belljar_sandbox::ToolInfo;
 
 /// The requests of a manifest.
-pub(super) fn asks(ask: &ToolAsk) -> String {
+pub(super) fn format_requests(ask: &ToolAsk) -> String {
     let mut words = Vec::new();
     if let Some(access) = ask.mounts {
         words.push(format!("mounts ({access})"));
@@ -23,7 +23,7 @@ pub(super) fn asks(ask: &ToolAsk) -> String {
 }
 
 /// A tool's words about how it may be called.
-pub(super) fn hints(info: &ToolInfo) -> String {
+pub(super) fn format_hints(info: &ToolInfo) -> String {
     let hints = [
         (info.hints.read_only, "read-only"),
         (info.hints.idempotent, "idempotent"),

@@ -6,7 +6,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use super::Cell;
-use crate::term::out::{self, Style};
+use crate::term::out::{self, TextStyle};
 use crate::term::wrap::words_and_commands;
 
 /// Columns for a word that is too long for any line, and has to be broken.
@@ -40,7 +40,7 @@ const GAP: usize = 2;
 const JOINTS: &[char] = &['-', '/', '_', '.', ':', ',', ';', '=', '@', '?', '&'];
 
 /// The rows and columns to lay out.
-pub(crate) struct Layout<'a> {
+pub(crate) struct TableLayout<'a> {
     pub(crate) headings: &'a [String],
     /// Which columns are set flush right.
     pub(crate) numbers: &'a [bool],
@@ -49,7 +49,7 @@ pub(crate) struct Layout<'a> {
 }
 
 /// How the rows of a table are set.
-enum Plan {
+enum RowPlan {
     /// All columns side by side, with these widths.
     Beside(Vec<usize>),
     /// All but the last side by side, and the last text below its row.
@@ -58,33 +58,34 @@ enum Plan {
     Below,
 }
 
-impl Layout<'_> {
+impl TableLayout<'_> {
     /// The lines for a screen of this many columns: none is longer, whatever the cells hold.
-    pub(crate) fn screen(&self, width: usize) -> Vec<String> {
+    pub(crate) fn screen_lines(&self, width: usize) -> Vec<String> {
         let width = width.max(NARROWEST);
-        match self.plan(width) {
-            Plan::Beside(widths) => self.side_by_side(&widths),
-            Plan::Hanging(widths) => self.hanging(&widths, width),
-            Plan::Below => self.one_below_the_other(width),
+        match self.plan_rows(width) {
+            RowPlan::Beside(widths) => self.side_by_side(&widths),
+            RowPlan::Hanging(widths) => self.hanging_lines(&widths, width),
+            RowPlan::Below => self.one_below_the_other(width),
         }
     }
 
     /// Columns for the last text on a screen of `width`, beside its row or below.
     pub(crate) fn room_for_last(&self, width: usize) -> usize {
-        let others = self.columns().len().saturating_sub(1);
-        let taken: usize = (0..others).map(|column| self.natural(column) + GAP).sum();
+        let others = self.column_range().len().saturating_sub(1);
+        let taken: usize = (0..others).map(|column| self.natural_width(column) + GAP).sum();
         let beside = width.saturating_sub(taken);
         // A narrower one is squeezed by any cut text, and is placed below then.
         if beside < WELL_READ { width.saturating_sub(HANG) } else { beside }
     }
 
     /// The lines for a file or a program: one for each row, and nothing wrapped.
-    pub(crate) fn unbounded(&self) -> Vec<String> {
-        let widths = self.columns().map(|column| self.natural(column)).collect::<Vec<_>>();
+    pub(crate) fn unbounded_lines(&self) -> Vec<String> {
+        let widths =
+            self.column_range().map(|column| self.natural_width(column)).collect::<Vec<_>>();
         self.side_by_side(&widths)
     }
 
-    fn columns(&self) -> std::ops::Range<usize> {
+    fn column_range(&self) -> std::ops::Range<usize> {
         0..self.headings.len()
     }
 
@@ -93,7 +94,7 @@ impl Layout<'_> {
         self.headings.iter().any(|heading| !heading.is_empty())
     }
 
-    fn texts(&self, column: usize) -> impl Iterator<Item = &str> {
+    fn column_texts(&self, column: usize) -> impl Iterator<Item = &str> {
         let cells = self.rows.iter().filter_map(move |row| row.get(column));
         let heading = self.headings.get(column).map(String::as_str);
         cells.map(|(text, _)| text.as_str()).chain(heading)
@@ -104,66 +105,66 @@ impl Layout<'_> {
     }
 
     /// How wide the column is where nothing is wrapped.
-    fn natural(&self, column: usize) -> usize {
-        self.texts(column).flat_map(|text| text.split('\n')).map(width_of).max().unwrap_or(0)
+    fn natural_width(&self, column: usize) -> usize {
+        self.column_texts(column).flat_map(|text| text.split('\n')).map(width_of).max().unwrap_or(0)
     }
 
     /// The column's least width for its longest word that fits on a line; numbers are never wrapped.
-    fn least(&self, column: usize, line: usize) -> usize {
+    fn least_width(&self, column: usize, line: usize) -> usize {
         if self.is_number(column) {
-            return self.natural(column);
+            return self.natural_width(column);
         }
-        let lines = self.texts(column).flat_map(|text| text.split('\n'));
+        let lines = self.column_texts(column).flat_map(|text| text.split('\n'));
         let words = lines.flat_map(words_and_commands);
         let whole = |width: usize| if width > line { PIECE.min(line) } else { width };
         let longest = words.map(|word| whole(width_of(word))).max().unwrap_or(0);
         let is_last = column + 1 == self.headings.len();
-        if is_last { longest.max(self.natural(column).min(LAST)) } else { longest }
+        if is_last { longest.max(self.natural_width(column).min(LAST)) } else { longest }
     }
 
     /// How the rows are set on a screen of this many columns.
-    fn plan(&self, width: usize) -> Plan {
+    fn plan_rows(&self, width: usize) -> RowPlan {
         let all = self.headings.len();
-        let beside = self.widths(all, width);
+        let beside = self.fit_widths(all, width);
         if let Some(widths) = &beside
             && !self.is_squeezed(widths)
         {
-            return Plan::Beside(widths.clone());
+            return RowPlan::Beside(widths.clone());
         }
         let may_hang = all > 1 && !self.is_number(all - 1);
-        let hanging = may_hang.then(|| self.widths(all - 1, width)).flatten();
+        let hanging = may_hang.then(|| self.fit_widths(all - 1, width)).flatten();
         match (beside, hanging) {
-            (None, Some(hanging)) => Plan::Hanging(hanging),
+            (None, Some(hanging)) => RowPlan::Hanging(hanging),
             // Only where the rest of the row needs one line then.
-            (Some(_), Some(hanging)) if self.is_natural(&hanging) => Plan::Hanging(hanging),
-            (Some(beside), _) => Plan::Beside(beside),
-            (None, None) => Plan::Below,
+            (Some(_), Some(hanging)) if self.is_natural(&hanging) => RowPlan::Hanging(hanging),
+            (Some(beside), _) => RowPlan::Beside(beside),
+            (None, None) => RowPlan::Below,
         }
     }
 
     /// Whether the last text would become a high and narrow column.
     fn is_squeezed(&self, widths: &[usize]) -> bool {
         let Some(last) = widths.last() else { return false };
-        *last < WELL_READ && self.natural(widths.len() - 1) > BESIDE * last
+        *last < WELL_READ && self.natural_width(widths.len() - 1) > BESIDE * last
     }
 
     fn is_natural(&self, widths: &[usize]) -> bool {
-        widths.iter().enumerate().all(|(column, width)| *width == self.natural(column))
+        widths.iter().enumerate().all(|(column, width)| *width == self.natural_width(column))
     }
 
     /// The widths of the first columns, for lines of at most `width` columns. `None` = the words do not fit
     /// side by side.
-    fn widths(&self, columns: usize, width: usize) -> Option<Vec<usize>> {
+    fn fit_widths(&self, columns: usize, width: usize) -> Option<Vec<usize>> {
         let room = width.checked_sub(GAP * columns.saturating_sub(1))?;
-        let natural = (0..columns).map(|column| self.natural(column)).collect::<Vec<_>>();
+        let natural = (0..columns).map(|column| self.natural_width(column)).collect::<Vec<_>>();
         if natural.iter().sum::<usize>() <= room {
             return Some(natural);
         }
-        let least = (0..columns).map(|column| self.least(column, width));
+        let least = (0..columns).map(|column| self.least_width(column, width));
         let mut widths = least.collect::<Vec<_>>();
         let left = room.checked_sub(widths.iter().sum())?;
         for _ in 0..left {
-            let Some(column) = neediest(&widths, &natural) else { break };
+            let Some(column) = neediest_column(&widths, &natural) else { break };
             if let Some(width) = widths.get_mut(column) {
                 *width += 1;
             }
@@ -172,21 +173,21 @@ impl Layout<'_> {
     }
 
     /// Each row side by side except for the last text, which is indented below.
-    fn hanging(&self, widths: &[usize], screen: usize) -> Vec<String> {
+    fn hanging_lines(&self, widths: &[usize], screen: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let last = widths.len();
         if self.has_headings() {
-            let bold = |heading: &String| (heading.clone(), Some(Style::Bold));
+            let bold = |heading: &String| (heading.clone(), Some(TextStyle::Bold));
             let headings = self.headings.iter().map(bold).collect::<Vec<_>>();
-            self.hang(&headings, last, widths, screen, &mut lines);
+            self.hang_row(&headings, last, widths, screen, &mut lines);
         }
         for row in self.rows {
-            self.hang(row, last, widths, screen, &mut lines);
+            self.hang_row(row, last, widths, screen, &mut lines);
         }
         lines
     }
 
-    fn hang(
+    fn hang_row(
         &self,
         row: &[Cell],
         last: usize,
@@ -194,38 +195,39 @@ impl Layout<'_> {
         screen: usize,
         lines: &mut Vec<String>,
     ) {
-        self.set(row, widths, lines);
+        self.set_row(row, widths, lines);
         let text = row.get(last).map_or("", |(text, _)| text.as_str());
-        for Piece { text, outdented } in pieces(text, screen.saturating_sub(HANG), screen) {
+        for LinePiece { text, outdented } in wrap_pieces(text, screen.saturating_sub(HANG), screen)
+        {
             if text.trim().is_empty() {
                 continue;
             }
             let indent = if outdented { 0 } else { HANG };
-            lines.push(format!("{}{}", " ".repeat(indent), self.paint(row, last, &text)));
+            lines.push(format!("{}{}", " ".repeat(indent), self.paint_cell(row, last, &text)));
         }
     }
 
     fn side_by_side(&self, widths: &[usize]) -> Vec<String> {
         let mut lines = Vec::new();
         if self.has_headings() {
-            let bold = |heading: &String| (heading.clone(), Some(Style::Bold));
+            let bold = |heading: &String| (heading.clone(), Some(TextStyle::Bold));
             let headings = self.headings.iter().map(bold).collect::<Vec<_>>();
-            self.set(&headings, widths, &mut lines);
+            self.set_row(&headings, widths, &mut lines);
         }
         for row in self.rows {
-            self.set(row, widths, &mut lines);
+            self.set_row(row, widths, &mut lines);
         }
         lines
     }
 
-    /// One row, in as many lines as its highest cell.
-    fn set(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
-        let cells = row.iter().zip(widths).map(|((text, _), width)| wrapped(text, *width));
+    /// Appends one row to `lines`, in as many lines as its highest cell has.
+    fn set_row(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
+        let cells = row.iter().zip(widths).map(|((text, _), width)| wrap_text(text, *width));
         let cells = cells.collect::<Vec<_>>();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         for line in 0..height {
             let mut set = String::new();
-            // Spaces are owed until a text follows, so that no line ends in any.
+            // Spaces are counted, and written only before a following text, so that no line ends with spaces.
             let mut owed = 0;
             for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
                 let text = cell.get(line).map_or("", String::as_str);
@@ -233,7 +235,7 @@ impl Layout<'_> {
                 let number = self.is_number(column);
                 if !text.is_empty() {
                     set.push_str(&" ".repeat(owed + if number { space } else { 0 }));
-                    set.push_str(&self.paint(row, column, text));
+                    set.push_str(&self.paint_cell(row, column, text));
                     owed = 0;
                 }
                 owed += GAP + if number && !text.is_empty() { 0 } else { space };
@@ -260,41 +262,44 @@ impl Layout<'_> {
                 if text.is_empty() {
                     continue;
                 }
-                let mut heads = wrapped(heading, width).into_iter().filter(|_| !heading.is_empty());
+                let mut heads =
+                    wrap_text(heading, width).into_iter().filter(|_| !heading.is_empty());
                 if !beside {
-                    lines.extend(heads.by_ref().map(|head| self.bold(&head)));
+                    lines.extend(heads.by_ref().map(|head| self.paint_bold(&head)));
                 }
-                for Piece { text, outdented } in pieces(text, width.saturating_sub(indent), width) {
-                    let text = self.paint(row, column, text.trim_start());
+                for LinePiece { text, outdented } in
+                    wrap_pieces(text, width.saturating_sub(indent), width)
+                {
+                    let text = self.paint_cell(row, column, text.trim_start());
                     if outdented {
                         // A word that needs the whole line: its heading is above.
-                        lines.extend(heads.by_ref().map(|head| self.bold(&head)));
+                        lines.extend(heads.by_ref().map(|head| self.paint_bold(&head)));
                         lines.push(text);
                         continue;
                     }
                     let head = heads.next().unwrap_or_default();
                     let space = " ".repeat(indent.saturating_sub(width_of(&head)));
-                    lines.push(format!("{}{space}{text}", self.bold(&head)));
+                    lines.push(format!("{}{space}{text}", self.paint_bold(&head)));
                 }
             }
         }
         lines
     }
 
-    fn bold(&self, text: &str) -> String {
-        out::paint(self.colour && !text.is_empty(), Style::Bold, text)
+    fn paint_bold(&self, text: &str) -> String {
+        out::paint_text(self.colour && !text.is_empty(), TextStyle::Bold, text)
     }
 
-    fn paint(&self, row: &[Cell], column: usize, text: &str) -> String {
+    fn paint_cell(&self, row: &[Cell], column: usize, text: &str) -> String {
         match row.get(column).and_then(|(_, style)| *style) {
-            Some(style) => out::paint(self.colour, style, text),
+            Some(style) => out::paint_text(self.colour, style, text),
             None => text.to_owned(),
         }
     }
 }
 
 /// The column for the next bit of room: short texts are completed first, then the highest one.
-fn neediest(widths: &[usize], natural: &[usize]) -> Option<usize> {
+fn neediest_column(widths: &[usize], natural: &[usize]) -> Option<usize> {
     let wanting = || {
         let all = widths.iter().zip(natural).enumerate();
         all.filter(|(_, (width, natural))| width < natural)
@@ -313,7 +318,7 @@ pub(crate) fn width_of(text: &str) -> usize {
 }
 
 /// A line of a text.
-struct Piece {
+struct LinePiece {
     text: String,
     /// Whether the piece is a word that fits only without the indent.
     outdented: bool,
@@ -321,16 +326,16 @@ struct Piece {
 
 /// The text in lines of at most `width` columns: broken at spaces, within a word only where the
 /// word is longer than a line.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    pieces(text, width, width).into_iter().map(|piece| piece.text).collect()
+pub(crate) fn wrap_text(text: &str, width: usize) -> Vec<String> {
+    wrap_pieces(text, width, width).into_iter().map(|piece| piece.text).collect()
 }
 
 /// The same for indented lines. A word that fits without the indent, in `wide` columns, is not broken.
-fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
+fn wrap_pieces(text: &str, width: usize, wide: usize) -> Vec<LinePiece> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         if width_of(paragraph) <= width {
-            lines.push(Piece { text: paragraph.to_owned(), outdented: false });
+            lines.push(LinePiece { text: paragraph.to_owned(), outdented: false });
             continue;
         }
         let mut line = String::new();
@@ -340,42 +345,42 @@ fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
             // A command is never broken here; the terminal breaks one longer than any line.
             let is_command = word.contains(' ') && width_of(word) > width;
             if is_command || (width + 1..=wide).contains(&width_of(word)) {
-                flush(&mut line, &mut lines);
-                lines.push(Piece { text: word.to_owned(), outdented: true });
+                flush_line(&mut line, &mut lines);
+                lines.push(LinePiece { text: word.to_owned(), outdented: true });
                 fresh = true;
                 continue;
             }
-            let mut pieces = broken(word, width).into_iter();
+            let mut pieces = break_word(word, width).into_iter();
             let first = pieces.next().unwrap_or_default();
             let space = usize::from(!fresh);
             if width_of(&line) + space + width_of(first) <= width {
                 line.push_str(if fresh { "" } else { " " });
             } else {
-                flush(&mut line, &mut lines);
+                flush_line(&mut line, &mut lines);
             }
             line.push_str(first);
             fresh = false;
             for piece in pieces {
-                flush(&mut line, &mut lines);
+                flush_line(&mut line, &mut lines);
                 line.push_str(piece);
             }
         }
-        flush(&mut line, &mut lines);
+        flush_line(&mut line, &mut lines);
     }
     lines
 }
 
 /// Ends the line, unless it has only the indent of a word without room.
-fn flush(line: &mut String, lines: &mut Vec<Piece>) {
+fn flush_line(line: &mut String, lines: &mut Vec<LinePiece>) {
     let ended = std::mem::take(line);
     let text = ended.trim_end();
     if !text.is_empty() {
-        lines.push(Piece { text: text.to_owned(), outdented: false });
+        lines.push(LinePiece { text: text.to_owned(), outdented: false });
     }
 }
 
 /// A word in pieces of at most `width` columns, cut after joints where there are any.
-fn broken(word: &str, width: usize) -> Vec<&str> {
+fn break_word(word: &str, width: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = word;
     while width_of(rest) > width {
@@ -400,28 +405,28 @@ mod tests {
 
     #[test]
     fn a_long_word_breaks_after_its_last_joint_that_fits() {
-        assert_eq!(broken("general-purpose", 12), ["general-", "purpose"]);
-        assert_eq!(broken("a/bc/def", 5), ["a/bc/", "def"]);
-        assert_eq!(broken("äöüäöü", 4), ["äöüä", "öü"]);
-        assert_eq!(broken("short", 8), ["short"]);
-        assert_eq!(broken("漢字漢字漢", 5), ["漢字", "漢字", "漢"]);
+        assert_eq!(break_word("general-purpose", 12), ["general-", "purpose"]);
+        assert_eq!(break_word("a/bc/def", 5), ["a/bc/", "def"]);
+        assert_eq!(break_word("äöüäöü", 4), ["äöüä", "öü"]);
+        assert_eq!(break_word("short", 8), ["short"]);
+        assert_eq!(break_word("漢字漢字漢", 5), ["漢字", "漢字", "漢"]);
     }
 
     #[test]
     fn a_command_is_one_word() {
         let text = "one `belljar grant scout --tool shell` and two";
-        let lines = wrapped(text, 20);
+        let lines = wrap_text(text, 20);
         assert_eq!(lines, ["one", "`belljar grant scout --tool shell`", "and two"]);
     }
 
     #[test]
     fn a_text_breaks_at_spaces_and_keeps_its_indent() {
-        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrapped("    → one two", 9), ["    → one", "two"]);
-        assert_eq!(wrapped("", 4), [""]);
-        assert_eq!(wrapped("a\nbc", 4), ["a", "bc"]);
+        assert_eq!(wrap_text("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap_text("    → one two", 9), ["    → one", "two"]);
+        assert_eq!(wrap_text("", 4), [""]);
+        assert_eq!(wrap_text("a\nbc", 4), ["a", "bc"]);
         assert_eq!(
-            wrapped("to https://host.test/path/file", 12)[..2],
+            wrap_text("to https://host.test/path/file", 12)[..2],
             ["to https://", "host.test/"]
         );
     }

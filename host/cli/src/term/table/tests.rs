@@ -31,14 +31,14 @@ const TEXTS: &[&str] = &[
 const AMOUNTS: &[&str] = &["0", "1\u{a0}234\u{a0}567", "1013.4 KiB", "608.7 k"];
 
 /// A table with every text in every column, and another one beside it in each row.
-fn full(headings: &[&str], colour: bool) -> Table {
-    let mut table = Table::of(headings, colour);
+fn full(headings: &[&str], colour: bool) -> TextTable {
+    let mut table = TextTable::with_headings(headings, colour);
     for shift in 0..TEXTS.len() {
         let cells = headings.iter().enumerate().map(|(column, heading)| {
             let from = if heading.starts_with('>') { AMOUNTS } else { TEXTS };
-            styled(Style::Yellow, from[(shift + column * 2) % from.len()])
+            styled_cell(TextStyle::Yellow, from[(shift + column * 2) % from.len()])
         });
-        table.row(cells);
+        table.push_row(cells);
     }
     table
 }
@@ -47,7 +47,7 @@ fn full(headings: &[&str], colour: bool) -> Table {
 fn no_line_is_longer_than_the_terminal_or_ends_in_spaces() {
     for headings in TABLES {
         for columns in [1, 20, 33, 40, 60, 80, 100, 120, 200] {
-            for line in full(headings, false).lines(Some(columns)) {
+            for line in full(headings, false).render_lines(Some(columns)) {
                 let bound = columns.max(20);
                 assert!(line.width() <= bound, "{} > {bound}, {headings:?}: {line}", line.width());
                 assert_eq!(line, line.trim_end(), "{headings:?} at {columns}");
@@ -59,8 +59,8 @@ fn no_line_is_longer_than_the_terminal_or_ends_in_spaces() {
 #[test]
 fn nothing_that_a_terminal_would_obey_gets_through() {
     for columns in [None, Some(30), Some(80), Some(200)] {
-        for line in full(&["a", "b", "c"], false).lines(columns) {
-            assert!(!line.chars().any(Shown::hides), "{line:?}");
+        for line in full(&["a", "b", "c"], false).render_lines(columns) {
+            assert!(!line.chars().any(ShownText::is_hidden), "{line:?}");
         }
     }
 }
@@ -78,9 +78,9 @@ fn colour_changes_no_column() {
     };
     for headings in TABLES {
         for columns in [30, 80, 200] {
-            let painted = full(headings, true).lines(Some(columns));
+            let painted = full(headings, true).render_lines(Some(columns));
             let painted: Vec<_> = painted.iter().map(|line| without(line)).collect();
-            assert_eq!(painted, full(headings, false).lines(Some(columns)), "{headings:?}");
+            assert_eq!(painted, full(headings, false).render_lines(Some(columns)), "{headings:?}");
         }
     }
 }
@@ -88,7 +88,7 @@ fn colour_changes_no_column() {
 #[test]
 fn without_a_terminal_a_row_is_a_line_and_two_spaces_end_a_field() {
     for headings in TABLES.iter().filter(|headings| headings.concat() != "") {
-        let lines = full(headings, false).lines(None);
+        let lines = full(headings, false).render_lines(None);
         assert_eq!(lines.len(), TEXTS.len() + 1, "{headings:?}");
         for line in lines.iter().skip(1) {
             let fields = line.split("  ").filter(|field| !field.trim().is_empty()).count();
@@ -100,19 +100,19 @@ fn without_a_terminal_a_row_is_a_line_and_two_spaces_end_a_field() {
             assert!(headings.len() < 3 || text.contains(whole), "{whole} in\n{text}");
         }
     }
-    let mut table = Table::of(&["a", ">n"], false);
-    table.row([plain("x"), plain(count(1_234_567))]);
-    assert_eq!(table.lines(None)[1], "x  1234567");
+    let mut table = TextTable::with_headings(&["a", ">n"], false);
+    table.push_row([plain_cell("x"), plain_cell(format_count(1_234_567))]);
+    assert_eq!(table.render_lines(None)[1], "x  1234567");
 }
 
 #[test]
 fn wide_characters_keep_the_columns_straight() {
     for columns in [None, Some(80)] {
-        let mut table = Table::of(&["name", "what"], false);
+        let mut table = TextTable::with_headings(&["name", "what"], false);
         for name in ["ascii", "漢字", "🦀", "é"] {
-            table.row([plain(name), plain("here")]);
+            table.push_row([plain_cell(name), plain_cell("here")]);
         }
-        for line in table.lines(columns).iter().skip(1) {
+        for line in table.render_lines(columns).iter().skip(1) {
             let (before, _) = line.split_once("here").unwrap();
             assert_eq!(before.width(), 7, "{line}");
         }
@@ -121,11 +121,12 @@ fn wide_characters_keep_the_columns_straight() {
 
 /// The lines of a table like that of the receipts, this wide.
 fn receipts(columns: usize) -> String {
-    let mut table = Table::of(&["agent", "tool", "ended", ">fuel", ">refused", "why"], false);
+    let mut table =
+        TextTable::with_headings(&["agent", "tool", "ended", ">fuel", ">refused", "why"], false);
     let texts = ["→ research-assistant#0", "file_search", "tool error: not-found"];
     let more = ["1.2\u{a0}G", "0", "`/workspace/nowhere/at-all.txt` does not exist"];
-    table.row(texts.into_iter().chain(more).map(plain));
-    table.lines(Some(columns)).join("\n")
+    table.push_row(texts.into_iter().chain(more).map(plain_cell));
+    table.render_lines(Some(columns)).join("\n")
 }
 
 /// Words of the receipts, each of which fits on a line of 40 columns.
@@ -143,10 +144,15 @@ fn a_word_that_fits_on_a_line_is_never_broken() {
     let id = "0192f7a1-5c3e-7d10-9d0a-2f1f0b6f3c11";
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
     for columns in [36, 40, 72, 80, 200] {
-        let mut table = Table::of(&["session", "agent", "last", "title"], false);
+        let mut table = TextTable::with_headings(&["session", "agent", "last", "title"], false);
         let agent = "a-research-assistant-with-a-long-name";
-        table.row([plain(id), plain(agent), plain("2026-11-23 12:00"), plain(&digest)]);
-        let shown = table.lines(Some(columns)).join("\n");
+        table.push_row([
+            plain_cell(id),
+            plain_cell(agent),
+            plain_cell("2026-11-23 12:00"),
+            plain_cell(&digest),
+        ]);
+        let shown = table.render_lines(Some(columns)).join("\n");
         let words = [id, agent, &digest].into_iter().filter(|word| word.width() <= columns);
         words.for_each(|word| assert!(shown.contains(word), "{word} at {columns} in\n{shown}"));
     }
@@ -166,9 +172,9 @@ fn a_last_text_that_would_be_narrow_stands_below_its_row() {
 fn a_text_that_is_cut_gets_the_room_of_a_wide_terminal() {
     let long = "word ".repeat(100);
     let shown = |columns: Option<usize>| {
-        let mut table = Table::of(&["tool", "description"], false).cut(70);
-        table.row([plain("file_read"), plain(long.trim())]);
-        table.lines(columns)
+        let mut table = TextTable::with_headings(&["tool", "description"], false).with_cut(70);
+        table.push_row([plain_cell("file_read"), plain_cell(long.trim())]);
+        table.render_lines(columns)
     };
     assert_eq!(shown(None)[1].width(), "file_read  ".len() + 71);
     assert!(shown(Some(200))[1].width() > 180, "{:?}", shown(Some(200)));
@@ -186,28 +192,35 @@ fn columns_that_do_not_fit_side_by_side_stand_one_below_the_other() {
 
 #[test]
 fn amounts_are_short_and_have_units() {
-    assert_eq!(count(1_234_567), "1\u{a0}234\u{a0}567");
-    assert_eq!(count(12), "12");
-    assert_eq!((some(1, "step"), some(2, "step")), ("1 step".into(), "2 steps".into()));
-    assert_eq!(size(1023), "1023 B");
-    assert_eq!(size(3 << 20), "3.0 MiB");
-    assert_eq!(micros(999), "999 µs");
-    assert_eq!(micros(12_400), "12.4 ms");
-    assert_eq!(fuel(608_700), "608.7 k");
+    assert_eq!(format_count(1_234_567), "1\u{a0}234\u{a0}567");
+    assert_eq!(format_count(12), "12");
+    assert_eq!(
+        (format_quantity(1, "step"), format_quantity(2, "step")),
+        ("1 step".into(), "2 steps".into())
+    );
+    assert_eq!(format_size(1023), "1023 B");
+    assert_eq!(format_size(3 << 20), "3.0 MiB");
+    assert_eq!(format_micros(999), "999 µs");
+    assert_eq!(format_micros(12_400), "12.4 ms");
+    assert_eq!(format_fuel(608_700), "608.7 k");
 }
 
 #[test]
 fn a_date_stays_with_its_time_on_a_terminal_and_is_plain_text_elsewhere() {
     let made = || {
-        let mut table = Table::of(&["made", "used", "note"], false);
-        table.row([plain("2026-01-02 03:04"), plain("2026-01-02 03:05"), plain("a b c d e f g h")]);
+        let mut table = TextTable::with_headings(&["made", "used", "note"], false);
+        table.push_row([
+            plain_cell("2026-01-02 03:04"),
+            plain_cell("2026-01-02 03:05"),
+            plain_cell("a b c d e f g h"),
+        ]);
         table
     };
     for columns in [40, 44, 50, 80] {
-        let lines = made().lines(Some(columns)).join("\n");
+        let lines = made().render_lines(Some(columns)).join("\n");
         let whole = ["2026-01-02\u{a0}03:04", "2026-01-02\u{a0}03:05"];
         assert!(whole.iter().all(|time| lines.contains(time)), "{columns}:\n{lines}");
     }
-    assert!(made().lines(None)[1].starts_with("2026-01-02 03:04  2026-01-02 03:05"));
+    assert!(made().render_lines(None)[1].starts_with("2026-01-02 03:04  2026-01-02 03:05"));
     assert!(!is_time("2026-01-02 03:0x") && !is_time("2026-01-02"));
 }

@@ -3,5 +3,5 @@
 mod request;
 mod stream;
 
-pub(super) use request::body;
-pub(super) use stream::Stream;
+pub(super) use request::request_body;
+pub(super) use stream::AnthropicStream;

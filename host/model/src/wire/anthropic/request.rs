@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS;
-use crate::wire::Settings;
-use crate::wire::form::Form;
-use crate::wire::history::{LOST_IMAGE, arguments_object, identifier, tool_name};
-use crate::{ChatRequest, Effort, Image, Message, Reasoning, ToolCall, ToolChoice};
+use crate::wire::RequestSettings;
+use crate::wire::form::RequestForm;
+use crate::wire::history::{LOST_IMAGE, arguments_object, sanitize_identifier, tool_name};
+use crate::{ChatMessage, ChatRequest, Effort, Image, Reasoning, ToolCall, ToolChoice};
 
 /// The number of messages at the end with a cache marker: the last message, for the next turn, and the one
 /// before, where this turn finds the last turn's cache. Two, because Anthropic allows four markers and the
@@ -25,16 +25,16 @@ const MARKED_MESSAGES: usize = 2;
 const MAX_WIRE_ID: usize = 128;
 
 /// The body of one request.
-pub(crate) fn body(
+pub(crate) fn request_body(
     request: &ChatRequest,
-    settings: &Settings,
-    form: Form,
+    settings: &RequestSettings,
+    form: RequestForm,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let limit = request.max_output_tokens.or(settings.max_output_tokens);
-    let mut messages = messages(request, form, &settings.identity);
-    mark(&mut messages);
-    let (tools, tool_choice) = tools(request);
-    serde_json::to_vec(&Body {
+    let mut messages = wire_messages(request, form, &settings.identity);
+    mark_cached(&mut messages);
+    let (tools, tool_choice) = advertised_tools(request);
+    serde_json::to_vec(&AnthropicBody {
         model: &settings.model,
         max_tokens: limit.unwrap_or(ANTHROPIC_MAX_OUTPUT_TOKENS),
         stream: form.stream,
@@ -44,20 +44,20 @@ pub(crate) fn body(
         output_config: request.effort.or(settings.effort).map(|effort| OutputConfig { effort }),
         tools,
         tool_choice,
-        system: system(&request.system),
-        extra: settings.extra(request).collect(),
+        system: system_blocks(&request.system),
+        extra: settings.extra_fields(request).collect(),
         messages,
     })
 }
 
 /// The stop words, without blank ones, because Anthropic refuses these.
-fn stop_sequences(request: &ChatRequest, form: Form) -> Vec<&str> {
+fn stop_sequences(request: &ChatRequest, form: RequestForm) -> Vec<&str> {
     let words = request.sampling.stop.iter().map(String::as_str);
     words.filter(|word| form.stop && !word.trim().is_empty()).collect()
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct AnthropicBody<'a> {
     model: &'a str,
     max_tokens: u64,
     stream: bool,
@@ -70,11 +70,11 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
+    tool_choice: Option<AnthropicChoice<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
+    system: Vec<AnthropicBlock<'a>>,
     #[serde(flatten)]
     extra: BTreeMap<&'a str, &'a Value>,
     messages: Vec<WireMessage<'a>>,
@@ -86,7 +86,7 @@ struct OutputConfig {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
@@ -96,7 +96,7 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Choice<'a> {
+struct AnthropicChoice<'a> {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -105,11 +105,11 @@ struct Choice<'a> {
 #[derive(Serialize)]
 struct WireMessage<'a> {
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<AnthropicBlock<'a>>,
 }
 
 #[derive(Serialize)]
-struct Block<'a> {
+struct AnthropicBlock<'a> {
     #[serde(flatten)]
     kind: BlockKind<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ enum BlockKind<'a> {
         text: &'a str,
     },
     Image {
-        source: Source,
+        source: ImageSource,
     },
     ToolUse {
         id: Cow<'a, str>,
@@ -143,7 +143,7 @@ enum BlockKind<'a> {
 }
 
 #[derive(Serialize)]
-struct Source {
+struct ImageSource {
     r#type: &'static str,
     media_type: &'static str,
     data: String,
@@ -156,21 +156,21 @@ struct CacheControl {
 
 const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
-impl<'a> Block<'a> {
+impl<'a> AnthropicBlock<'a> {
     fn new(kind: BlockKind<'a>) -> Self {
         Self { kind, cache_control: None }
     }
 
     /// A text block; `None` if the text is blank, because Anthropic refuses blank blocks.
-    fn text(text: &'a str) -> Option<Self> {
+    fn from_text(text: &'a str) -> Option<Self> {
         (!text.trim().is_empty()).then(|| Self::new(BlockKind::Text { text }))
     }
 
-    fn image(image: &Image) -> Self {
-        Self::new(match image.base64() {
+    fn from_image(image: &Image) -> Self {
+        Self::new(match image.to_base64() {
             Some(data) => {
                 let media_type = image.media_type();
-                BlockKind::Image { source: Source { r#type: "base64", media_type, data } }
+                BlockKind::Image { source: ImageSource { r#type: "base64", media_type, data } }
             }
             None => BlockKind::Text { text: LOST_IMAGE },
         })
@@ -179,8 +179,10 @@ impl<'a> Block<'a> {
 
 /// The tools to advertise, and the choice. Without tools, but with calls in the history, the API still
 /// requires the tools of these calls: each is declared without a schema, and the choice is `none`.
-fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
-    let tool = |name, description, input_schema| Tool {
+fn advertised_tools(
+    request: &ChatRequest,
+) -> (Vec<AnthropicTool<'_>>, Option<AnthropicChoice<'_>>) {
+    let tool = |name, description, input_schema| AnthropicTool {
         name,
         description,
         input_schema,
@@ -193,15 +195,15 @@ fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
             Cow::Borrowed(&spec.schema),
         )
     });
-    let mut tools: Vec<Tool<'_>> = advertised.collect();
+    let mut tools: Vec<AnthropicTool<'_>> = advertised.collect();
     let mut choice = request.choice.as_ref().map(|choice| match choice {
-        ToolChoice::Required => Choice { r#type: "any", name: None },
-        ToolChoice::Named(name) => Choice { r#type: "tool", name: Some(name) },
+        ToolChoice::Required => AnthropicChoice { r#type: "any", name: None },
+        ToolChoice::Named(name) => AnthropicChoice { r#type: "tool", name: Some(name) },
     });
     if tools.is_empty() {
         let mut named = HashSet::new();
         for message in &request.messages {
-            let Message::Assistant { calls, .. } = message else { continue };
+            let ChatMessage::Assistant { calls, .. } = message else { continue };
             for call in calls {
                 let name = tool_name(&call.name);
                 if named.insert(name.clone()) {
@@ -209,7 +211,7 @@ fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
                 }
             }
         }
-        choice = (!tools.is_empty()).then_some(Choice { r#type: "none", name: None });
+        choice = (!tools.is_empty()).then_some(AnthropicChoice { r#type: "none", name: None });
     }
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(EPHEMERAL);
@@ -217,8 +219,9 @@ fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
     (tools, choice)
 }
 
-fn system(blocks: &[String]) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block<'_>> = blocks.iter().filter_map(|text| Block::text(text)).collect();
+fn system_blocks(blocks: &[String]) -> Vec<AnthropicBlock<'_>> {
+    let mut blocks: Vec<AnthropicBlock<'_>> =
+        blocks.iter().filter_map(|text| AnthropicBlock::from_text(text)).collect();
     if let Some(last) = blocks.last_mut() {
         last.cache_control = Some(EPHEMERAL);
     }
@@ -226,10 +229,14 @@ fn system(blocks: &[String]) -> Vec<Block<'_>> {
 }
 
 /// The conversation with alternating roles: consecutive messages of one role are joined.
-fn messages<'a>(request: &'a ChatRequest, form: Form, model: &str) -> Vec<WireMessage<'a>> {
+fn wire_messages<'a>(
+    request: &'a ChatRequest,
+    form: RequestForm,
+    model: &str,
+) -> Vec<WireMessage<'a>> {
     let mut messages: Vec<WireMessage<'a>> = Vec::with_capacity(request.messages.len());
     for entry in &request.messages {
-        let (role, content) = blocks(entry, form, model);
+        let (role, content) = message_blocks(entry, form, model);
         if content.is_empty() {
             continue;
         }
@@ -241,19 +248,28 @@ fn messages<'a>(request: &'a ChatRequest, form: Form, model: &str) -> Vec<WireMe
     messages
 }
 
-fn blocks<'a>(message: &'a Message, form: Form, model: &str) -> (&'static str, Vec<Block<'a>>) {
+fn message_blocks<'a>(
+    message: &'a ChatMessage,
+    form: RequestForm,
+    model: &str,
+) -> (&'static str, Vec<AnthropicBlock<'a>>) {
     match message {
-        Message::User { text, images } => {
-            ("user", images.iter().map(Block::image).chain(Block::text(text)).collect())
+        ChatMessage::User { text, images } => (
+            "user",
+            images
+                .iter()
+                .map(AnthropicBlock::from_image)
+                .chain(AnthropicBlock::from_text(text))
+                .collect(),
+        ),
+        ChatMessage::Assistant { text, calls, reasoning } => {
+            let carried = form.carried_reasoning(reasoning.as_ref(), calls, model);
+            ("assistant", answer_blocks(text, calls, carried))
         }
-        Message::Assistant { text, calls, reasoning } => {
-            let carried = form.carried(reasoning.as_ref(), calls, model);
-            ("assistant", answer(text, calls, carried))
-        }
-        Message::Tool { results } => {
+        ChatMessage::Tool { results } => {
             let results = results.iter().map(|result| {
-                Block::new(BlockKind::ToolResult {
-                    tool_use_id: identifier(&result.id, MAX_WIRE_ID),
+                AnthropicBlock::new(BlockKind::ToolResult {
+                    tool_use_id: sanitize_identifier(&result.id, MAX_WIRE_ID),
                     content: &result.content,
                     is_error: result.is_error,
                 })
@@ -264,14 +280,14 @@ fn blocks<'a>(message: &'a Message, form: Form, model: &str) -> (&'static str, V
 }
 
 /// The blocks of an answer in the model's order, because the API refuses a thought at another place.
-fn answer<'a>(
+fn answer_blocks<'a>(
     text: &'a str,
     calls: &'a [ToolCall],
     reasoning: Option<&'a Reasoning>,
-) -> Vec<Block<'a>> {
+) -> Vec<AnthropicBlock<'a>> {
     let call = |call: &'a ToolCall| {
-        Block::new(BlockKind::ToolUse {
-            id: identifier(&call.id, MAX_WIRE_ID),
+        AnthropicBlock::new(BlockKind::ToolUse {
+            id: sanitize_identifier(&call.id, MAX_WIRE_ID),
             name: tool_name(&call.name),
             input: arguments_object(&call.arguments),
         })
@@ -280,17 +296,17 @@ fn answer<'a>(
     for placed in reasoning.map(|own| own.blocks.as_slice()).unwrap_or_default() {
         // If the text was cut since, its later thoughts follow the text.
         let until = if text.is_char_boundary(placed.text) { placed.text } else { text.len() };
-        blocks.extend(text.get(said..until).and_then(Block::text));
+        blocks.extend(text.get(said..until).and_then(AnthropicBlock::from_text));
         blocks.extend(calls.get(called..placed.calls).unwrap_or_default().iter().map(call));
         (said, called) = (said.max(until), called.max(placed.calls));
-        blocks.push(Block::new(BlockKind::Thought(&placed.block)));
+        blocks.push(AnthropicBlock::new(BlockKind::Thought(&placed.block)));
     }
-    blocks.extend(text.get(said..).and_then(Block::text));
+    blocks.extend(text.get(said..).and_then(AnthropicBlock::from_text));
     blocks.extend(calls.get(called..).unwrap_or_default().iter().map(call));
     blocks
 }
 
-fn mark(messages: &mut [WireMessage<'_>]) {
+fn mark_cached(messages: &mut [WireMessage<'_>]) {
     let users = messages.iter_mut().rev().filter(|message| message.role == "user");
     for message in users.take(MARKED_MESSAGES) {
         if let Some(block) = message.content.last_mut() {

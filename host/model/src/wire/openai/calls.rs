@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::ModelError;
 use crate::wire::answer::PartialCall;
-use crate::wire::{Answer, Sink, lenient};
+use crate::wire::{AttemptSink, StreamedAnswer, lenient};
 
 /// A piece of a call.
-pub(super) struct Fragment<'v> {
+pub(super) struct CallFragment<'v> {
     index: Option<u64>,
     id: String,
     name: String,
@@ -21,15 +21,15 @@ pub(super) struct Fragment<'v> {
     all: Option<&'v Value>,
 }
 
-impl<'v> Fragment<'v> {
+impl<'v> CallFragment<'v> {
     /// A piece of the list `tool_calls`.
-    pub(super) fn of(call: &'v Value) -> Self {
+    pub(super) fn from_call(call: &'v Value) -> Self {
         let function = call.get("function").filter(|function| function.is_object());
-        let (arguments, whole) = arguments(function.unwrap_or(call).get("arguments"));
+        let (arguments, whole) = read_arguments(function.unwrap_or(call).get("arguments"));
         Self {
-            index: lenient::count(call, "index"),
-            id: lenient::text(call, "id"),
-            name: lenient::text(function.unwrap_or(call), "name"),
+            index: lenient::read_count(call, "index"),
+            id: lenient::read_text(call, "id"),
+            name: lenient::read_text(function.unwrap_or(call), "name"),
             arguments,
             whole,
             all: Some(call),
@@ -37,8 +37,8 @@ impl<'v> Fragment<'v> {
     }
 
     /// A piece of the only call in the older form, `function_call`.
-    pub(super) fn of_function(function: &Map<String, Value>) -> Self {
-        let (arguments, whole) = arguments(function.get("arguments"));
+    pub(super) fn from_function(function: &Map<String, Value>) -> Self {
+        let (arguments, whole) = read_arguments(function.get("arguments"));
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { index: None, id: String::new(), name, arguments, whole, all: None }
     }
@@ -48,7 +48,7 @@ impl<'v> Fragment<'v> {
     }
 }
 
-fn arguments(value: Option<&Value>) -> (String, bool) {
+fn read_arguments(value: Option<&Value>) -> (String, bool) {
     match value {
         None | Some(Value::Null) => (String::new(), false),
         Some(Value::String(piece)) => (piece.clone(), false),
@@ -57,17 +57,17 @@ fn arguments(value: Option<&Value>) -> (String, bool) {
 }
 
 /// Adds a piece to its call, or begins a call.
-pub(super) fn take(
-    answer: &mut Answer,
-    piece: Fragment<'_>,
-    sink: &mut Sink<'_>,
+pub(super) fn take_fragment(
+    answer: &mut StreamedAnswer,
+    piece: CallFragment<'_>,
+    sink: &mut AttemptSink<'_>,
 ) -> Result<(), ModelError> {
     let open = open_call(answer, &piece);
     let at = match open {
         Some(at) => at,
         None => {
             // Some servers repeat the name before this piece, after a whole object.
-            let last = answer.last_call().and_then(|at| answer.call(at));
+            let last = answer.last_call().and_then(|at| answer.call_mut(at));
             let named = last.filter(|last| last.again && piece.name.is_empty());
             let name = named.map_or_else(|| piece.name.clone(), |last| last.name.clone());
             answer.begin_call(piece.index, &piece.id, &name, sink)?
@@ -76,9 +76,9 @@ pub(super) fn take(
     if let Some(all) = piece.all {
         answer.thoughts.take_call(at, all);
     }
-    let Some(call) = answer.call(at) else { return Ok(()) };
+    let Some(call) = answer.call_mut(at) else { return Ok(()) };
     if open.is_some() {
-        call.identify(&piece.id, &piece.name)?;
+        call.set_identity(&piece.id, &piece.name)?;
     }
     if !call.is_whole() {
         if piece.whole && !call.arguments.trim().is_empty() {
@@ -96,11 +96,11 @@ pub(super) fn take(
 }
 
 /// The position of the call to which a piece belongs; `None` = the piece begins another call.
-fn open_call(answer: &mut Answer, piece: &Fragment<'_>) -> Option<usize> {
-    let numbered = piece.index.and_then(|index| answer.find(|call| call.key == Some(index)));
+fn open_call(answer: &mut StreamedAnswer, piece: &CallFragment<'_>) -> Option<usize> {
+    let numbered = piece.index.and_then(|index| answer.find_call(|call| call.key == Some(index)));
     let named = || match piece.id.is_empty() {
         true => None,
-        false => answer.find(|call| call.id == piece.id),
+        false => answer.find_call(|call| call.id == piece.id),
     };
     // A piece with a new number and a name of its own belongs to another call, whatever its id.
     let at = match (numbered, piece.index) {
@@ -113,12 +113,12 @@ fn open_call(answer: &mut Answer, piece: &Fragment<'_>) -> Option<usize> {
         (None, None) => named().or_else(|| answer.last_call()),
     }?;
     let is_new_number = numbered.is_none() && piece.index.is_some();
-    let open = answer.call(at)?;
+    let open = answer.call_mut(at)?;
     (!begins_another(open, piece, is_new_number)).then_some(at)
 }
 
 /// Returns whether a piece begins another call, although its number, its id or its place points to `open`.
-fn begins_another(open: &PartialCall, piece: &Fragment<'_>, is_new_number: bool) -> bool {
+fn begins_another(open: &PartialCall, piece: &CallFragment<'_>, is_new_number: bool) -> bool {
     let says_more = !piece.arguments.trim().is_empty();
     let repeats = piece.arguments.trim() == open.arguments.trim();
     let other_name = !piece.name.is_empty() && !open.name.is_empty() && piece.name != open.name;

@@ -4,5 +4,5 @@ mod calls;
 mod request;
 mod stream;
 
-pub(super) use request::body;
-pub(super) use stream::Stream;
+pub(super) use request::request_body;
+pub(super) use stream::OpenAiStream;

@@ -9,26 +9,26 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::form::Form;
+use crate::wire::form::RequestForm;
 use crate::wire::history::{LOST_IMAGE, arguments_text, tool_name};
-use crate::wire::{MaxTokensField, Settings};
+use crate::wire::{MaxTokensField, RequestSettings};
 use crate::{
-    ChatRequest, Effort, Image, Message, Reasoning, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    ChatMessage, ChatRequest, Effort, Image, Reasoning, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 
 /// The body of one request.
-pub(crate) fn body(
+pub(crate) fn request_body(
     request: &ChatRequest,
-    settings: &Settings,
+    settings: &RequestSettings,
     field: MaxTokensField,
-    form: Form,
+    form: RequestForm,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let limit = request.max_output_tokens.or(settings.max_output_tokens);
     let (max_tokens, max_completion_tokens) = match field {
         MaxTokensField::MaxTokens => (limit, None),
         MaxTokensField::MaxCompletionTokens => (None, limit),
     };
-    serde_json::to_vec(&Body {
+    serde_json::to_vec(&OpenAiBody {
         model: &settings.model,
         stream: form.stream,
         stream_options: (form.stream && form.usage)
@@ -41,16 +41,16 @@ pub(crate) fn body(
         frequency_penalty: request.sampling.frequency_penalty,
         seed: request.sampling.seed,
         stop: if form.stop { &request.sampling.stop } else { &[] },
-        reasoning_effort: request.effort.or(settings.effort).map(effort),
-        tools: request.tools.iter().map(tool).collect(),
-        tool_choice: choice(request),
-        extra: settings.extra(request).collect(),
-        messages: messages(request, form, &settings.identity),
+        reasoning_effort: request.effort.or(settings.effort).map(effort_word),
+        tools: request.tools.iter().map(wire_tool).collect(),
+        tool_choice: choice_field(request),
+        extra: settings.extra_fields(request).collect(),
+        messages: wire_messages(request, form, &settings.identity),
     })
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct OpenAiBody<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<OpenAiTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(flatten)]
@@ -88,7 +88,7 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct OpenAiTool<'a> {
     r#type: &'static str,
     function: ToolFunction<'a>,
 }
@@ -104,7 +104,7 @@ struct ToolFunction<'a> {
 struct WireMessage<'a> {
     role: &'static str,
     /// `null` in an assistant message that only calls tools.
-    content: Option<Content<'a>>,
+    content: Option<OpenAiContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,16 +117,16 @@ struct WireMessage<'a> {
 /// A text, or parts if there are images. Not parts alone, because every server accepts a text.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum OpenAiContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<OpenAiPart<'a>>),
     /// The model's own parts, including its thoughts.
     Own(Vec<Value>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum OpenAiPart<'a> {
     Text { text: &'a str },
     ImageUrl { image_url: ImageUrl },
 }
@@ -152,7 +152,7 @@ struct WireFunction<'a> {
     arguments: Cow<'a, str>,
 }
 
-fn effort(effort: Effort) -> &'static str {
+fn effort_word(effort: Effort) -> &'static str {
     match effort {
         Effort::Low => "low",
         Effort::Medium => "medium",
@@ -162,7 +162,7 @@ fn effort(effort: Effort) -> &'static str {
 }
 
 /// The choice of this request; `None` without tools.
-fn choice(request: &ChatRequest) -> Option<Value> {
+fn choice_field(request: &ChatRequest) -> Option<Value> {
     let choice = request.choice.as_ref().filter(|_| !request.tools.is_empty())?;
     Some(match choice {
         ToolChoice::Required => json!("required"),
@@ -170,8 +170,8 @@ fn choice(request: &ChatRequest) -> Option<Value> {
     })
 }
 
-fn tool(spec: &ToolSpec) -> Tool<'_> {
-    Tool {
+fn wire_tool(spec: &ToolSpec) -> OpenAiTool<'_> {
+    OpenAiTool {
         r#type: "function",
         function: ToolFunction {
             name: &spec.name,
@@ -181,32 +181,36 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
     }
 }
 
-fn messages<'a>(request: &'a ChatRequest, form: Form, model: &str) -> Vec<WireMessage<'a>> {
+fn wire_messages<'a>(
+    request: &'a ChatRequest,
+    form: RequestForm,
+    model: &str,
+) -> Vec<WireMessage<'a>> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if let Some(text) = system(&request.system) {
-        messages.push(message("system", text));
+    if let Some(text) = system_text(&request.system) {
+        messages.push(text_message("system", text));
     }
     for entry in &request.messages {
         match entry {
-            Message::User { text, images } if images.is_empty() => {
-                messages.push(message("user", Cow::Borrowed(text)));
+            ChatMessage::User { text, images } if images.is_empty() => {
+                messages.push(text_message("user", Cow::Borrowed(text)));
             }
-            Message::User { text, images } => messages.push(WireMessage {
-                content: Some(Content::Parts(parts(text, images))),
-                ..message("user", Cow::Borrowed(""))
+            ChatMessage::User { text, images } => messages.push(WireMessage {
+                content: Some(OpenAiContent::Parts(content_parts(text, images))),
+                ..text_message("user", Cow::Borrowed(""))
             }),
-            Message::Assistant { text, calls, reasoning } => {
+            ChatMessage::Assistant { text, calls, reasoning } => {
                 let own = reasoning.as_ref().filter(|own| own.model == model);
-                let carried = form.carried(own, calls, model);
-                messages.push(assistant(text, calls, carried, own));
+                let carried = form.carried_reasoning(own, calls, model);
+                messages.push(assistant_message(text, calls, carried, own));
             }
-            Message::Tool { results } => messages.extend(results.iter().map(result)),
+            ChatMessage::Tool { results } => messages.extend(results.iter().map(result_message)),
         }
     }
     messages
 }
 
-fn system(blocks: &[String]) -> Option<Cow<'_, str>> {
+fn system_text(blocks: &[String]) -> Option<Cow<'_, str>> {
     match blocks {
         [] => None,
         [one] => Some(Cow::Borrowed(one)),
@@ -214,26 +218,26 @@ fn system(blocks: &[String]) -> Option<Cow<'_, str>> {
     }
 }
 
-fn message<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
-    let content = Some(Content::Text(content));
+fn text_message<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
+    let content = Some(OpenAiContent::Text(content));
     WireMessage { role, content, tool_calls: Vec::new(), tool_call_id: None, reasoning: None }
 }
 
-fn parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<Part<'a>> {
-    let image = |image: &Image| match image.base64() {
+fn content_parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<OpenAiPart<'a>> {
+    let image = |image: &Image| match image.to_base64() {
         Some(data) => {
             let url = format!("data:{};base64,{data}", image.media_type());
-            Part::ImageUrl { image_url: ImageUrl { url } }
+            OpenAiPart::ImageUrl { image_url: ImageUrl { url } }
         }
-        None => Part::Text { text: LOST_IMAGE },
+        None => OpenAiPart::Text { text: LOST_IMAGE },
     };
     let parts = images.iter().map(image);
-    parts.chain((!text.is_empty()).then_some(Part::Text { text })).collect()
+    parts.chain((!text.is_empty()).then_some(OpenAiPart::Text { text })).collect()
 }
 
 /// A message of the model. `own` = all of its reasoning; `carried` = the part that this server accepts.
 /// Signatures of calls are always sent.
-fn assistant<'a>(
+fn assistant_message<'a>(
     text: &'a str,
     calls: &'a [ToolCall],
     carried: Option<&'a Reasoning>,
@@ -242,11 +246,11 @@ fn assistant<'a>(
     let only_calls = text.is_empty() && !calls.is_empty();
     let thoughts = carried.map(|carried| carried.blocks.as_slice()).unwrap_or_default();
     let content = match thoughts {
-        [] => (!only_calls).then_some(Content::Text(Cow::Borrowed(text))),
+        [] => (!only_calls).then_some(OpenAiContent::Text(Cow::Borrowed(text))),
         thoughts => {
             let parts = thoughts.iter().map(|placed| Value::Object(placed.block.clone()));
             let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
-            Some(Content::Own(parts.chain(text).collect()))
+            Some(OpenAiContent::Own(parts.chain(text).collect()))
         }
     };
     let signed = |at: usize| {
@@ -256,13 +260,13 @@ fn assistant<'a>(
     WireMessage {
         role: "assistant",
         content,
-        tool_calls: calls.iter().enumerate().map(|(at, one)| call(one, signed(at))).collect(),
+        tool_calls: calls.iter().enumerate().map(|(at, one)| wire_call(one, signed(at))).collect(),
         tool_call_id: None,
         reasoning: carried.map(|carried| &carried.fields),
     }
 }
 
-fn call<'a>(call: &'a ToolCall, signed: Option<&'a Map<String, Value>>) -> WireCall<'a> {
+fn wire_call<'a>(call: &'a ToolCall, signed: Option<&'a Map<String, Value>>) -> WireCall<'a> {
     WireCall {
         id: &call.id,
         r#type: "function",
@@ -274,10 +278,10 @@ fn call<'a>(call: &'a ToolCall, signed: Option<&'a Map<String, Value>>) -> WireC
     }
 }
 
-fn result(result: &ToolResult) -> WireMessage<'_> {
+fn result_message(result: &ToolResult) -> WireMessage<'_> {
     WireMessage {
         role: "tool",
-        content: Some(Content::Text(Cow::Borrowed(&result.content))),
+        content: Some(OpenAiContent::Text(Cow::Borrowed(&result.content))),
         tool_calls: Vec::new(),
         tool_call_id: Some(&result.id),
         reasoning: None,

@@ -4,50 +4,50 @@ use belljar_agent::{Outcome, RunError, RunStatus};
 use belljar_policy::Meter;
 use serde_json::json;
 
-use super::puppet::{Lines, Puppet, call};
+use super::puppet::{Lines, PuppetModel, tool_call};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests;
-use crate::scene::{BARE, Plan, agent};
+use crate::scene::{BARE, ScenePlan, agent_file};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-spawns-without-end",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "answers every question by spawning itself, at every depth",
         stopped_by: "depth is bounded, and steps are counted for the whole tree (INV-12, INV-27)",
         told: "the step budget",
         embedded: true,
         run: |arena| {
-            Box::pin(spawns(arena, |_| {
+            Box::pin(spawn_endlessly(arena, |_| {
                 let again = json!({ "agent": "it", "task": "again" });
-                call("spawn_agent", &again)
+                tool_call("spawn_agent", &again)
             }))
         },
     },
     Attack {
         id: "agents-spawns-by-the-thousand",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "asks for a thousand subagents in one call, each of which asks for as many",
         stopped_by: "depth is bounded, and steps are counted for the whole tree (INV-12, INV-27)",
         told: "the step budget",
         embedded: true,
         run: |arena| {
-            Box::pin(spawns(arena, |_| {
+            Box::pin(spawn_endlessly(arena, |_| {
                 let tasks = vec![json!({ "agent": "it", "task": "again" }); 1_000];
-                call("delegate_parallel", &json!({ "tasks": tasks }))
+                tool_call("delegate_parallel", &json!({ "tasks": tasks }))
             }))
         },
     },
     Attack {
         id: "agents-spawns-in-the-background",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "spawns itself in the background, and never waits",
         stopped_by: "subagents end with what their tree has used up (INV-12)",
         told: "the step budget",
         embedded: true,
         run: |arena| {
-            Box::pin(spawns(arena, |_| {
+            Box::pin(spawn_endlessly(arena, |_| {
                 let again = json!({ "agent": "it", "task": "again", "background": true });
                 vec![("spawn_agent", again.to_string()); 32]
             }))
@@ -55,30 +55,30 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "agents-tokens-reset-by-spawning",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "spends its tokens through subagents, which have the same limit each",
         stopped_by: "tokens are counted for the whole tree (INV-12)",
         told: "the token budget",
         embedded: true,
-        run: |arena| Box::pin(tokens(arena)),
+        run: |arena| Box::pin(spend_tokens(arena)),
     },
     Attack {
         id: "agents-fuel-reset-by-spawning",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "spends its fuel through subagents, which have the same limit each",
         stopped_by: "fuel is counted for the whole tree (INV-12)",
         told: "the fuel budget",
         embedded: true,
-        run: |arena| Box::pin(fuel(arena)),
+        run: |arena| Box::pin(spend_fuel(arena)),
     },
     Attack {
         id: "agents-time-reset-by-spawning",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "hands its work to a subagent with more time than it has itself",
         stopped_by: "a subagent ends with its parent's time (INV-12)",
         told: "ended with its parent",
         embedded: false,
-        run: |arena| Box::pin(time(arena)),
+        run: |arena| Box::pin(spend_time(arena)),
     },
 ];
 
@@ -91,16 +91,16 @@ tools = ['spawn_agent', 'delegate_parallel', 'agent_result', 'agent_status', 'fi
 limits = { steps = 40, tokens = 1000000 }
 ";
 
-async fn spawns(arena: &Arena, lines: Lines) -> Stopped {
-    let mut scene = arena.scene(&Plan {
+async fn spawn_endlessly(arena: &Arena, lines: Lines) -> Stopped {
+    let mut scene = arena.build_scene(&ScenePlan {
         settings: SPAWNERS,
-        agents: &[("it.md", &agent("it", ""))],
-        ..Plan::default()
+        agents: &[("it.md", &agent_file("it", ""))],
+        ..ScenePlan::default()
     })?;
-    let puppet = Puppet::over(&mut scene, lines);
-    let outcome = scene.run("it", "task").await?;
+    let puppet = PuppetModel::control_scene(&mut scene, lines);
+    let outcome = scene.run_agent("it", "task").await?;
     // Those that were in the middle of a step may each say their last word.
-    let (turns, steps, depth) = (puppet.turns(), outcome.total.steps, depth(&outcome));
+    let (turns, steps, depth) = (puppet.turn_count(), outcome.total.steps, child_depth(&outcome));
     if turns > 80 || steps > 80 || depth > 3 {
         return Err(Escape::new(format!("{turns} turns, {steps} steps, {depth} deep")));
     }
@@ -110,18 +110,18 @@ async fn spawns(arena: &Arena, lines: Lines) -> Stopped {
     }
     match outcome.error {
         Some(RunError::Budget { exhausted }) if exhausted.meter == Meter::Steps => {
-            Ok(Verdict::told(format!("{exhausted}, {depth} deep, after {turns} turns")))
+            Ok(Verdict::with_words(format!("{exhausted}, {depth} deep, after {turns} turns")))
         }
         error => Err(Escape::new(format!("it ended otherwise: {error:?}"))),
     }
 }
 
-fn depth(outcome: &Outcome) -> usize {
-    outcome.children.iter().map(|child| 1 + depth(&child.outcome)).max().unwrap_or_default()
+fn child_depth(outcome: &Outcome) -> usize {
+    outcome.children.iter().map(|child| 1 + child_depth(&child.outcome)).max().unwrap_or_default()
 }
 
 /// A subagent for each step, and each with one turn of so many tokens.
-async fn tokens(arena: &Arena) -> Stopped {
+async fn spend_tokens(arena: &Arena) -> Stopped {
     let mut transcript = "transcript: 1\nagents:\n  - agent: it\n    turns:\n".to_owned();
     for _ in 0..20 {
         transcript += "      - calls: [{name: spawn_agent, arguments: {agent: child, task: go}}]\n";
@@ -130,21 +130,21 @@ async fn tokens(arena: &Arena) -> Stopped {
     transcript += "      - say: done\n";
     transcript += "  - agent: child\n    spawn: any\n    turns:\n";
     transcript += "      - say: said\n        usage: {input: 900, output: 0}\n";
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: &transcript,
         settings: "[grants.it]\nlimits = { tokens = 5000 }\n[grants.child]\nlimits = { tokens = 5000 }\n",
-        agents: &[("it.md", &agent("it", "")), ("child.md", &agent("child", ""))],
-        ..Plan::default()
+        agents: &[("it.md", &agent_file("it", "")), ("child.md", &agent_file("child", ""))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
+    let outcome = scene.run_agent("it", "task").await?;
     let spent = outcome.total.input_tokens;
     if spent > 5_900 || outcome.children.len() < 4 {
         return Err(Escape::new(format!("{spent} tokens, {} children", outcome.children.len())));
     }
-    over(outcome, Meter::Tokens)
+    check_budget_error(outcome, Meter::Tokens)
 }
 
-async fn fuel(arena: &Arena) -> Stopped {
+async fn spend_fuel(arena: &Arena) -> Stopped {
     const LIMIT: u64 = 200_000_000;
     let mut transcript = "transcript: 1\nagents:\n  - agent: it\n    turns:\n".to_owned();
     for _ in 0..10 {
@@ -154,35 +154,35 @@ async fn fuel(arena: &Arena) -> Stopped {
     transcript += "  - agent: child\n    spawn: any\n    turns:\n";
     transcript += "      - calls: [{name: endless_loop, arguments: {}}]\n      - say: done\n";
     let limits = format!("limits = {{ fuel = {LIMIT}, fuel_per_call = {} }}\n", LIMIT / 3);
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: &transcript,
         settings: &format!(
             "[grants.it]\ntools = ['spawn_agent', 'endless_loop']\n{limits}[grants.child]\ntools = ['endless_loop']\n{limits}"
         ),
-        agents: &[("it.md", &agent("it", "")), ("child.md", &agent("child", ""))],
+        agents: &[("it.md", &agent_file("it", "")), ("child.md", &agent_file("child", ""))],
         guests: &[(guests::ENDLESS_LOOP, BARE)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
+    let outcome = scene.run_agent("it", "task").await?;
     let spent = outcome.total.fuel;
     // A slice for each call that was cut.
     if !(LIMIT..=LIMIT + 2_000_000).contains(&spent) {
         return Err(Escape::new(format!("{spent} fuel of {LIMIT}")));
     }
-    over(outcome, Meter::Fuel)
+    check_budget_error(outcome, Meter::Fuel)
 }
 
-fn over(outcome: Outcome, meter: Meter) -> Stopped {
+fn check_budget_error(outcome: Outcome, meter: Meter) -> Stopped {
     match outcome.error {
         Some(RunError::Budget { exhausted }) if exhausted.meter == meter => {
-            Ok(Verdict::told(exhausted.to_string()))
+            Ok(Verdict::with_words(exhausted.to_string()))
         }
         error => Err(Escape::new(format!("{:?}: {error:?}", outcome.status))),
     }
 }
 
-async fn time(arena: &Arena) -> Stopped {
-    let scene = arena.scene(&Plan {
+async fn spend_time(arena: &Arena) -> Stopped {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: "
 transcript: 1
 agents:
@@ -194,16 +194,16 @@ agents:
     turns: [{say: and so on, hang: true}]
 ",
         settings: "[grants.it]\nlimits = { timeout_seconds = 1 }\n[grants.child]\nlimits = { timeout_seconds = 600 }\n",
-        agents: &[("it.md", &agent("it", "")), ("child.md", &agent("child", "timeoutSeconds: 600\n"))],
-        ..Plan::default()
+        agents: &[("it.md", &agent_file("it", "")), ("child.md", &agent_file("child", "timeoutSeconds: 600\n"))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
+    let outcome = scene.run_agent("it", "task").await?;
     // Its parent may just get to say its last word. A minute is all that an attack is given, so
     // ten would be noticed.
     match outcome.children.as_slice() {
         [child] if child.outcome.status != RunStatus::Completed => {
             let (status, error) = (child.outcome.status, &child.outcome.error);
-            Ok(Verdict::told(format!("ended with its parent: {status}, {error:?}")))
+            Ok(Verdict::with_words(format!("ended with its parent: {status}, {error:?}")))
         }
         children => Err(Escape::new(format!("{:?}, {} children", outcome.error, children.len()))),
     }

@@ -4,17 +4,17 @@ use belljar_agent::{RunError, RunStatus};
 use belljar_policy::Meter;
 use serde_json::json;
 
-use super::puppet::{Lines, Puppet, call};
-use super::{all_refused, answers};
+use super::puppet::{Lines, PuppetModel, tool_call};
+use super::{all_refused, first_step_answers};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests;
-use crate::scene::{BARE, Plan, agent};
+use crate::scene::{BARE, ScenePlan, agent_file};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-unlisted-tool",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "has its model call tools that the agent was not given",
         stopped_by: "dispatch knows only the agent's rights (INV-1)",
         told: "tool not allowed",
@@ -23,47 +23,47 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "agents-misspelt-tool",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "spells a tool in ways that somebody might take for another",
         stopped_by: "names are compared byte for byte (INV-1)",
         told: "tool not allowed: the available tools are `file_read`",
         embedded: true,
-        run: |arena| Box::pin(misspelt(arena)),
+        run: |arena| Box::pin(call_misspelt_tool(arena)),
     },
     Attack {
         id: "agents-tool-of-another-agent",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "calls a tool that only its neighbour in the same run is granted",
         stopped_by: "each agent has rights of its own, and a child at most its parent's (INV-27)",
         told: "tool not allowed",
         embedded: true,
-        run: |arena| Box::pin(of_another(arena)),
+        run: |arena| Box::pin(call_neighbours_tool(arena)),
     },
     Attack {
         id: "agents-tools-of-the-host",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "calls, as a subagent, every tool that is the host's own",
         stopped_by: "its place in the run admits none of them (INV-27)",
         told: "tool not allowed",
         embedded: true,
-        run: |arena| Box::pin(of_the_host(arena)),
+        run: |arena| Box::pin(call_host_tools(arena)),
     },
     Attack {
         id: "agents-arguments-of-10-mb",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "sends 10 MB of arguments, again and again",
         stopped_by: "a bound on the bytes of arguments, before anything reads them",
         told: "bytes, at most 1048576 are accepted",
         embedded: true,
         run: |arena| {
             Box::pin(refused_again_and_again(arena, |_| {
-                call("file_read", &json!({ "path": "x".repeat(10_000_000) }))
+                tool_call("file_read", &json!({ "path": "x".repeat(10_000_000) }))
             }))
         },
     },
     Attack {
         id: "agents-arguments-that-are-none",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "sends arguments that are no JSON, no object, or nest 100,000 deep",
         stopped_by: "arguments are checked before the tool gets them",
         told: "invalid arguments",
@@ -84,7 +84,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "agents-a-thousand-calls-at-once",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "asks for a thousand calls in one step",
         stopped_by: "a bound on the calls of a step",
         told: "too many calls in one step: at most 32",
@@ -93,17 +93,17 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "agents-loops-on-one-call",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "makes the same call for ever",
         stopped_by: "the budget of steps (INV-12)",
         told: "the step budget of the agent is used up",
         embedded: true,
-        run: |arena| Box::pin(loops(arena)),
+        run: |arena| Box::pin(repeat_call(arena)),
     },
 ];
 
 async fn unlisted_tool(arena: &Arena) -> Stopped {
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: "
 transcript: 1
 agents:
@@ -115,19 +115,19 @@ agents:
           - {name: spawn_agent, arguments: {agent: it, task: again}}
       - say: done
 ",
-        agents: &[("it.md", &agent("it", "tools: []\n"))],
-        ..Plan::default()
+        agents: &[("it.md", &agent_file("it", "tools: []\n"))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
-    let results = scene.results();
+    let outcome = scene.run_agent("it", "task").await?;
+    let results = scene.tool_results();
     if outcome.status != RunStatus::Completed {
         return Err(Escape::new(format!("{:?}: {results:?}", outcome.status)));
     }
     all_refused(results, 3)
 }
 
-async fn misspelt(arena: &Arena) -> Stopped {
-    let scene = arena.scene(&Plan {
+async fn call_misspelt_tool(arena: &Arena) -> Stopped {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: r#"
 transcript: 1
 agents:
@@ -144,17 +144,17 @@ agents:
           - {name: "plain", arguments: {}}
       - say: done
 "#,
-        agents: &[("it.md", &agent("it", "tools: [file_read]\n"))],
+        agents: &[("it.md", &agent_file("it", "tools: [file_read]\n"))],
         files: &[("a.txt", "text of a")],
         guests: &[(guests::PLAIN, BARE)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
-    scene.run("it", "task").await?;
-    all_refused(answers(&scene, "it")?, 8)
+    scene.run_agent("it", "task").await?;
+    all_refused(first_step_answers(&scene, "it")?, 8)
 }
 
-async fn of_another(arena: &Arena) -> Stopped {
-    let scene = arena.scene(&Plan {
+async fn call_neighbours_tool(arena: &Arena) -> Stopped {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: "
 transcript: 1
 agents:
@@ -185,26 +185,26 @@ tools = ['plain']
 tools = ['counter']
 ",
         agents: &[
-            ("boss.md", &agent("boss", "")),
-            ("one.md", &agent("one", "")),
-            ("two.md", &agent("two", "")),
+            ("boss.md", &agent_file("boss", "")),
+            ("one.md", &agent_file("one", "")),
+            ("two.md", &agent_file("two", "")),
         ],
         guests: &[(guests::PLAIN, BARE), (guests::COUNTER, BARE)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
-    scene.run("boss", "task").await?;
-    let one = answers(&scene, "one")?;
+    scene.run_agent("boss", "task").await?;
+    let one = first_step_answers(&scene, "one")?;
     if one != [("harmless".to_owned(), false)] {
         return Err(Escape::new(format!("who has the tool cannot use it: {one:?}")));
     }
-    let boss = answers(&scene, "boss")?.into_iter().skip(2).collect();
+    let boss = first_step_answers(&scene, "boss")?.into_iter().skip(2).collect();
     all_refused(boss, 1)?;
     // `counter` is granted to this one, but not to its parent.
-    all_refused(answers(&scene, "two")?, 2)
+    all_refused(first_step_answers(&scene, "two")?, 2)
 }
 
-async fn of_the_host(arena: &Arena) -> Stopped {
-    let scene = arena.scene(&Plan {
+async fn call_host_tools(arena: &Arena) -> Stopped {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: "
 transcript: 1
 agents:
@@ -229,63 +229,66 @@ tools = ['spawn_agent', 'delegate_parallel', 'agent_status', 'agent_result', 'ag
 [grants.child]
 tools = ['spawn_agent', 'delegate_parallel', 'agent_status', 'agent_result', 'agent_cancel', 'ask_user']
 ",
-        agents: &[("boss.md", &agent("boss", "")), ("child.md", &agent("child", ""))],
-        ..Plan::default()
+        agents: &[("boss.md", &agent_file("boss", "")), ("child.md", &agent_file("child", ""))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("boss", "task").await?;
+    let outcome = scene.run_agent("boss", "task").await?;
     if outcome.children.iter().any(|child| !child.outcome.children.is_empty()) {
         return Err(Escape::new("a subagent has a subagent"));
     }
-    all_refused(answers(&scene, "child")?, 6)
+    all_refused(first_step_answers(&scene, "child")?, 6)
 }
 
 /// One agent with the reader, whose model never stops by itself.
-async fn endless(arena: &Arena, lines: Lines) -> Result<(RunError, Vec<(String, bool)>), Escape> {
-    let mut scene = arena.scene(&Plan {
+async fn run_endless_agent(
+    arena: &Arena,
+    lines: Lines,
+) -> Result<(RunError, Vec<(String, bool)>), Escape> {
+    let mut scene = arena.build_scene(&ScenePlan {
         settings: "[grants.it]\ntools = ['file_read']\nlimits = { steps = 8, tokens = 30000000 }\n",
-        agents: &[("it.md", &agent("it", ""))],
+        agents: &[("it.md", &agent_file("it", ""))],
         files: &[("a.txt", "text of a")],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
-    let puppet = Puppet::over(&mut scene, lines);
-    let outcome = scene.run("it", "task").await?;
+    let puppet = PuppetModel::control_scene(&mut scene, lines);
+    let outcome = scene.run_agent("it", "task").await?;
     // Eight with calls, and one in which it may say what it has found: there the results of the
     // eighth are not what the request ends with.
-    if outcome.status != RunStatus::Partial || puppet.turns() > 9 {
-        let turns = puppet.turns();
+    if outcome.status != RunStatus::Partial || puppet.turn_count() > 9 {
+        let turns = puppet.turn_count();
         return Err(Escape::new(format!("{turns} turns, then {:?}", outcome.error)));
     }
     match outcome.error {
-        Some(error) => Ok((error, puppet.results())),
+        Some(error) => Ok((error, puppet.tool_results())),
         None => Err(Escape::new("it ended by itself")),
     }
 }
 
 async fn refused_again_and_again(arena: &Arena, lines: Lines) -> Stopped {
     // Very long arguments use up the tokens before the steps.
-    let (_, results) = endless(arena, lines).await?;
+    let (_, results) = run_endless_agent(arena, lines).await?;
     let made = results.len().max(1);
     all_refused(results, made)
 }
 
 async fn at_once(arena: &Arena) -> Stopped {
     let lines: Lines = |_| vec![("file_read", "{\"path\": \"a.txt\"}".to_owned()); 1_000];
-    let (_, results) = endless(arena, lines).await?;
+    let (_, results) = run_endless_agent(arena, lines).await?;
     let made = results.iter().filter(|(_, is_error)| !is_error).count();
     let refused = results.iter().find(|(text, _)| text.contains("too many calls"));
     match refused {
-        Some((text, true)) if made == 7 * 32 => Ok(Verdict::told(text)),
+        Some((text, true)) if made == 7 * 32 => Ok(Verdict::with_words(text)),
         _ => Err(Escape::new(format!("{made} calls were made: {:?}", results.last()))),
     }
 }
 
-async fn loops(arena: &Arena) -> Stopped {
-    let lines: Lines = |_| call("file_read", &json!({ "path": "a.txt" }));
-    match endless(arena, lines).await? {
+async fn repeat_call(arena: &Arena) -> Stopped {
+    let lines: Lines = |_| tool_call("file_read", &json!({ "path": "a.txt" }));
+    match run_endless_agent(arena, lines).await? {
         (RunError::Budget { exhausted }, results)
             if exhausted.meter == Meter::Steps && results.len() == 7 =>
         {
-            Ok(Verdict::told(exhausted.to_string()))
+            Ok(Verdict::with_words(exhausted.to_string()))
         }
         (error, results) => Err(Escape::new(format!("{error} after {} calls", results.len()))),
     }

@@ -6,15 +6,15 @@ use belljar_definition::Settings;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
-use crate::scene::{Plan, agent};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
+use crate::scene::{ScenePlan, agent_file};
 
 /// A definition that is reported and skipped, while its sibling runs.
 macro_rules! skipped {
     ($id:literal, $tries:literal, $by:literal, $told:literal, $text:expr) => {
         Attack {
             id: $id,
-            kind: Kind::Agents,
+            kind: AttackKind::Agents,
             tries: $tries,
             stopped_by: $by,
             told: $told,
@@ -29,7 +29,7 @@ macro_rules! lost {
     ($id:literal, $tries:literal, $by:literal, $told:literal, $field:expr) => {
         Attack {
             id: $id,
-            kind: Kind::Agents,
+            kind: AttackKind::Agents,
             tries: $tries,
             stopped_by: $by,
             told: $told,
@@ -45,7 +45,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         "is YAML in which ten lines mean billions of values",
         "budgets of the YAML reader (INV-16, INV-4)",
         "aliases of aliases",
-        aliases()
+        alias_bomb()
     ),
     skipped!(
         "agents-yaml-that-nests",
@@ -87,34 +87,34 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         "has a name with terminal escapes, a bidi override and a line break",
         "a name is small letters, digits and `-` (INV-15, INV-4)",
         "name",
-        agent("\"evil\\e[2J\\u202e\\n# it\"", "maxTurns: 3\n")
+        agent_file("\"evil\\e[2J\\u202e\\n# it\"", "maxTurns: 3\n")
     ),
     Attack {
         id: "agents-file-that-is-a-fifo",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "puts a FIFO, a link to a device and a link out of the workspace among its agents",
         stopped_by: "only regular files are read (INV-8, INV-4)",
         told: "skipped",
         embedded: true,
-        run: |arena| Box::pin(special(arena)),
+        run: |arena| Box::pin(place_special_files(arena)),
     },
     Attack {
         id: "agents-toml-bombs",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "brings a `belljar.toml` that nests 100,000 deep, or has a table for each letter",
         stopped_by: "bounds of the TOML reader (INV-16)",
         told: "not valid TOML",
         embedded: true,
-        run: |arena| Box::pin(toml(arena, bombs())),
+        run: |arena| Box::pin(parse_hostile_toml(arena, toml_bombs())),
     },
     Attack {
         id: "agents-toml-of-faults",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "brings a `belljar.toml` of 400 KB with a fault at each word, all of it on one line or two bytes a line",
         stopped_by: "places are counted once, and some faults are told (INV-420)",
         told: "not valid TOML",
         embedded: true,
-        run: |arena| Box::pin(toml(arena, faults())),
+        run: |arena| Box::pin(parse_hostile_toml(arena, toml_faults())),
     },
     lost!(
         "agents-names-in-one-text",
@@ -137,10 +137,10 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 
 /// A canonical file with this in its frontmatter.
 fn evil(more: &str) -> String {
-    agent("evil", &format!("maxTurns: 3\n{more}\n"))
+    agent_file("evil", &format!("maxTurns: 3\n{more}\n"))
 }
 
-fn aliases() -> String {
+fn alias_bomb() -> String {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..10 {
         let uses = vec![format!("*a{}", n - 1); 9].join(", ");
@@ -157,12 +157,12 @@ agents:
 ";
 
 async fn skipped(arena: &Arena, text: String) -> Stopped {
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
-        agents: &[("evil.md", &text), ("it.md", &agent("it", ""))],
-        ..Plan::default()
+        agents: &[("evil.md", &text), ("it.md", &agent_file("it", ""))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
+    let outcome = scene.run_agent("it", "task").await?;
     if outcome.output != "I am fine" {
         return Err(Escape::new(format!("its sibling suffers: {:?}", outcome.error)));
     }
@@ -171,25 +171,25 @@ async fn skipped(arena: &Arena, text: String) -> Stopped {
     }
     let problems = scene.host.library.problems();
     let of = problems.iter().find(|problem| problem.path.ends_with("evil.md"));
-    of.map(|problem| Verdict::told(problem.message.clone()))
+    of.map(|problem| Verdict::with_words(problem.message.clone()))
         .ok_or_else(|| Escape::new("nobody is told"))
 }
 
-async fn special(arena: &Arena) -> Stopped {
+async fn place_special_files(arena: &Arena) -> Stopped {
     let folder = arena.workspace().join(".belljar/agents");
     fs::create_dir_all(&folder)?;
-    fs::write(arena.outside().join("agent.md"), agent("outsider", ""))?;
+    fs::write(arena.outside_path().join("agent.md"), agent_file("outsider", ""))?;
     mknodat(CWD, folder.join("fifo.md"), FileType::Fifo, Mode::RWXU, 0)
         .map_err(std::io::Error::from)?;
     std::os::unix::fs::symlink("/dev/zero", folder.join("zero.md"))?;
-    std::os::unix::fs::symlink(arena.outside().join("agent.md"), folder.join("outsider.md"))?;
+    std::os::unix::fs::symlink(arena.outside_path().join("agent.md"), folder.join("outsider.md"))?;
     std::os::unix::fs::symlink(&folder, folder.join("loop"))?;
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
-        agents: &[("it.md", &agent("it", ""))],
-        ..Plan::default()
+        agents: &[("it.md", &agent_file("it", ""))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
+    let outcome = scene.run_agent("it", "task").await?;
     let names: Vec<_> =
         scene.host.library.catalog().agents().iter().map(|it| it.id.to_string()).collect();
     if outcome.output != "I am fine" || names != ["home/it"] {
@@ -197,16 +197,16 @@ async fn special(arena: &Arena) -> Stopped {
     }
     let problems = scene.host.library.problems();
     let told: Vec<_> = problems.iter().map(|it| it.message.clone()).collect();
-    Ok(Verdict::told(format!("skipped: {}", told.join("; "))))
+    Ok(Verdict::with_words(format!("skipped: {}", told.join("; "))))
 }
 
 async fn lost(arena: &Arena, text: String) -> Stopped {
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
-        agents: &[("evil.md", &text), ("it.md", &agent("it", ""))],
-        ..Plan::default()
+        agents: &[("evil.md", &text), ("it.md", &agent_file("it", ""))],
+        ..ScenePlan::default()
     })?;
-    let outcome = scene.run("it", "task").await?;
+    let outcome = scene.run_agent("it", "task").await?;
     if outcome.output != "I am fine" {
         return Err(Escape::new(format!("its sibling suffers: {:?}", outcome.error)));
     }
@@ -214,12 +214,12 @@ async fn lost(arena: &Arena, text: String) -> Stopped {
     let evil = catalog.agents().iter().find(|it| it.id.slug.as_str() == "evil");
     let unclear = evil.and_then(|it| it.definition.unclear.first());
     unclear
-        .map(|it| Verdict::told(it.why.clone()))
+        .map(|it| Verdict::with_words(it.why.clone()))
         .ok_or_else(|| Escape::new("its list was taken, and nobody is told"))
 }
 
 /// Nested deep, dotted deep, too long, and a table for each of many names.
-fn bombs() -> Vec<String> {
+fn toml_bombs() -> Vec<String> {
     let tables = |n: u32| format!("[a{n}]\n");
     vec![
         format!("a = {}", "[".repeat(100_000)),
@@ -230,12 +230,12 @@ fn bombs() -> Vec<String> {
 }
 
 /// Wrong at each word. The whole megabyte that is read would only take longer.
-fn faults() -> Vec<String> {
+fn toml_faults() -> Vec<String> {
     vec![format!("x={{{}}}", "a=1,".repeat(100_000)), "=\n".repeat(200_000)]
 }
 
-async fn toml(arena: &Arena, texts: Vec<String>) -> Stopped {
-    arena.jar(&[]).open().await?;
+async fn parse_hostile_toml(arena: &Arena, texts: Vec<String>) -> Stopped {
+    arena.jar_builder(&[]).open().await?;
     let mut told = Vec::new();
     for text in texts {
         let path = std::path::Path::new("belljar.toml");
@@ -250,5 +250,5 @@ async fn toml(arena: &Arena, texts: Vec<String>) -> Stopped {
             }
         }
     }
-    Ok(Verdict::told(told.join("; ")))
+    Ok(Verdict::with_words(told.join("; ")))
 }

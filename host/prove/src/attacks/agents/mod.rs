@@ -10,10 +10,10 @@ mod puppet;
 mod rights;
 mod siblings;
 
-use belljar_model::{ChatRequest, Message};
+use belljar_model::{ChatMessage, ChatRequest};
 
 use crate::attack::{Attack, Escape, Stopped, Verdict};
-use crate::scene::Scene;
+use crate::scene::AgentScene;
 
 pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 8] = [
     calls::ATTACKS,
@@ -27,12 +27,12 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 8] = [
 ];
 
 /// The results with which a request ends: text, and whether it is an error.
-pub(super) fn results(request: &ChatRequest) -> Vec<(String, bool)> {
+pub(super) fn request_results(request: &ChatRequest) -> Vec<(String, bool)> {
     match request.messages.last() {
-        Some(Message::Tool { results }) => {
+        Some(ChatMessage::Tool { results }) => {
             results.iter().map(|result| (result.content.clone(), result.is_error)).collect()
         }
-        Some(Message::User { .. } | Message::Assistant { .. }) | None => Vec::new(),
+        Some(ChatMessage::User { .. } | ChatMessage::Assistant { .. }) | None => Vec::new(),
     }
 }
 
@@ -46,12 +46,12 @@ fn all_refused(results: Vec<(String, bool)>, expected: usize) -> Stopped {
     }
     let mut told: Vec<String> = results.into_iter().map(|(text, _)| text).collect();
     told.dedup();
-    Ok(Verdict::told(told.join(", ")))
+    Ok(Verdict::with_words(told.join(", ")))
 }
 
 /// The answers to the calls of one agent's first step.
-fn answers(scene: &Scene, agent: &str) -> Result<Vec<(String, bool)>, Escape> {
+fn first_step_answers(scene: &AgentScene, agent: &str) -> Result<Vec<(String, bool)>, Escape> {
     let sent = scene.sent_by(agent, 0);
     let second = sent.get(1).ok_or_else(|| Escape::new(format!("`{agent}` made no call")))?;
-    Ok(results(second))
+    Ok(request_results(second))
 }

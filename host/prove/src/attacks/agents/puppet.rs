@@ -4,26 +4,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, ModelError, Models, Reply, StopReason, StreamEvent,
-    TokenUsage, ToolCall,
+    CallContext, ChatModel, ChatRequest, ModelError, ModelRegistry, ModelReply, StopReason,
+    StreamEvent, TokenUsage, ToolCall,
 };
 use serde_json::Value;
 
-use super::results;
-use crate::scene::Scene;
+use super::request_results;
+use crate::scene::AgentScene;
 
 /// Its answer on one turn, from 0 and counted over all agents: text and calls.
 pub(super) type Lines = fn(usize) -> Vec<(&'static str, String)>;
 
 /// It never comes to an end by itself.
-pub(super) struct Puppet {
+pub(super) struct PuppetModel {
     lines: Lines,
-    heard: Mutex<Heard>,
+    heard: Mutex<HeardMessages>,
 }
 
 /// The messages to it so far.
 #[derive(Default)]
-struct Heard {
+struct HeardMessages {
     turns: usize,
     results: Vec<(String, bool)>,
 }
@@ -31,31 +31,31 @@ struct Heard {
 /// Results that are kept: an attack that makes more has shown its point.
 const MAX_KEPT: usize = 10_000;
 
-impl Puppet {
+impl PuppetModel {
     /// Takes over all models of a scene.
-    pub(super) fn over(scene: &mut Scene, lines: Lines) -> Arc<Self> {
+    pub(super) fn control_scene(scene: &mut AgentScene, lines: Lines) -> Arc<Self> {
         let puppet = Arc::new(Self { lines, heard: Mutex::default() });
-        scene.host.models = Arc::new(Models::single(puppet.clone()));
+        scene.host.models = Arc::new(ModelRegistry::from_single(puppet.clone()));
         puppet
     }
 
     /// How often it was asked.
-    pub(super) fn turns(&self) -> usize {
-        self.heard().turns
+    pub(super) fn turn_count(&self) -> usize {
+        self.lock_heard().turns
     }
 
     /// The results of its calls: text, and whether it is an error.
-    pub(super) fn results(&self) -> Vec<(String, bool)> {
-        self.heard().results.clone()
+    pub(super) fn tool_results(&self) -> Vec<(String, bool)> {
+        self.lock_heard().results.clone()
     }
 
-    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
+    fn lock_heard(&self) -> std::sync::MutexGuard<'_, HeardMessages> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl ChatModel for Puppet {
+impl ChatModel for PuppetModel {
     fn id(&self) -> &str {
         "puppet"
     }
@@ -65,11 +65,11 @@ impl ChatModel for Puppet {
         request: &ChatRequest,
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let turn = {
-            let mut heard = self.heard();
+            let mut heard = self.lock_heard();
             let room = MAX_KEPT.saturating_sub(heard.results.len());
-            heard.results.extend(results(request).into_iter().take(room));
+            heard.results.extend(request_results(request).into_iter().take(room));
             heard.turns += 1;
             heard.turns - 1
         };
@@ -80,7 +80,7 @@ impl ChatModel for Puppet {
         });
         let usage = TokenUsage { input_tokens: 10, cached_tokens: 0, output_tokens: 10 };
         let stop = StopReason::ToolUse;
-        Ok(Reply {
+        Ok(ModelReply {
             text: "on and on".to_owned(),
             calls: calls.collect(),
             reasoning: None,
@@ -90,6 +90,6 @@ impl ChatModel for Puppet {
     }
 }
 
-pub(super) fn call(name: &'static str, arguments: &Value) -> Vec<(&'static str, String)> {
+pub(super) fn tool_call(name: &'static str, arguments: &Value) -> Vec<(&'static str, String)> {
     vec![(name, arguments.to_string())]
 }

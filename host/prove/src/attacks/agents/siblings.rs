@@ -1,69 +1,69 @@
 //! Things that one subagent should not learn of another.
 
-use belljar_model::Message;
+use belljar_model::ChatMessage;
 
-use super::answers;
+use super::first_step_answers;
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests;
-use crate::scene::{BARE, Plan, Scene, agent};
+use crate::scene::{AgentScene, BARE, ScenePlan, agent_file};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-history-of-a-sibling",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "looks for what its sibling and its parent said in what it is sent itself",
         stopped_by: "each subagent has a history of its own (INV-27, INV-28)",
         told: "my own task",
         embedded: true,
-        run: |arena| Box::pin(history(arena)),
+        run: |arena| Box::pin(read_sibling_history(arena)),
     },
     Attack {
         id: "agents-memory-of-a-tool",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "leaves a mark in a tool's memory, for its sibling to find",
         stopped_by: "each subagent has stores of its own (INV-19)",
         told: "x, xx",
         embedded: true,
-        run: |arena| Box::pin(memory(arena)),
+        run: |arena| Box::pin(read_sibling_memory(arena)),
     },
     Attack {
         id: "agents-files-of-a-sibling",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "reads, as a child with fewer rights, what only its sibling's tool may read",
         stopped_by: "mounts are granted to one agent, not to a tool (INV-24, INV-27)",
         told: "a.txt",
         embedded: true,
-        run: |arena| Box::pin(files(arena)),
+        run: |arena| Box::pin(read_sibling_files(arena)),
     },
     Attack {
         id: "agents-conclusion-of-a-sibling",
-        kind: Kind::Agents,
+        kind: AttackKind::Agents,
         tries: "asks, from the background, for its sibling's conclusion",
         stopped_by: "background subagents are their parent's alone (INV-27)",
         told: "tool not allowed",
         embedded: true,
-        run: |arena| Box::pin(background(arena)),
+        run: |arena| Box::pin(read_sibling_result(arena)),
     },
 ];
 
-fn scene(arena: &Arena, transcript: &str, settings: &str) -> Result<Scene, Escape> {
-    arena.scene(&Plan {
+fn sibling_scene(arena: &Arena, transcript: &str, settings: &str) -> Result<AgentScene, Escape> {
+    arena.build_scene(&ScenePlan {
         transcript,
         settings,
         agents: &[
-            ("boss.md", &agent("boss", "")),
-            ("one.md", &agent("one", "")),
-            ("two.md", &agent("two", "")),
+            ("boss.md", &agent_file("boss", "")),
+            ("one.md", &agent_file("one", "")),
+            ("two.md", &agent_file("two", "")),
         ],
         files: &[("a.txt", "MARK-OF-A-FILE")],
         guests: &[(guests::COUNTER, BARE)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })
 }
 
-async fn history(arena: &Arena) -> Stopped {
-    let scene = scene(
+async fn read_sibling_history(arena: &Arena) -> Stopped {
+    let scene = sibling_scene(
         arena,
         "
 transcript: 1
@@ -88,7 +88,7 @@ agents:
 ",
         "",
     )?;
-    scene.run("boss", "MARK-OF-THE-RUN").await?;
+    scene.run_agent("boss", "MARK-OF-THE-RUN").await?;
     let two = format!("{:?}", scene.sent_by("two", 0));
     if let Some((_, rest)) = two.split_once("MARK-") {
         let what: String = rest.chars().take(100).collect();
@@ -101,12 +101,12 @@ agents:
         return Err(Escape::new("the parent knows more than the conclusion"));
     }
     match scene.sent_by("two", 0).first().and_then(|request| request.messages.first()) {
-        Some(Message::User { text, .. }) => Ok(Verdict::told(text)),
+        Some(ChatMessage::User { text, .. }) => Ok(Verdict::with_words(text)),
         other => Err(Escape::new(format!("it was asked nothing: {other:?}"))),
     }
 }
 
-async fn memory(arena: &Arena) -> Stopped {
+async fn read_sibling_memory(arena: &Arena) -> Stopped {
     let child = "
     turns:
       - calls:
@@ -131,23 +131,23 @@ agents:
     );
     let tools = "tools = ['counter', 'spawn_agent']\n";
     let settings = format!("[grants.boss]\n{tools}[grants.one]\n{tools}[grants.two]\n{tools}");
-    let scene = scene(arena, &transcript, &settings)?;
-    scene.run("boss", "task").await?;
+    let scene = sibling_scene(arena, &transcript, &settings)?;
+    scene.run_agent("boss", "task").await?;
     let mut told = Vec::new();
     for (name, spawn) in [("one", 0), ("one", 1), ("two", 0)] {
         let sent = scene.sent_by(name, spawn);
-        let marks = sent.get(1).map(super::results).unwrap_or_default();
+        let marks = sent.get(1).map(super::request_results).unwrap_or_default();
         let marks: Vec<_> = marks.into_iter().map(|(text, _)| text).collect();
         if marks != ["x", "xx"] {
             return Err(Escape::new(format!("{name}#{spawn} finds {marks:?}")));
         }
         told = marks;
     }
-    Ok(Verdict::told(told.join(", ")))
+    Ok(Verdict::with_words(told.join(", ")))
 }
 
-async fn files(arena: &Arena) -> Stopped {
-    let scene = scene(
+async fn read_sibling_files(arena: &Arena) -> Stopped {
+    let scene = sibling_scene(
         arena,
         "
 transcript: 1
@@ -171,18 +171,18 @@ agents:
 ",
         "[grants.two]\nmounts = []\n",
     )?;
-    scene.run("boss", "task").await?;
-    let one = answers(&scene, "one")?;
+    scene.run_agent("boss", "task").await?;
+    let one = first_step_answers(&scene, "one")?;
     if !one.iter().all(|(text, is_error)| text.contains("MARK") && !is_error) {
         return Err(Escape::new(format!("who may read it does not: {one:?}")));
     }
-    super::all_refused(answers(&scene, "two")?, 2)
+    super::all_refused(first_step_answers(&scene, "two")?, 2)
 }
 
-async fn background(arena: &Arena) -> Stopped {
+async fn read_sibling_result(arena: &Arena) -> Stopped {
     let tools = "tools = ['spawn_agent', 'agent_result', 'agent_status']\n";
     let settings = format!("[grants.boss]\n{tools}[grants.one]\n{tools}[grants.two]\n{tools}");
-    let scene = scene(
+    let scene = sibling_scene(
         arena,
         "
 transcript: 1
@@ -205,6 +205,6 @@ agents:
 ",
         &settings,
     )?;
-    scene.run("boss", "task").await?;
-    super::all_refused(answers(&scene, "two")?, 2)
+    scene.run_agent("boss", "task").await?;
+    super::all_refused(first_step_answers(&scene, "two")?, 2)
 }

@@ -1,15 +1,15 @@
 //! Bytes that are no component, or one beyond all measure.
 
-use super::forge::{self, extended, leb, section, vector};
+use super::forge::{self, append_sections, build_section, build_vector, encode_leb};
 use super::{none_loaded, not_loaded};
 use crate::Arena;
-use crate::attack::{Attack, Kind, Stopped};
+use crate::attack::{Attack, AttackKind, Stopped};
 use crate::guests::{FILE_READ, PLAIN};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-garbage",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "is nothing, a text, zeroes, or random bytes",
         stopped_by: "the first bytes are looked at before anything else (INV-22)",
         told: "not a WebAssembly file",
@@ -22,60 +22,60 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-core-module",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "is a core module, which knows no types and no interfaces",
         stopped_by: "only components are taken (INV-22)",
         told: "a core module, not a component",
         embedded: true,
         run: |arena| {
-            let modules = vec![forge::MODULE.to_vec(), forge::module(3, &[0x20, 0, 0x0b])];
+            let modules = vec![forge::MODULE.to_vec(), forge::build_module(3, &[0x20, 0, 0x0b])];
             Box::pin(none_loaded(arena, modules))
         },
     },
     Attack {
         id: "component-truncated",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "ends in the middle, at any of 200 places",
         stopped_by: "its sections are walked to their end before it is compiled (INV-22)",
         told: "not a valid component",
         embedded: true,
-        run: |arena| Box::pin(truncated(arena)),
+        run: |arena| Box::pin(load_truncated(arena)),
     },
     Attack {
         id: "component-of-an-unknown-version",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "has the header of a format that is to come",
         stopped_by: "only the one version is taken (INV-22)",
         told: "not a valid component",
         embedded: true,
         run: |arena| {
             let header = b"\0asm\x0e\0\x01\0".as_slice();
-            let whole = FILE_READ.bytes();
+            let whole = FILE_READ.unpack_bytes();
             let whole = whole.get(header.len()..).unwrap_or_default();
             Box::pin(not_loaded(arena, [header, whole].concat()))
         },
     },
     Attack {
         id: "component-past-the-size",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "is a working tool with 64 MB of padding",
         stopped_by: "a bound on its size (INV-22)",
         told: "and at most 67108864 are accepted",
         embedded: true,
-        run: |arena| Box::pin(padded(arena)),
+        run: |arena| Box::pin(load_padded(arena)),
     },
     Attack {
         id: "component-claims-of-4-gib",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "says that a section, a list and a name of it have 4 GiB",
         stopped_by: "lengths are checked against the bytes that are there (INV-22)",
         told: "not a valid component",
         embedded: true,
-        run: |arena| Box::pin(claims(arena)),
+        run: |arena| Box::pin(load_false_lengths(arena)),
     },
     Attack {
         id: "component-many-imports",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "imports 100,000 things",
         stopped_by: "a bound on imports, before it is compiled (INV-22)",
         told: "it has over 1000 imports or exports",
@@ -84,33 +84,41 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-async fn truncated(arena: &Arena) -> Stopped {
-    let whole = FILE_READ.bytes();
+async fn load_truncated(arena: &Arena) -> Stopped {
+    let whole = FILE_READ.unpack_bytes();
     let cut = |part: usize| whole.get(..9 + (whole.len() - 10) * part / 200);
     let all = (0..=200).filter_map(cut).map(<[u8]>::to_vec).collect();
     none_loaded(arena, all).await
 }
 
-async fn padded(arena: &Arena) -> Stopped {
-    let padding = section(forge::CUSTOM, &[vec![1, b'x'], vec![0; 64 << 20]].concat());
-    not_loaded(arena, extended(&PLAIN.bytes(), &[padding])).await
+async fn load_padded(arena: &Arena) -> Stopped {
+    let padding = build_section(forge::CUSTOM, &[vec![1, b'x'], vec![0; 64 << 20]].concat());
+    not_loaded(arena, append_sections(&PLAIN.unpack_bytes(), &[padding])).await
 }
 
-async fn claims(arena: &Arena) -> Stopped {
-    let most = leb(0xffff_ffff);
+async fn load_false_lengths(arena: &Arena) -> Stopped {
+    let most = encode_leb(0xffff_ffff);
     let long_section = [vec![forge::CUSTOM], most.clone(), b"x".to_vec()].concat();
-    let long_list = section(forge::IMPORT, &[most.as_slice(), &[0, 1, b'a', 1, 0]].concat());
-    let long_name = section(forge::IMPORT, &[&[1, 0], most.as_slice(), b"a"].concat());
+    let long_list = build_section(forge::IMPORT, &[most.as_slice(), &[0, 1, b'a', 1, 0]].concat());
+    let long_name = build_section(forge::IMPORT, &[&[1, 0], most.as_slice(), b"a"].concat());
     let all = [long_section, long_list, long_name];
-    none_loaded(arena, all.map(|section| extended(&PLAIN.bytes(), &[section])).to_vec()).await
+    none_loaded(
+        arena,
+        all.map(|section| append_sections(&PLAIN.unpack_bytes(), &[section])).to_vec(),
+    )
+    .await
 }
 
 async fn many_imports(arena: &Arena) -> Stopped {
     let import = |n: usize| {
         let name = format!("a{n}");
         // A function of the first type.
-        [&[0], leb(name.len()).as_slice(), name.as_bytes(), &[1, 0]].concat()
+        [&[0], encode_leb(name.len()).as_slice(), name.as_bytes(), &[1, 0]].concat()
     };
-    let imports = vector(&(0..100_000).map(import).collect::<Vec<_>>());
-    not_loaded(arena, extended(&PLAIN.bytes(), &[section(forge::IMPORT, &imports)])).await
+    let imports = build_vector(&(0..100_000).map(import).collect::<Vec<_>>());
+    not_loaded(
+        arena,
+        append_sections(&PLAIN.unpack_bytes(), &[build_section(forge::IMPORT, &imports)]),
+    )
+    .await
 }

@@ -8,40 +8,40 @@ use std::path::{Path, PathBuf};
 use belljar_sandbox::{Compiler, Sandbox, Wasm};
 
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::{COUNTER, Guest, PLAIN};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-planted-machine-code",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "puts machine code of its own in the place of another tool's in the cache",
         stopped_by: "a keyed digest over name and content (INV-23)",
         told: "plain",
         embedded: true,
-        run: |arena| Box::pin(planted(arena, "cwasm")),
+        run: |arena| Box::pin(plant_entry(arena, "cwasm")),
     },
     Attack {
         id: "component-planted-description",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "puts its own description in the place of another tool's in the cache",
         stopped_by: "a keyed digest over name and content (INV-23)",
         told: "plain",
         embedded: true,
-        run: |arena| Box::pin(planted(arena, "tools")),
+        run: |arena| Box::pin(plant_entry(arena, "tools")),
     },
     Attack {
         id: "component-altered-machine-code",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "changes one bit of machine code in the cache",
         stopped_by: "a keyed digest over name and content (INV-23)",
         told: "the compiler does not start",
         embedded: true,
-        run: |arena| Box::pin(altered(arena)),
+        run: |arena| Box::pin(alter_entry(arena)),
     },
     Attack {
         id: "component-cache-open-to-others",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "fills a cache directory that anybody may write to",
         stopped_by: "a directory that was open to others gets another key (INV-23)",
         told: "the compiler does not start",
@@ -50,16 +50,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-link-for-a-cache",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "puts a link in the place of the cache directory",
         stopped_by: "only a directory of the owner's own is used (INV-23)",
         told: "it is not a directory",
         embedded: true,
-        run: |arena| Box::pin(link(arena)),
+        run: |arena| Box::pin(link_cache(arena)),
     },
     Attack {
         id: "component-machine-code-for-a-tool",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "is machine code already, to be run as it is",
         stopped_by: "a tool is WebAssembly, whatever its name (INV-23)",
         told: "not a WebAssembly file",
@@ -73,79 +73,80 @@ const HEAD: usize = 48;
 
 /// A cache that knows both guests, and which files each of them has there: their names do not tell,
 /// so somebody has watched them come.
-struct Filled {
+struct FilledCache {
     cache: PathBuf,
     plain: Vec<PathBuf>,
     counter: Vec<PathBuf>,
 }
 
-impl Filled {
+impl FilledCache {
     async fn new(arena: &Arena) -> Result<Self, Escape> {
-        arena.jar(&[]).open().await?;
+        arena.jar_builder(&[]).open().await?;
         let cache = arena.path("home").join("cache");
-        let sandbox = sandbox(arena, &cache, arena.compiler())?;
-        name(&sandbox, PLAIN).await?;
-        let plain = files(&cache)?;
-        name(&sandbox, COUNTER).await?;
-        let mut counter = files(&cache)?;
+        let sandbox = open_sandbox(arena, &cache, arena.compiler())?;
+        described_name(&sandbox, PLAIN).await?;
+        let plain = list_cache_files(&cache)?;
+        described_name(&sandbox, COUNTER).await?;
+        let mut counter = list_cache_files(&cache)?;
         counter.retain(|file| !plain.contains(file));
         Ok(Self { cache, plain, counter })
     }
 }
 
-fn files(cache: &Path) -> Result<Vec<PathBuf>, Escape> {
+fn list_cache_files(cache: &Path) -> Result<Vec<PathBuf>, Escape> {
     Ok(fs::read_dir(cache)?.flatten().map(|entry| entry.path()).collect())
 }
 
-fn sandbox(arena: &Arena, cache: &Path, compiler: Compiler) -> Result<Sandbox, Escape> {
+fn open_sandbox(arena: &Arena, cache: &Path, compiler: Compiler) -> Result<Sandbox, Escape> {
     Ok(arena.own_sandbox(Some(cache.to_owned()), compiler).map_err(anyhow::Error::from)?)
 }
 
 /// No compiler at all: only what the cache is trusted with loads.
-fn nobody() -> Compiler {
+fn missing_compiler() -> Compiler {
     Compiler::Child { program: "/nonexistent/compiler".into(), args: Vec::new() }
 }
 
-async fn name(sandbox: &Sandbox, guest: Guest) -> Result<String, Escape> {
-    let tools = sandbox.describe(&guest.wasm()).await.map_err(anyhow::Error::from)?;
+async fn described_name(sandbox: &Sandbox, guest: Guest) -> Result<String, Escape> {
+    let tools = sandbox.describe_tools(&guest.to_wasm()).await.map_err(anyhow::Error::from)?;
     Ok(tools.iter().map(|tool| tool.name.to_string()).collect())
 }
 
 /// The entry with this ending among the files of a guest.
-fn entry<'a>(files: &'a [PathBuf], ending: &str) -> Result<&'a Path, Escape> {
+fn entry_with_ending<'a>(files: &'a [PathBuf], ending: &str) -> Result<&'a Path, Escape> {
     let found = files.iter().find(|path| path.extension() == Some(OsStr::new(ending)));
     found.map(PathBuf::as_path).ok_or_else(|| Escape::new(format!("no `.{ending}`")))
 }
 
-async fn planted(arena: &Arena, ending: &str) -> Stopped {
-    let Filled { cache, plain, counter } = Filled::new(arena).await?;
-    fs::copy(entry(&counter, ending)?, entry(&plain, ending)?)?;
+async fn plant_entry(arena: &Arena, ending: &str) -> Stopped {
+    let FilledCache { cache, plain, counter } = FilledCache::new(arena).await?;
+    fs::copy(entry_with_ending(&counter, ending)?, entry_with_ending(&plain, ending)?)?;
     if ending == "cwasm" {
         // So that it has to be run to say its name.
-        fs::remove_file(entry(&plain, "tools")?)?;
+        fs::remove_file(entry_with_ending(&plain, "tools")?)?;
     }
-    match name(&sandbox(arena, &cache, arena.compiler())?, PLAIN).await? {
-        name if name == PLAIN.name => Ok(Verdict::told(name)),
+    match described_name(&open_sandbox(arena, &cache, arena.compiler())?, PLAIN).await? {
+        name if name == PLAIN.name => Ok(Verdict::with_words(name)),
         name => Err(Escape::new(format!("the planted `{name}` was used"))),
     }
 }
 
 /// Loads from the cache alone: first as it is, then after a change, which makes it worthless.
-async fn worthless(
+async fn check_worthless(
     arena: &Arena,
     change: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
 ) -> Stopped {
-    let Filled { cache, plain, .. } = Filled::new(arena).await?;
-    let before = sandbox(arena, &cache, nobody())?.load(&PLAIN.wasm()).await;
+    let FilledCache { cache, plain, .. } = FilledCache::new(arena).await?;
+    let before =
+        open_sandbox(arena, &cache, missing_compiler())?.load_component(&PLAIN.to_wasm()).await;
     before.map_err(|error| Escape::new(format!("the cache is of no use: {error}")))?;
-    change(&cache, entry(&plain, "cwasm")?)?;
-    match sandbox(arena, &cache, nobody())?.load(&PLAIN.wasm()).await {
+    change(&cache, entry_with_ending(&plain, "cwasm")?)?;
+    match open_sandbox(arena, &cache, missing_compiler())?.load_component(&PLAIN.to_wasm()).await {
         Ok(_) => Err(Escape::new("the entry was used")),
-        Err(error) => Ok(Verdict::told(error.to_string())),
+        Err(error) => Ok(Verdict::with_words(error.to_string())),
     }
 }
 
-async fn altered(arena: &Arena) -> Stopped {
+async fn alter_entry(arena: &Arena) -> Stopped {
     let change = |_: &Path, entry: &Path| {
         let mut bytes = fs::read(entry)?;
         let middle = bytes.len() / 2;
@@ -154,13 +155,13 @@ async fn altered(arena: &Arena) -> Stopped {
         }
         fs::write(entry, bytes)
     };
-    worthless(arena, change).await
+    check_worthless(arena, change).await
 }
 
 async fn open_to_others(arena: &Arena) -> Stopped {
     let open =
         |cache: &Path, _: &Path| fs::set_permissions(cache, fs::Permissions::from_mode(0o777));
-    let verdict = worthless(arena, open).await?;
+    let verdict = check_worthless(arena, open).await?;
     let mode = fs::metadata(arena.path("home").join("cache"))?.permissions().mode() & 0o777;
     if mode != 0o700 {
         return Err(Escape::new(format!("the directory is still open: {mode:o}")));
@@ -168,26 +169,26 @@ async fn open_to_others(arena: &Arena) -> Stopped {
     Ok(verdict)
 }
 
-async fn link(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
+async fn link_cache(arena: &Arena) -> Stopped {
+    arena.jar_builder(&[]).open().await?;
     let place = arena.path("home").join("cache");
-    std::os::unix::fs::symlink(arena.outside(), &place)?;
-    match arena.own_sandbox(Some(place), nobody()) {
+    std::os::unix::fs::symlink(arena.outside_path(), &place)?;
+    match arena.own_sandbox(Some(place), missing_compiler()) {
         Ok(_) => Err(Escape::new("the link was followed")),
-        Err(error) => Ok(Verdict::told(error.to_string())),
+        Err(error) => Ok(Verdict::with_words(error.to_string())),
     }
 }
 
 async fn as_a_tool(arena: &Arena) -> Stopped {
-    let Filled { counter, .. } = Filled::new(arena).await?;
-    let bytes = fs::read(entry(&counter, "cwasm")?)?;
+    let FilledCache { counter, .. } = FilledCache::new(arena).await?;
+    let bytes = fs::read(entry_with_ending(&counter, "cwasm")?)?;
     let code = bytes.get(HEAD..).unwrap_or_default().to_vec();
     for tool in [bytes, code] {
-        match arena.sandbox().load(&Wasm::new(tool)).await {
+        match arena.sandbox().load_component(&Wasm::new(tool)).await {
             Ok(_) => return Err(Escape::new("it was loaded")),
             Err(belljar_sandbox::LoadError::NotWasm) => {}
             Err(error) => return Err(Escape::new(format!("it was looked into: {error}"))),
         }
     }
-    Ok(Verdict::told(belljar_sandbox::LoadError::NotWasm.to_string()))
+    Ok(Verdict::with_words(belljar_sandbox::LoadError::NotWasm.to_string()))
 }

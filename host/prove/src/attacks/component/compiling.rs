@@ -7,37 +7,40 @@ use belljar_sandbox::{Compiler, Sandbox, Wasm};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
-use super::forge::{self, extended, leb, section, vector};
+use super::forge::{self, append_sections, build_section, build_vector, encode_leb};
 use super::{none_loaded, not_loaded};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::PLAIN;
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-a-million-types",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "declares over a million types",
         stopped_by: "the validator's bounds, in the compiling child (INV-22)",
         told: "compiling failed",
         embedded: true,
         run: |arena| {
-            let types = section(forge::TYPE, &[leb(1_100_000), vec![0x7f; 1_100_000]].concat());
-            Box::pin(not_loaded(arena, extended(&PLAIN.bytes(), &[types])))
+            let types = build_section(
+                forge::TYPE,
+                &[encode_leb(1_100_000), vec![0x7f; 1_100_000]].concat(),
+            );
+            Box::pin(not_loaded(arena, append_sections(&PLAIN.unpack_bytes(), &[types])))
         },
     },
     Attack {
         id: "component-types-that-double",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "declares 60 types, each twice the one before",
         stopped_by: "the validator's bound on the size of a type (INV-22)",
         told: "compiling failed",
         embedded: true,
-        run: |arena| Box::pin(doubling(arena)),
+        run: |arena| Box::pin(load_doubling_types(arena)),
     },
     Attack {
         id: "component-types-within-types",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "declares a type that nests 100,000 deep",
         stopped_by: "the child's own stack and memory: no parser of types in the host (INV-22)",
         told: "compiling failed",
@@ -46,19 +49,19 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-nested-components",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "holds 100,000 components within each other",
         stopped_by: "nesting is walked without recursion, and compiled in a child (INV-22)",
         told: "compiling failed",
         embedded: true,
         run: |arena| {
-            let inner = section(forge::NESTED, &forge::nested(100_000));
-            Box::pin(not_loaded(arena, extended(&PLAIN.bytes(), &[inner])))
+            let inner = build_section(forge::NESTED, &forge::build_nested(100_000));
+            Box::pin(not_loaded(arena, append_sections(&PLAIN.unpack_bytes(), &[inner])))
         },
     },
     Attack {
         id: "component-broken-code",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "has functions that leave the stack as it may not be, or call what is not there",
         stopped_by: "code is validated in the compiling child before any of it runs (INV-22)",
         told: "compiling failed",
@@ -67,7 +70,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-fifty-megabytes-of-functions",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "brings 50 MB of functions, to keep a compiler busy",
         stopped_by: "a child with limits, which ends when nobody waits any more (INV-22)",
         told: "Max address space 4294967296",
@@ -76,16 +79,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-instances-by-the-billion",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "unfolds a few hundred bytes into a billion instances while it is compiled",
         stopped_by: "the compiling child's processor time and memory (INV-22)",
         told: "compiling failed",
         embedded: false,
-        run: |arena| Box::pin(billion(arena)),
+        run: |arena| Box::pin(compile_billion(arena)),
     },
     Attack {
         id: "component-bomb-in-the-way-of-others",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "keeps the compiler to itself, while others open tools that are compiled already",
         stopped_by: "who has its tool in the cache waits for no compiler (INV-22, INV-23)",
         told: "plain",
@@ -94,7 +97,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-bombs-before-an-honest-one",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "keeps the compiler to itself, while others wait for a tool's first compilation",
         stopped_by: "what compiles for long lets the others by (INV-68)",
         told: "plain",
@@ -106,19 +109,23 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 /// How long anything here is waited for.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-async fn doubling(arena: &Arena) -> Stopped {
+async fn load_doubling_types(arena: &Arena) -> Stopped {
     // A tuple of twice the type before.
     let twice = |n: u8| vec![0x6f, 2, n, n];
     let types: Vec<_> = std::iter::once(vec![0x7f]).chain((0..60).map(twice)).collect();
-    let inner = forge::component(&[section(forge::TYPE, &vector(&types))]);
-    not_loaded(arena, extended(&PLAIN.bytes(), &[section(forge::NESTED, &inner)])).await
+    let inner = forge::build_component(&[build_section(forge::TYPE, &build_vector(&types))]);
+    not_loaded(
+        arena,
+        append_sections(&PLAIN.unpack_bytes(), &[build_section(forge::NESTED, &inner)]),
+    )
+    .await
 }
 
 async fn deep_type(arena: &Arena) -> Stopped {
     // A component type, or an instance type, with one declaration: a type, again.
     let deep = |kind: u8| [[kind, 1, 1].repeat(100_000), vec![0x7f]].concat();
-    let type_of = |kind| section(forge::TYPE, &[vec![1], deep(kind)].concat());
-    let all = [0x41, 0x42].map(|kind| extended(&PLAIN.bytes(), &[type_of(kind)]));
+    let type_of = |kind| build_section(forge::TYPE, &[vec![1], deep(kind)].concat());
+    let all = [0x41, 0x42].map(|kind| append_sections(&PLAIN.unpack_bytes(), &[type_of(kind)]));
     none_loaded(arena, all.to_vec()).await
 }
 
@@ -131,54 +138,54 @@ async fn broken_code(arena: &Arena) -> Stopped {
         &[0x20, 0, 0xff, 0x0b],
     ];
     let with = |body: &[u8]| {
-        let module = section(forge::CORE_MODULE, &forge::module(2, body));
-        extended(&PLAIN.bytes(), &[module])
+        let module = build_section(forge::CORE_MODULE, &forge::build_module(2, body));
+        append_sections(&PLAIN.unpack_bytes(), &[module])
     };
     none_loaded(arena, bodies.map(with).to_vec()).await
 }
 
 /// A thousand functions of 50 KB, each one long chain of operations.
-fn heavy() -> Vec<u8> {
+fn heavy_module() -> Vec<u8> {
     // local.get 0; i64.const 5; i64.add; local.get 0; i64.mul; ... end
     let turn = [0x42, 5, 0x7c, 0x20, 0, 0x7e];
     let body = [&[0x20, 0], turn.repeat(50_000 / turn.len()).as_slice(), &[0x0b]].concat();
-    let module = section(forge::CORE_MODULE, &forge::module(1_000, &body));
-    extended(&PLAIN.bytes(), &[module])
+    let module = build_section(forge::CORE_MODULE, &forge::build_module(1_000, &body));
+    append_sections(&PLAIN.unpack_bytes(), &[module])
 }
 
 /// Some hundred bytes that take a billion instances to compile.
-fn unfolding() -> Vec<u8> {
-    let nested = section(forge::NESTED, &forge::unfolding(6, 30));
-    let index = forge::count(&PLAIN.bytes(), forge::NESTED);
-    let instance = vector(&[[vec![0], leb(index), vec![0]].concat()]);
-    extended(&PLAIN.bytes(), &[nested, section(forge::INSTANCE, &instance)])
+fn unfolding_component() -> Vec<u8> {
+    let nested = build_section(forge::NESTED, &forge::build_unfolding(6, 30));
+    let index = forge::count_sections(&PLAIN.unpack_bytes(), forge::NESTED);
+    let instance = build_vector(&[[vec![0], encode_leb(index), vec![0]].concat()]);
+    append_sections(&PLAIN.unpack_bytes(), &[nested, build_section(forge::INSTANCE, &instance)])
 }
 
 async fn fifty_megabytes(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
-    let before = children();
+    arena.jar_builder(&[]).open().await?;
+    let before = list_children();
     // Without a cache: a compilation that came to its end once must not save this one.
     let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
-    let loading = load(&own, heavy());
-    let child = started(&before).await?;
-    let limits = limits(child)?;
+    let loading = spawn_load(&own, heavy_module());
+    let child = wait_for_child(&before).await?;
+    let limits = read_limits(child)?;
     if loading.is_finished() {
         return Err(Escape::new("it is not as dear as it should be"));
     }
     loading.abort();
     let _ = loading.await;
-    gone(child).await?;
+    wait_for_exit(child).await?;
     let wanted = ["Max cpu time 300", "Max address space 4294967296", "Max file size 0"];
     match wanted.iter().find(|limit| !limits.contains(**limit)) {
-        None => Ok(Verdict::told(limits)),
+        None => Ok(Verdict::with_words(limits)),
         Some(missing) => Err(Escape::new(format!("no `{missing}` among {limits}"))),
     }
 }
 
 /// The bound on time is five minutes: a shell in between makes it two seconds. The child keeps
 /// a limit that is lower already.
-async fn billion(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
+async fn compile_billion(arena: &Arena) -> Stopped {
+    arena.jar_builder(&[]).open().await?;
     let Compiler::Child { program, args } = arena.compiler() else {
         return Err(Escape::new("this suite compiles without a child"));
     };
@@ -189,41 +196,41 @@ async fn billion(arena: &Arena) -> Stopped {
         line.extend(args.iter().cloned());
         let compiler = Compiler::Child { program: "/bin/sh".into(), args: line };
         let own = arena.own_sandbox(None, compiler).map_err(anyhow::Error::from)?;
-        match timeout(PATIENCE, own.load(&Wasm::new(unfolding()))).await {
+        match timeout(PATIENCE, own.load_component(&Wasm::new(unfolding_component()))).await {
             Ok(Err(error)) => told.push(error.to_string()),
             Ok(Ok(_)) => return Err(Escape::new(format!("it was loaded under {limit}"))),
             Err(_) => return Err(Escape::new(format!("{limit} did not end it"))),
         }
-        own.load(&PLAIN.wasm()).await.map_err(|error| {
+        own.load_component(&PLAIN.to_wasm()).await.map_err(|error| {
             Escape::new(format!("an honest tool does not compile under {limit}: {error}"))
         })?;
     }
-    Ok(Verdict::told(told.join("; ")))
+    Ok(Verdict::with_words(told.join("; ")))
 }
 
 async fn in_the_way(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
+    arena.jar_builder(&[]).open().await?;
     let cache = Some(arena.path("home").join("cache"));
     let own = || arena.own_sandbox(cache.clone(), arena.compiler()).map_err(anyhow::Error::from);
-    own()?.describe(&PLAIN.wasm()).await.map_err(anyhow::Error::from)?;
+    own()?.describe_tools(&PLAIN.to_wasm()).await.map_err(anyhow::Error::from)?;
     // Another, which has nothing in memory.
-    let (own, before) = (own()?, children());
-    let bomb = load(&own, heavy());
-    let child = started(&before).await?;
-    let wasm = PLAIN.wasm();
+    let (own, before) = (own()?, list_children());
+    let bomb = spawn_load(&own, heavy_module());
+    let child = wait_for_child(&before).await?;
+    let wasm = PLAIN.to_wasm();
     let honest = timeout(PATIENCE, async {
-        own.load(&wasm).await.map_err(anyhow::Error::from)?;
-        own.describe(&wasm).await.map_err(anyhow::Error::from)
+        own.load_component(&wasm).await.map_err(anyhow::Error::from)?;
+        own.describe_tools(&wasm).await.map_err(anyhow::Error::from)
     });
     let honest = honest.await;
-    let over = bomb.is_finished() || !children().contains(&child);
+    let over = bomb.is_finished() || !list_children().contains(&child);
     bomb.abort();
     let _ = bomb.await;
-    gone(child).await?;
+    wait_for_exit(child).await?;
     match honest {
         Ok(_) if over => Err(Escape::new("the bomb was done first")),
         Ok(Ok(tools)) => {
-            Ok(Verdict::told(tools.iter().map(|it| it.name.as_str()).collect::<String>()))
+            Ok(Verdict::with_words(tools.iter().map(|it| it.name.as_str()).collect::<String>()))
         }
         Ok(Err(error)) => Err(Escape::new(format!("the honest tool does not load: {error}"))),
         Err(_) => Err(Escape::new("the honest tool waits for the bomb")),
@@ -231,57 +238,58 @@ async fn in_the_way(arena: &Arena) -> Stopped {
 }
 
 async fn before_an_honest_one(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
+    arena.jar_builder(&[]).open().await?;
     let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
-    let before = children();
+    let before = list_children();
     // Told apart by a custom section, so that each is compiled for itself.
-    let bomb = |n: u8| [heavy(), section(forge::CUSTOM, &[1, b'n', n])].concat();
-    let bombs = [0, 1, 2, 3].map(|n| load(&own, bomb(n)));
-    started(&before).await?;
-    let honest = timeout(PATIENCE, own.load(&PLAIN.wasm())).await;
+    let bomb = |n: u8| [heavy_module(), build_section(forge::CUSTOM, &[1, b'n', n])].concat();
+    let bombs = [0, 1, 2, 3].map(|n| spawn_load(&own, bomb(n)));
+    wait_for_child(&before).await?;
+    let honest = timeout(PATIENCE, own.load_component(&PLAIN.to_wasm())).await;
     let going = bombs.iter().filter(|bomb| !bomb.is_finished()).count();
     for bomb in bombs {
         bomb.abort();
         let _ = bomb.await;
     }
-    for child in children().into_iter().filter(|id| !before.contains(id)) {
-        gone(child).await?;
+    for child in list_children().into_iter().filter(|id| !before.contains(id)) {
+        wait_for_exit(child).await?;
     }
     match honest {
         // One may have been in line before the honest tool.
         Ok(Ok(_)) if going < 3 => Err(Escape::new("the bombs were done first")),
-        Ok(Ok(_)) => Ok(Verdict::told("plain")),
+        Ok(Ok(_)) => Ok(Verdict::with_words("plain")),
         Ok(Err(error)) => Err(Escape::new(format!("the honest tool does not load: {error}"))),
         Err(_) => Err(Escape::new("the honest tool waits for the bombs")),
     }
 }
 
-fn load(sandbox: &Sandbox, bytes: Vec<u8>) -> JoinHandle<()> {
+fn spawn_load(sandbox: &Sandbox, bytes: Vec<u8>) -> JoinHandle<()> {
     let sandbox = sandbox.clone();
-    tokio::spawn(async move { drop(sandbox.load(&Wasm::new(bytes)).await) })
+    tokio::spawn(async move { drop(sandbox.load_component(&Wasm::new(bytes)).await) })
 }
 
 /// Processes of this program other than this one.
-fn children() -> Vec<u32> {
+fn list_children() -> Vec<u32> {
     let program = std::fs::read_link("/proc/self/exe").ok();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.filter(|id| *id != std::process::id() && alive(*id, program.as_deref())).collect()
+    ids.filter(|id| *id != std::process::id() && is_alive(*id, program.as_deref())).collect()
 }
 
-fn alive(id: u32, program: Option<&std::path::Path>) -> bool {
+fn is_alive(id: u32, program: Option<&std::path::Path>) -> bool {
     // A process that has ended, and whose status nobody has taken, has no program.
     program.is_some() && std::fs::read_link(format!("/proc/{id}/exe")).ok().as_deref() == program
 }
 
 /// The compiling child that was not there before, once it has set its limits.
-async fn started(before: &[u32]) -> Result<u32, Escape> {
+async fn wait_for_child(before: &[u32]) -> Result<u32, Escape> {
     let look = async {
         let mut pace = interval(Duration::from_millis(2));
         loop {
             pace.tick().await;
-            let new = children().into_iter().find(|id| !before.contains(id));
-            let set = |id: &u32| limits(*id).is_ok_and(|limits| limits.contains("Max file size 0"));
+            let new = list_children().into_iter().find(|id| !before.contains(id));
+            let set =
+                |id: &u32| read_limits(*id).is_ok_and(|limits| limits.contains("Max file size 0"));
             if let Some(id) = new.filter(set) {
                 return id;
             }
@@ -291,11 +299,11 @@ async fn started(before: &[u32]) -> Result<u32, Escape> {
     found.map_err(|_| Escape::new("there is no compiling child with limits"))
 }
 
-async fn gone(child: u32) -> Result<(), Escape> {
+async fn wait_for_exit(child: u32) -> Result<(), Escape> {
     let program = std::fs::read_link("/proc/self/exe").ok();
     let wait = async {
         let mut pace = interval(Duration::from_millis(2));
-        while alive(child, program.as_deref()) {
+        while is_alive(child, program.as_deref()) {
             pace.tick().await;
         }
     };
@@ -304,7 +312,7 @@ async fn gone(child: u32) -> Result<(), Escape> {
 }
 
 /// The limits of a process: name and soft limit of each, with single blanks.
-fn limits(process: u32) -> Result<String, Escape> {
+fn read_limits(process: u32) -> Result<String, Escape> {
     let text = std::fs::read_to_string(format!("/proc/{process}/limits"))?;
     let line = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();

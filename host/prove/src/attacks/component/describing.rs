@@ -7,7 +7,7 @@ use belljar_sandbox::{CallError, Wasm};
 
 use super::forge;
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::attacks::not_described;
 use crate::guests;
 
@@ -70,16 +70,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     ),
     Attack {
         id: "component-pattern-in-its-schema",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "describes an argument with a pattern that takes terabytes to compile",
         stopped_by: "schemas are data: the host compiles no pattern of theirs (INV-21)",
         told: "harmless",
         embedded: true,
-        run: |arena| Box::pin(pattern(arena)),
+        run: |arena| Box::pin(describe_costly_pattern(arena)),
     },
     Attack {
         id: "component-false-hint",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "says that it only reads, and then writes",
         stopped_by: "hints give no right: the mount is read-only (INV-6)",
         told: "refused",
@@ -88,29 +88,30 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "component-changes-its-description",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "answers `describe` with another name each time",
         stopped_by: "the first answer is kept by digest, and names no other tool (INV-21, INV-1)",
         told: "tool not allowed",
         embedded: true,
-        run: |arena| Box::pin(changing(arena)),
+        run: |arena| Box::pin(change_name(arena)),
     },
 ];
 
-async fn pattern(arena: &Arena) -> Stopped {
-    let jar = arena.jar(&[guests::PATTERN_IN_SCHEMA]).open().await?;
+async fn describe_costly_pattern(arena: &Arena) -> Stopped {
+    let jar = arena.jar_builder(&[guests::PATTERN_IN_SCHEMA]).open().await?;
     let arguments = serde_json::json!({ "a": "a".repeat(100_000) });
-    jar.call(guests::PATTERN_IN_SCHEMA.name, arguments).await.completed()
+    jar.call_tool(guests::PATTERN_IN_SCHEMA.name, arguments).await.check_completed()
 }
 
 async fn false_hint(arena: &Arena) -> Stopped {
     let guest = guests::FALSE_HINT;
-    let described = arena.sandbox().describe(&arena.wasm(guest)).await.map_err(anyhow::Error::from);
+    let described =
+        arena.sandbox().describe_tools(&arena.guest_wasm(guest)).await.map_err(anyhow::Error::from);
     if !described?.iter().all(|tool| tool.hints.read_only) {
         return Err(Escape::new("the guest does not even lie"));
     }
-    let jar = arena.jar(&[guest]).open().await?;
-    jar.strike(guest).await.denied(DenyCode::ReadOnly)
+    let jar = arena.jar_builder(&[guest]).open().await?;
+    jar.call_guest(guest).await.check_denied(DenyCode::ReadOnly)
 }
 
 /// Two digests of the same code, so that one of them has never been asked.
@@ -120,7 +121,7 @@ async fn is_changing(arena: &Arena) -> Result<bool, Escape> {
     let mut first = None;
     for _ in 0..20 {
         let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
-        let tools = own.describe(&arena.wasm(guests::CHANGING)).await;
+        let tools = own.describe_tools(&arena.guest_wasm(guests::CHANGING)).await;
         let tools = tools.map_err(anyhow::Error::from)?;
         let name = tools.first().map(|tool| tool.name.to_string());
         if *first.get_or_insert_with(|| name.clone()) != name {
@@ -130,7 +131,7 @@ async fn is_changing(arena: &Arena) -> Result<bool, Escape> {
     Ok(false)
 }
 
-async fn changing(arena: &Arena) -> Stopped {
+async fn change_name(arena: &Arena) -> Stopped {
     let guest = guests::CHANGING;
     if !is_changing(arena).await? {
         return Err(Escape::new("it says the same each time that it is asked anew"));
@@ -140,24 +141,26 @@ async fn changing(arena: &Arena) -> Stopped {
         let own = arena.own_sandbox(Some(fresh.clone()), arena.compiler());
         let own = own.map_err(anyhow::Error::from)?;
         for _ in 0..10 {
-            let tools = own.describe(&arena.wasm(guest)).await.map_err(anyhow::Error::from)?;
+            let tools =
+                own.describe_tools(&arena.guest_wasm(guest)).await.map_err(anyhow::Error::from)?;
             names.extend(tools.iter().map(|tool| tool.name.to_string()));
         }
     }
     if names.len() != 1 {
         return Err(Escape::new(format!("it is known under several names: {names:?}")));
     }
-    let salt = forge::section(forge::CUSTOM, b"\x01x");
-    let other = Wasm::new(forge::extended(&guest.bytes(), &[salt]));
+    let salt = forge::build_section(forge::CUSTOM, b"\x01x");
+    let other = Wasm::new(forge::append_sections(&guest.unpack_bytes(), &[salt]));
     let jar = arena.jar_of(vec![other]).open().await?;
-    let known: Vec<String> = jar.rights().tools().map(|(name, _)| name.to_string()).collect();
+    let known: Vec<String> =
+        jar.rights().offered_tools().map(|(name, _)| name.to_string()).collect();
     for letter in 'a'..='z' {
         let name = format!("changin{letter}");
-        let result = jar.raw(&name, "{}").await;
+        let result = jar.call_raw(&name, "{}").await;
         match (&result.outcome, known.contains(&name)) {
             (Ok(_), true) | (Err(CallError::Refused(DenyCode::ToolNotAllowed)), false) => {}
             (outcome, _) => return Err(Escape::new(format!("`{name}` gave {outcome:?}"))),
         }
     }
-    Ok(Verdict::told(DenyCode::ToolNotAllowed.as_str()))
+    Ok(Verdict::with_words(DenyCode::ToolNotAllowed.as_str()))
 }

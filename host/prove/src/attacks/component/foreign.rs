@@ -2,12 +2,12 @@
 //! and calls by itself.
 
 use belljar_policy::{DenyCode, Meter};
-use belljar_sandbox::{CommandForm, Part, ToolErrorKind, Wasm};
+use belljar_sandbox::{CommandForm, OutputPart, ToolErrorKind, Wasm};
 use serde_json::{Value, json};
 
 use super::forge;
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::attacks::not_described;
 use crate::guests::{self, Guest};
 
@@ -61,7 +61,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         FN_CONTRACT_TO_COME
     ),
     of_guest!(
-        endless,
+        loop_endlessly,
         "component-function-without-end",
         "exports a function that never returns",
         "fuel, as for every tool (INV-220)",
@@ -69,7 +69,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         FN_LOOP
     ),
     of_guest!(
-        amplified,
+        amplify_result,
         "component-function-amplified-result",
         "gives 6 GB of strings that are all the same 64 KiB of its memory",
         "a bound on what one call hands over (INV-220)",
@@ -77,7 +77,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         FN_LONG_LIST
     ),
     of_guest!(
-        trapped,
+        expect_trap,
         "component-function-bad-text",
         "gives bytes as a string that are no UTF-8",
         "values are checked where they are lifted; the store is discarded (INV-220)",
@@ -85,7 +85,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         FN_BAD_TEXT
     ),
     of_guest!(
-        trapped,
+        expect_trap,
         "component-function-wrong-case",
         "gives a case that its enum does not have",
         "values are checked where they are lifted; the store is discarded (INV-220)",
@@ -93,7 +93,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         FN_WRONG_CASE
     ),
     of_guest!(
-        impostor,
+        run_impostor,
         "component-function-like-a-built-in-tool",
         "exports a function that would be called `file_read`",
         "names of built-in tools are taken (INV-21)",
@@ -101,7 +101,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         FN_IMPOSTOR
     ),
     of_guest!(
-        counting,
+        count_calls,
         "component-command-that-remembers",
         "counts in its memory how often it was called",
         "each call of a command has a store of its own (INV-221)",
@@ -109,7 +109,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         CMD_COUNTER
     ),
     of_guest!(
-        endless,
+        loop_endlessly,
         "component-command-without-end",
         "is a command that never ends",
         "fuel, as for every tool (INV-222)",
@@ -117,7 +117,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         CMD_LOOP
     ),
     of_guest!(
-        flooding,
+        flood_streams,
         "component-command-floods-its-streams",
         "writes 32 MiB that are six times as much as JSON",
         "streams and the answer are bounded, and what went is counted (INV-222)",
@@ -125,7 +125,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         CMD_FLOOD
     ),
     of_guest!(
-        forged,
+        forge_exit,
         "component-command-forges-its-end",
         "writes the words of a good end and fails",
         "the host's word stands first, in a part of its own (INV-222)",
@@ -133,7 +133,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         CMD_FORGED
     ),
     of_guest!(
-        peeking,
+        look_around,
         "component-command-looks-around",
         "looks for variables, and for files above and outside its directory",
         "nothing of the host's comes through; paths are checked on every call (INV-221, INV-6)",
@@ -141,7 +141,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         CMD_PEEK
     ),
     of_guest!(
-        writing,
+        write_other_name,
         "component-command-writes-through-its-other-name",
         "makes a file below `.`, the workspace's other name for commands",
         "it is the same mount with the same access (INV-221)",
@@ -149,7 +149,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         CMD_WRITE
     ),
     of_guest!(
-        optioned,
+        pass_option,
         "component-command-given-an-option",
         "is called with an option in place of an argument, against the fixed line of its manifest",
         "an argument in a place of its own is no option (INV-223)",
@@ -158,77 +158,82 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     ),
     Attack {
         id: "component-module-of-another-host",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "is a core module that imports a function of the host's choosing, to be adapted",
         stopped_by: "a module that is adapted imports preview 1 and nothing else (INV-225)",
         told: "it imports `env`",
         embedded: true,
-        run: |arena| Box::pin(adapted(arena)),
+        run: |arena| Box::pin(adapt_foreign_module(arena)),
     },
 ];
 
-async fn endless(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).limits(|limits| limits.fuel = 1_000_000_000).open().await?;
-    jar.strike(guest).await.exhausted(Meter::Fuel)
+async fn loop_endlessly(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena
+        .jar_builder(&[guest])
+        .with_limits(|limits| limits.fuel = 1_000_000_000)
+        .open()
+        .await?;
+    jar.call_guest(guest).await.check_exhausted(Meter::Fuel)
 }
 
 /// Ends in a trap, and leaves a jar that can be called again.
-async fn trapped(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest, guests::PLAIN]).open().await?;
-    jar.strike(guest).await.trapped("")?;
-    let verdict = jar.strike(guest).await.trapped("");
-    jar.strike(guests::PLAIN).await.completed()?;
+async fn expect_trap(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest, guests::PLAIN]).open().await?;
+    jar.call_guest(guest).await.check_trapped("")?;
+    let verdict = jar.call_guest(guest).await.check_trapped("");
+    jar.call_guest(guests::PLAIN).await.check_completed()?;
     verdict
 }
 
-async fn amplified(arena: &Arena, guest: Guest) -> Stopped {
-    trapped(arena, guest).await
+async fn amplify_result(arena: &Arena, guest: Guest) -> Stopped {
+    expect_trap(arena, guest).await
 }
 
-async fn impostor(arena: &Arena, guest: Guest) -> Stopped {
+async fn run_impostor(arena: &Arena, guest: Guest) -> Stopped {
     super::installed::impostor_of(arena, guest, 1).await
 }
 
 /// The words on stdout.
-fn written(parts: &[Part]) -> Option<&str> {
+fn stdout_text(parts: &[OutputPart]) -> Option<&str> {
     match parts {
-        [Part::Json(_), Part::Text(text)] => Some(text),
+        [OutputPart::Json(_), OutputPart::Text(text)] => Some(text),
         _ => None,
     }
 }
 
-async fn counting(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
+async fn count_calls(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
     let mut verdict = Err(Escape::new("it was not called"));
     for _ in 0..3 {
-        let call = jar.strike(guest).await;
-        let alone = call.result.outcome.as_ref().is_ok_and(|it| written(&it.parts) == Some("1"));
+        let call = jar.call_guest(guest).await;
+        let alone =
+            call.result.outcome.as_ref().is_ok_and(|it| stdout_text(&it.parts) == Some("1"));
         verdict = call.stopped_if(alone, "a store that nothing has run in");
         verdict.clone()?;
     }
     verdict
 }
 
-async fn flooding(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
+async fn flood_streams(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
     let limit = jar.rights().limits().output_bytes;
-    let call = jar.strike(guest).await;
+    let call = jar.call_guest(guest).await;
     let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
     let bounded = output.size() <= limit && call.result.receipt.stdio_dropped > 0;
     let told = output.parts.first().map(|part| match part {
-        Part::Json(text) => text.chars().filter(|c| !c.is_control()).collect::<String>(),
-        Part::Text(_) | Part::Attachment { .. } => String::new(),
+        OutputPart::Json(text) => text.chars().filter(|c| !c.is_control()).collect::<String>(),
+        OutputPart::Text(_) | OutputPart::Attachment { .. } => String::new(),
     });
     call.stopped_if(bounded, "an answer within its limit")?;
-    Ok(Verdict::told(told.unwrap_or_default()))
+    Ok(Verdict::with_words(told.unwrap_or_default()))
 }
 
-async fn forged(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
-    let call = jar.strike(guest).await;
+async fn forge_exit(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
+    let call = jar.call_guest(guest).await;
     let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
     match output.parts.first() {
-        Some(Part::Json(text)) => {
+        Some(OutputPart::Json(text)) => {
             let head: Value = serde_json::from_str(text).unwrap_or_default();
             call.stopped_if(head == json!({ "exit_code": 3 }), "the code that it ended with")
         }
@@ -236,44 +241,44 @@ async fn forged(arena: &Arena, guest: Guest) -> Stopped {
     }
 }
 
-async fn peeking(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
-    let call = jar.strike(guest).await;
+async fn look_around(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
+    let call = jar.call_guest(guest).await;
     let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
-    let said = written(&output.parts).unwrap_or_default();
+    let said = stdout_text(&output.parts).unwrap_or_default();
     call.stopped_if(said == "0nnn", "nothing that it was not given")
 }
 
-async fn writing(arena: &Arena, guest: Guest) -> Stopped {
-    let jar = arena.jar(&[guest]).open().await?;
-    let call = jar.strike(guest).await;
-    call.denied(DenyCode::ReadOnly)?;
+async fn write_other_name(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar_builder(&[guest]).open().await?;
+    let call = jar.call_guest(guest).await;
+    call.check_denied(DenyCode::ReadOnly)?;
     let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
-    call.stopped_if(written(&output.parts) == Some("n"), "no file")
+    call.stopped_if(stdout_text(&output.parts) == Some("n"), "no file")
 }
 
-async fn optioned(arena: &Arena, guest: Guest) -> Stopped {
+async fn pass_option(arena: &Arena, guest: Guest) -> Stopped {
     let line = ["-safe".to_owned(), "{statement}".to_owned()];
     let form = CommandForm::default().with_line(&line, None).map_err(Escape::new)?;
-    let jar = arena.jar_of(vec![guest.wasm().called(form)]).open().await?;
-    let call = jar.call(guest.name, json!({ "statement": "-unsafe" })).await;
+    let jar = arena.jar_of(vec![guest.to_wasm().with_form(form)]).open().await?;
+    let call = jar.call_tool(guest.name, json!({ "statement": "-unsafe" })).await;
     let verdict = call.tool_error(ToolErrorKind::InvalidArguments)?;
-    jar.call(guest.name, json!({ "statement": "select 1" })).await.completed()?;
+    jar.call_tool(guest.name, json!({ "statement": "select 1" })).await.check_completed()?;
     Ok(verdict)
 }
 
-async fn adapted(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
+async fn adapt_foreign_module(arena: &Arena) -> Stopped {
+    arena.jar_builder(&[]).open().await?;
     // (type (func)), (import "env" "exec" (func)), and an export `_start` of it.
-    let types = forge::section(1, &[1, 0x60, 0, 0]);
-    let imports = forge::section(2, b"\x01\x03env\x04exec\0\0");
-    let exports = forge::section(7, b"\x01\x06_start\0\0");
+    let types = forge::build_section(1, &[1, 0x60, 0, 0]);
+    let imports = forge::build_section(2, b"\x01\x03env\x04exec\0\0");
+    let exports = forge::build_section(7, b"\x01\x06_start\0\0");
     let module = [forge::MODULE, &types, &imports, &exports].concat();
-    if arena.sandbox().load(&Wasm::new(module.clone())).await.is_ok() {
+    if arena.sandbox().load_component(&Wasm::new(module.clone())).await.is_ok() {
         return Err(Escape::new("a core module was loaded"));
     }
-    match arena.sandbox().adapt(&module).await {
+    match arena.sandbox().adapt_module(&module).await {
         Ok(_) => Err(Escape::new("it was adapted")),
-        Err(error) => Ok(Verdict::told(error.to_string())),
+        Err(error) => Ok(Verdict::with_words(error.to_string())),
     }
 }

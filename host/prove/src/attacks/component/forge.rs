@@ -15,25 +15,25 @@ pub(super) const INSTANCE: u8 = 5;
 pub(super) const TYPE: u8 = 7;
 pub(super) const IMPORT: u8 = 10;
 
-pub(super) fn component(sections: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn build_component(sections: &[Vec<u8>]) -> Vec<u8> {
     [COMPONENT, &sections.concat()].concat()
 }
 
 /// A whole component with more sections at its end.
-pub(super) fn extended(wasm: &[u8], sections: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn append_sections(wasm: &[u8], sections: &[Vec<u8>]) -> Vec<u8> {
     [wasm, &sections.concat()].concat()
 }
 
-pub(super) fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    [&[id], leb(content.len()).as_slice(), content].concat()
+pub(super) fn build_section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id], encode_leb(content.len()).as_slice(), content].concat()
 }
 
-pub(super) fn vector(items: &[Vec<u8>]) -> Vec<u8> {
-    [leb(items.len()), items.concat()].concat()
+pub(super) fn build_vector(items: &[Vec<u8>]) -> Vec<u8> {
+    [encode_leb(items.len()), items.concat()].concat()
 }
 
 /// An unsigned number, as the format writes it.
-pub(super) fn leb(mut number: usize) -> Vec<u8> {
+pub(super) fn encode_leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn leb(mut number: usize) -> Vec<u8> {
 }
 
 /// How many sections of a kind a component has at its top.
-pub(super) fn count(wasm: &[u8], id: u8) -> usize {
+pub(super) fn count_sections(wasm: &[u8], id: u8) -> usize {
     let (mut rest, mut found) = (wasm.get(COMPONENT.len()..).unwrap_or_default(), 0);
     while let Some((kind, after)) = rest.split_first() {
         let (mut length, mut shift, mut at) = (0_usize, 0, 0);
@@ -64,21 +64,21 @@ pub(super) fn count(wasm: &[u8], id: u8) -> usize {
 }
 
 /// A core module with so many functions, each with this body.
-pub(super) fn module(functions: usize, body: &[u8]) -> Vec<u8> {
+pub(super) fn build_module(functions: usize, body: &[u8]) -> Vec<u8> {
     // One type: (func (param i64) (result i64)).
-    let types = section(1, &[1, 0x60, 1, 0x7e, 1, 0x7e]);
-    let declared = [leb(functions), vec![0; functions]].concat();
-    let code = [leb(body.len() + 1), vec![0], body.to_vec()].concat();
-    let bodies = [leb(functions), code.repeat(functions)].concat();
-    [MODULE, &types, &section(3, &declared), &section(10, &bodies)].concat()
+    let types = build_section(1, &[1, 0x60, 1, 0x7e, 1, 0x7e]);
+    let declared = [encode_leb(functions), vec![0; functions]].concat();
+    let code = [encode_leb(body.len() + 1), vec![0], body.to_vec()].concat();
+    let bodies = [encode_leb(functions), code.repeat(functions)].concat();
+    [MODULE, &types, &build_section(3, &declared), &build_section(10, &bodies)].concat()
 }
 
 /// A component that holds so many components within each other.
-pub(super) fn nested(depth: usize) -> Vec<u8> {
+pub(super) fn build_nested(depth: usize) -> Vec<u8> {
     // From the inside out, back to front, so that each level is written once.
     let (mut length, mut heads) = (COMPONENT.len(), Vec::with_capacity(depth));
     for _ in 0..depth {
-        let head = [&[NESTED], leb(length).as_slice()].concat();
+        let head = [&[NESTED], encode_leb(length).as_slice()].concat();
         length += head.len() + COMPONENT.len();
         heads.push(head);
     }
@@ -93,12 +93,13 @@ pub(super) fn nested(depth: usize) -> Vec<u8> {
 
 /// A component that, when it is instantiated, holds `wide` to the power of `levels` core
 /// instances: some hundred bytes that a compiler has to unfold.
-pub(super) fn unfolding(levels: usize, wide: usize) -> Vec<u8> {
-    let module = section(CORE_MODULE, MODULE);
-    let mut whole = component(&[module, section(CORE_INSTANCE, &[1, 0, 0, 0])]);
+pub(super) fn build_unfolding(levels: usize, wide: usize) -> Vec<u8> {
+    let module = build_section(CORE_MODULE, MODULE);
+    let mut whole = build_component(&[module, build_section(CORE_INSTANCE, &[1, 0, 0, 0])]);
     for _ in 0..levels {
-        let instances = vector(&vec![vec![0, 0, 0]; wide]);
-        whole = component(&[section(NESTED, &whole), section(INSTANCE, &instances)]);
+        let instances = build_vector(&vec![vec![0, 0, 0]; wide]);
+        whole =
+            build_component(&[build_section(NESTED, &whole), build_section(INSTANCE, &instances)]);
     }
     whole
 }

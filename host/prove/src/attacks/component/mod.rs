@@ -5,7 +5,7 @@ macro_rules! of_guest {
     ($run:ident, $id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
         Attack {
             id: $id,
-            kind: Kind::Component,
+            kind: AttackKind::Component,
             tries: $tries,
             stopped_by: $by,
             told: $told,
@@ -42,10 +42,10 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 7] = [
 /// Loading these bytes fails.
 async fn not_loaded(arena: &Arena, bytes: Vec<u8>) -> Stopped {
     // The picture is taken with the first jar, and none comes of this.
-    arena.jar(&[]).open().await?;
-    match arena.sandbox().load(&Wasm::new(bytes)).await {
+    arena.jar_builder(&[]).open().await?;
+    match arena.sandbox().load_component(&Wasm::new(bytes)).await {
         Ok(_) => Err(Escape::new("it was loaded")),
-        Err(error) => Ok(Verdict::told(error.to_string())),
+        Err(error) => Ok(Verdict::with_words(error.to_string())),
     }
 }
 
@@ -59,5 +59,5 @@ async fn none_loaded(arena: &Arena, all: Vec<Vec<u8>>) -> Stopped {
             told.push(verdict.told);
         }
     }
-    Ok(Verdict::told(told.join("; ")))
+    Ok(Verdict::with_words(told.join("; ")))
 }

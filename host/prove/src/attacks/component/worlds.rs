@@ -4,7 +4,7 @@ use belljar_policy::DenyCode;
 use serde_json::json;
 
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped};
+use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::attacks::not_described;
 use crate::guests::{self, Guest};
 
@@ -67,40 +67,40 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     ),
     Attack {
         id: "component-interfaces-without-a-grant",
-        kind: Kind::Component,
+        kind: AttackKind::Component,
         tries: "calls the network, sockets and files of its imports, without any grant",
         stopped_by: "what is not granted is linked as a refusal (INV-25)",
         told: "denied",
         embedded: true,
-        run: |arena| Box::pin(ungranted(arena)),
+        run: |arena| Box::pin(call_ungranted_imports(arena)),
     },
 ];
 
 /// Neither described nor loaded: nothing of it may run.
 async fn never_loaded(arena: &Arena, guest: Guest) -> Stopped {
     let verdict = not_described(arena, guest).await?;
-    match arena.sandbox().load(&arena.wasm(guest)).await {
+    match arena.sandbox().load_component(&arena.guest_wasm(guest)).await {
         Ok(_) => Err(Escape::new("it was loaded")),
         Err(error) if error.to_string() == verdict.told => Ok(verdict),
         Err(error) => Err(Escape::new(format!("two reasons: `{}` and `{error}`", verdict.told))),
     }
 }
 
-async fn ungranted(arena: &Arena) -> Stopped {
-    let jar = arena.jar(&[guests::PROBE]).no_mounts().open().await?;
-    let at = arena.forbidden();
+async fn call_ungranted_imports(arena: &Arena) -> Stopped {
+    let jar = arena.jar_builder(&[guests::PROBE]).no_mounts().open().await?;
+    let at = arena.forbidden_address();
     let request =
         json!({ "method": "GET", "authority": at.to_string(), "scheme": "http", "path": "/" });
     let steps = jar
-        .steps(json!([
+        .run_steps(json!([
             { "do": "preopens" },
             { "do": "tcp-connect", "port": at.port() },
             { "do": "tcp-listen", "port": 0 },
             { "do": "udp", "port": 0 },
         ]))
         .await?;
-    if steps.ok(0)? != &json!([]) {
-        return Err(Escape::new(format!("there are mounts: {:?}", steps.ok(0)?)));
+    if steps.step_value(0)? != &json!([]) {
+        return Err(Escape::new(format!("there are mounts: {:?}", steps.step_value(0)?)));
     }
     let denials = &steps.call.result.receipt.denials;
     if denials.len() < 3 {
@@ -110,7 +110,7 @@ async fn ungranted(arena: &Arena) -> Stopped {
     // itself, so that the others are seen.
     let resolve = json!({ "do": "resolve", "name": "localhost" });
     for step in [resolve, json!({ "do": "http", "request": request })] {
-        jar.try_steps(json!([step])).await.denied(DenyCode::InterfaceNotGranted)?;
+        jar.try_steps(json!([step])).await.check_denied(DenyCode::InterfaceNotGranted)?;
     }
     steps.all_refused(1, &["denied"])
 }

@@ -27,31 +27,31 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 11] = [
 ];
 
 /// A place below `/workspace`, links followed.
-fn at(path: &str) -> Value {
+fn place_at(path: &str) -> Value {
     json!({ "path": path, "follow": true })
 }
 
 /// A place below `/workspace`, a last link taken as itself.
-fn itself(path: &str) -> Value {
+fn place_itself(path: &str) -> Value {
     json!({ "path": path })
 }
 
 /// Reads a file.
-fn read(path: &str) -> Value {
-    json!({ "do": "read-file", "place": at(path) })
+fn read_step(path: &str) -> Value {
+    json!({ "do": "read-file", "place": place_at(path) })
 }
 
 /// A jar with the probe and a read-only workspace.
-async fn reader(arena: &Arena) -> Result<OpenJar, Escape> {
-    arena.jar(&[crate::guests::PROBE]).open().await
+async fn open_reader(arena: &Arena) -> Result<OpenJar, Escape> {
+    arena.jar_builder(&[crate::guests::PROBE]).open().await
 }
 
 /// A jar with the probe and a writable workspace.
-async fn writer(arena: &Arena) -> Result<OpenJar, Escape> {
-    arena.jar(&[crate::guests::PROBE]).read_write().open().await
+async fn open_writer(arena: &Arena) -> Result<OpenJar, Escape> {
+    arena.jar_builder(&[crate::guests::PROBE]).read_write().open().await
 }
 
 /// A symbolic link in the workspace, made by its owner.
-fn link(arena: &Arena, target: impl AsRef<std::path::Path>, name: &str) -> Result<(), Escape> {
+fn make_link(arena: &Arena, target: impl AsRef<std::path::Path>, name: &str) -> Result<(), Escape> {
     Ok(std::os::unix::fs::symlink(target, arena.workspace().join(name))?)
 }

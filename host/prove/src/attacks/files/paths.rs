@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use super::{at, itself, link, read, reader, writer};
+use super::{make_link, open_reader, open_writer, place_at, place_itself, read_step};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests;
 use crate::tree::CANARY;
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "files-dot-dot",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads its way out of the mount with `..`",
         stopped_by: "every path is resolved below its mount (INV-5)",
         told: "not-permitted",
@@ -23,45 +23,49 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "files-absolute-path",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads absolute paths",
         stopped_by: "every path is resolved below its mount (INV-5)",
         told: "not-permitted",
         embedded: true,
-        run: |arena| Box::pin(absolute(arena)),
+        run: |arena| Box::pin(read_absolute_path(arena)),
     },
     Attack {
         id: "files-link-to-a-file",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads a file outside through a symbolic link that lies in the mount",
         stopped_by: "links are followed step by step, never out of the mount (INV-5)",
         told: "not-permitted",
         embedded: true,
-        run: |arena| Box::pin(links(arena, &["../outside/canary.txt"], "")),
+        run: |arena| Box::pin(follow_links(arena, &["../outside/canary.txt"], "")),
     },
     Attack {
         id: "files-link-to-a-directory",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads a file outside through a link to its directory",
         stopped_by: "links are followed step by step, never out of the mount (INV-5)",
         told: "not-permitted",
         embedded: true,
-        run: |arena| Box::pin(links(arena, &["../outside"], "/canary.txt")),
+        run: |arena| Box::pin(follow_links(arena, &["../outside"], "/canary.txt")),
     },
     Attack {
         id: "files-chain-of-links",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads a file outside through links to links, the last of which leads out",
         stopped_by: "links are followed step by step, never out of the mount (INV-5)",
         told: "not-permitted",
         embedded: true,
         run: |arena| {
-            Box::pin(links(arena, &["link1", "link2", "./link3/", "../outside"], "/canary.txt"))
+            Box::pin(follow_links(
+                arena,
+                &["link1", "link2", "./link3/", "../outside"],
+                "/canary.txt",
+            ))
         },
     },
     Attack {
         id: "files-absolute-link",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads a file outside through a link with an absolute target, and asks where it leads",
         stopped_by: "absolute links are neither followed nor shown (INV-5)",
         told: "not-permitted",
@@ -70,7 +74,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "files-loop-of-links",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "follows links that lead to each other",
         stopped_by: "a bound on the links of one path (INV-5)",
         told: "loop",
@@ -79,34 +83,34 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "files-create-through-a-dangling-link",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "creates a file outside through a link to a name that is not there",
         stopped_by: "a link is resolved before anything is created (INV-5)",
         told: "not-permitted",
         embedded: true,
-        run: |arena| Box::pin(dangling(arena)),
+        run: |arena| Box::pin(follow_dangling_link(arena)),
     },
     Attack {
         id: "files-swap-under-way",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "reads a path while somebody on the host swaps a directory in it for a link outside",
         stopped_by: "each step is taken from an open directory, links refused by the system (INV-5)",
         told: "no read led outside",
         embedded: true,
-        run: |arena| Box::pin(swapped(arena)),
+        run: |arena| Box::pin(swap_directory(arena)),
     },
     Attack {
         id: "files-climb-from-an-open-directory",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "opens a directory of the mount and climbs out of it with `..`",
         stopped_by: "a descriptor's paths stay below its mount (INV-5)",
         told: "not-permitted",
         embedded: true,
-        run: |arena| Box::pin(climbs(arena)),
+        run: |arena| Box::pin(climb_from_descriptor(arena)),
     },
     Attack {
         id: "files-name-that-is-no-text",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "makes a directory whose name is no UTF-8",
         stopped_by: "text is checked where it is copied",
         told: "the tool crashed",
@@ -115,7 +119,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "files-odd-names",
-        kind: Kind::Files,
+        kind: AttackKind::Files,
         tries: "opens names with a NUL, of 256 bytes, of 100,000 bytes and of none",
         stopped_by: "names are checked before the system sees them",
         told: "name-too-long",
@@ -125,85 +129,85 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 ];
 
 async fn dot_dot(arena: &Arena) -> Stopped {
-    let jar = reader(arena).await?;
+    let jar = open_reader(arena).await?;
     let steps = json!([
-        read("../outside/canary.txt"),
-        read("a/../../outside/canary.txt"),
-        read("./../outside/canary.txt"),
-        read(".."),
-        { "do": "list", "place": at("..") },
-        { "do": "stat", "place": itself("../outside") },
-        { "do": "readlink", "place": itself("../outside/canary.txt") },
-        { "do": "metadata-hash", "place": itself("../outside/canary.txt") },
+        read_step("../outside/canary.txt"),
+        read_step("a/../../outside/canary.txt"),
+        read_step("./../outside/canary.txt"),
+        read_step(".."),
+        { "do": "list", "place": place_at("..") },
+        { "do": "stat", "place": place_itself("../outside") },
+        { "do": "readlink", "place": place_itself("../outside/canary.txt") },
+        { "do": "metadata-hash", "place": place_itself("../outside/canary.txt") },
     ]);
-    jar.steps(steps).await?.all_refused(0, &["not-permitted", "no-entry"])
+    jar.run_steps(steps).await?.all_refused(0, &["not-permitted", "no-entry"])
 }
 
-async fn absolute(arena: &Arena) -> Stopped {
-    let jar = reader(arena).await?;
-    let canary = arena.outside().join("canary.txt");
+async fn read_absolute_path(arena: &Arena) -> Stopped {
+    let jar = open_reader(arena).await?;
+    let canary = arena.outside_path().join("canary.txt");
     let steps = json!([
-        read("/etc/passwd"),
-        read(&canary.to_string_lossy()),
-        read("//etc/passwd"),
-        { "do": "list", "place": at("/") },
-        { "do": "stat", "place": at("/") },
+        read_step("/etc/passwd"),
+        read_step(&canary.to_string_lossy()),
+        read_step("//etc/passwd"),
+        { "do": "list", "place": place_at("/") },
+        { "do": "stat", "place": place_at("/") },
     ]);
-    jar.steps(steps).await?.all_refused(0, &["not-permitted"])
+    jar.run_steps(steps).await?.all_refused(0, &["not-permitted"])
 }
 
 /// Links to each of the targets, of which the last leads out; `linkN` is the one to target N.
-async fn links(arena: &Arena, targets: &[&str], below: &str) -> Stopped {
+async fn follow_links(arena: &Arena, targets: &[&str], below: &str) -> Stopped {
     for (number, target) in targets.iter().enumerate() {
-        link(arena, target, &format!("link{number}"))?;
+        make_link(arena, target, &format!("link{number}"))?;
     }
     let path = format!("link0{below}");
-    let jar = reader(arena).await?;
+    let jar = open_reader(arena).await?;
     let steps = json!([
-        read(&path),
-        { "do": "stat", "place": at(&path) },
-        { "do": "open", "place": at(&path), "mode": "read" },
-        { "do": "metadata-hash", "place": at(&path) },
+        read_step(&path),
+        { "do": "stat", "place": place_at(&path) },
+        { "do": "open", "place": place_at(&path), "mode": "read" },
+        { "do": "metadata-hash", "place": place_at(&path) },
     ]);
-    jar.steps(steps).await?.all_refused(0, &["not-permitted"])
+    jar.run_steps(steps).await?.all_refused(0, &["not-permitted"])
 }
 
 async fn absolute_link(arena: &Arena) -> Stopped {
-    link(arena, arena.outside().join("canary.txt"), "link")?;
-    let jar = reader(arena).await?;
-    let steps = json!([{ "do": "readlink", "place": itself("link") }, read("link")]);
-    jar.steps(steps).await?.all_refused(0, &["not-permitted"])
+    make_link(arena, arena.outside_path().join("canary.txt"), "link")?;
+    let jar = open_reader(arena).await?;
+    let steps = json!([{ "do": "readlink", "place": place_itself("link") }, read_step("link")]);
+    jar.run_steps(steps).await?.all_refused(0, &["not-permitted"])
 }
 
 async fn link_loop(arena: &Arena) -> Stopped {
     for (target, name) in [("there", "here"), ("here", "there"), ("self", "self"), ("x/y", "x")] {
-        link(arena, target, name)?;
+        make_link(arena, target, name)?;
     }
-    let jar = reader(arena).await?;
-    let steps = json!([read("here"), read("self"), read("x"), read("x/x/x")]);
-    jar.steps(steps).await?.all_refused(0, &["loop"])
+    let jar = open_reader(arena).await?;
+    let steps = json!([read_step("here"), read_step("self"), read_step("x"), read_step("x/x/x")]);
+    jar.run_steps(steps).await?.all_refused(0, &["loop"])
 }
 
-async fn dangling(arena: &Arena) -> Stopped {
-    link(arena, "../outside/new.txt", "link")?;
-    link(arena, arena.outside().join("new.txt"), "absolute")?;
-    let jar = writer(arena).await?;
-    let write = |path: &str| json!({ "do": "write-file", "place": at(path), "text": "x" });
+async fn follow_dangling_link(arena: &Arena) -> Stopped {
+    make_link(arena, "../outside/new.txt", "link")?;
+    make_link(arena, arena.outside_path().join("new.txt"), "absolute")?;
+    let jar = open_writer(arena).await?;
+    let write = |path: &str| json!({ "do": "write-file", "place": place_at(path), "text": "x" });
     let steps = json!([
         write("link"),
         write("absolute"),
-        { "do": "open", "place": at("link"), "open": "create exclusive", "mode": "write" },
-        { "do": "mkdir", "place": itself("../outside/new") },
+        { "do": "open", "place": place_at("link"), "open": "create exclusive", "mode": "write" },
+        { "do": "mkdir", "place": place_itself("../outside/new") },
     ]);
-    jar.steps(steps).await?.all_refused(0, &["not-permitted", "exist", "loop"])
+    jar.run_steps(steps).await?.all_refused(0, &["not-permitted", "exist", "loop"])
 }
 
 /// The swapping goes on for as long as the guest reads.
-async fn swapped(arena: &Arena) -> Stopped {
-    arena.write("real/canary.txt", "from within\n")?;
-    let jar = arena.jar(&[guests::PROBE]).unsealed().open().await?;
+async fn swap_directory(arena: &Arena) -> Stopped {
+    arena.write_file("real/canary.txt", "from within\n")?;
+    let jar = arena.jar_builder(&[guests::PROBE]).without_seal().open().await?;
     let (workspace, stop) = (arena.workspace(), Arc::<AtomicBool>::default());
-    link(arena, "../outside", "link")?;
+    make_link(arena, "../outside", "link")?;
     let stopped = Arc::clone(&stop);
     #[expect(clippy::disallowed_methods, reason = "the attack itself, ended by its flag")]
     let swapping = std::thread::spawn(move || -> std::io::Result<u64> {
@@ -222,9 +226,9 @@ async fn swapped(arena: &Arena) -> Stopped {
     let mut outside = None;
     let mut reads = 0;
     while reads < 2_000 && outside.is_none() {
-        let step = read("here/canary.txt");
+        let step = read_step("here/canary.txt");
         let batch: Vec<_> = std::iter::repeat_n(step, 50).collect();
-        let said = jar.steps(json!(batch)).await?.said;
+        let said = jar.run_steps(json!(batch)).await?.said;
         reads += said.len();
         outside = said.into_iter().find(|said| said.to_string().contains(CANARY.trim()));
     }
@@ -233,28 +237,28 @@ async fn swapped(arena: &Arena) -> Stopped {
     match outside {
         Some(said) => Err(Escape::new(format!("a read led outside: {said}"))),
         None if swaps == 0 => Err(Escape::new("nothing was swapped")),
-        None => Ok(Verdict::told("no read led outside")),
+        None => Ok(Verdict::with_words("no read led outside")),
     }
 }
 
-async fn climbs(arena: &Arena) -> Stopped {
-    arena.write("folder/a.txt", "a")?;
-    let jar = reader(arena).await?;
+async fn climb_from_descriptor(arena: &Arena) -> Stopped {
+    arena.write_file("folder/a.txt", "a")?;
+    let jar = open_reader(arena).await?;
     let from = |path: &str| json!({ "held": 0, "path": path, "follow": true });
     let steps = json!([
-        { "do": "open", "place": at("folder"), "open": "directory", "mode": "read" },
+        { "do": "open", "place": place_at("folder"), "open": "directory", "mode": "read" },
         { "do": "read-file", "place": from("../../outside/canary.txt") },
         { "do": "list", "place": from("../..") },
         { "do": "stat", "place": from("../../outside") },
     ]);
-    let steps = jar.steps(steps).await?;
-    steps.ok(0)?;
+    let steps = jar.run_steps(steps).await?;
+    steps.step_value(0)?;
     steps.all_refused(1, &["not-permitted"])
 }
 
 async fn bad_name(arena: &Arena) -> Stopped {
-    let jar = arena.jar(&[guests::BAD_NAME]).read_write().open().await?;
-    let stopped = jar.strike(guests::BAD_NAME).await.trapped("")?;
+    let jar = arena.jar_builder(&[guests::BAD_NAME]).read_write().open().await?;
+    let stopped = jar.call_guest(guests::BAD_NAME).await.check_trapped("")?;
     match std::fs::read_dir(arena.workspace())?.next() {
         None => Ok(stopped),
         Some(_) => Err(Escape::new("the directory was made")),
@@ -262,17 +266,17 @@ async fn bad_name(arena: &Arena) -> Stopped {
 }
 
 async fn odd_names(arena: &Arena) -> Stopped {
-    let jar = writer(arena).await?;
-    let write = |path: &str| json!({ "do": "write-file", "place": at(path), "text": "x" });
+    let jar = open_writer(arena).await?;
+    let write = |path: &str| json!({ "do": "write-file", "place": place_at(path), "text": "x" });
     let steps = json!([
         write("a\0b"),
         write(&"x".repeat(256)),
         write(&"x".repeat(100_000)),
         write(&"d/".repeat(50_000)),
         write(""),
-        { "do": "mkdir", "place": itself(&"x".repeat(256)) },
+        { "do": "mkdir", "place": place_itself(&"x".repeat(256)) },
     ]);
-    let told = jar.steps(steps).await?;
+    let told = jar.run_steps(steps).await?;
     let words = ["invalid", "illegal-byte-sequence", "name-too-long", "no-entry", "not-permitted"];
     told.all_refused(0, &words)
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::Arena;
 use crate::attack::{Escape, Stopped, Verdict};
 use crate::attacks::agents;
-use crate::peer::{Act, Peer, PeerRequest, Script};
-use crate::scene::{Plan, agent};
+use crate::peer::{LoopbackPeer, PeerAct, PeerRequest, Script};
+use crate::scene::{ScenePlan, agent_file};
 
 /// The file that the neighbouring call of the agent reads.
 const NOTE: &str = "the tide turns at six";
@@ -17,15 +17,15 @@ const NOTE: &str = "the tide turns at six";
 const GENEROUS: u64 = 60;
 
 /// One request of the protocol.
-pub(super) struct Message<'a> {
+pub(super) struct McpMessage<'a> {
     pub(super) method: &'a str,
     pub(super) body: &'a Value,
     pub(super) asked: &'a PeerRequest,
 }
 
 /// A place where an agent was told something by a server.
-pub(super) struct Met {
-    pub(super) peer: Peer,
+pub(super) struct McpEncounter {
+    pub(super) peer: LoopbackPeer,
     /// The answers to the agent's calls of the server.
     pub(super) told: Vec<(String, bool)>,
     /// How often a model was asked for a text for it.
@@ -34,7 +34,7 @@ pub(super) struct Met {
 
 /// A server as the operator knows it.
 #[derive(Default)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownServer<'a> {
     /// How it was spoken to; empty = with sessions.
     pub(super) revision: &'a str,
     /// More lines below `[mcp.peer]`.
@@ -49,94 +49,98 @@ pub(super) struct Known<'a> {
     pub(super) seconds: u64,
 }
 
-impl Message<'_> {
+impl McpMessage<'_> {
     /// Answers with a result.
-    pub(super) fn result(&self, result: &Value) -> Vec<Act> {
-        reply(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
+    pub(super) fn result_reply(&self, result: &Value) -> Vec<PeerAct> {
+        json_reply(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
     }
 
-    pub(super) fn event(message: &Value) -> Vec<u8> {
+    pub(super) fn sse_event(message: &Value) -> Vec<u8> {
         format!("data: {message}\n\n").into_bytes()
     }
 }
 
 /// A tool as a server lists it.
-pub(super) fn tool(name: &str, description: &str) -> Value {
+pub(super) fn tool_json(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
 }
 
 /// The list of an honest server.
-pub(super) fn listed() -> Value {
-    json!({"tools": [tool("echo", "Gives back its text.")], "resultType": "complete"})
+pub(super) fn honest_list() -> Value {
+    json!({"tools": [tool_json("echo", "Gives back its text.")], "resultType": "complete"})
 }
 
 /// A result that says this.
-pub(super) fn said(text: &str) -> Value {
+pub(super) fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
 /// A reply with a message in JSON.
-pub(super) fn reply(message: &Value) -> Vec<Act> {
+pub(super) fn json_reply(message: &Value) -> Vec<PeerAct> {
     let body = message.to_string();
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: \
          close\r\n\r\n",
         body.len()
     );
-    vec![Act::Send([head.into_bytes(), body.into_bytes()].concat())]
+    vec![PeerAct::Send([head.into_bytes(), body.into_bytes()].concat())]
 }
 
 /// A reply of a status and headers alone.
-pub(super) fn status(status: &str, headers: &str) -> Vec<Act> {
+pub(super) fn status_reply(status: &str, headers: &str) -> Vec<PeerAct> {
     let head =
         format!("HTTP/1.1 {status}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n");
-    vec![Act::Send(head.into_bytes())]
+    vec![PeerAct::Send(head.into_bytes())]
 }
 
 /// The head of a stream of events.
-pub(super) fn stream() -> Act {
+pub(super) fn stream_head() -> PeerAct {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    Act::Send(head.as_bytes().to_vec())
+    PeerAct::Send(head.as_bytes().to_vec())
 }
 
 /// A server that is honest where this says nothing.
-pub(super) fn server(
-    act: impl Fn(&Message<'_>) -> Option<Vec<Act>> + Send + Sync + 'static,
+pub(super) fn honest_server(
+    act: impl Fn(&McpMessage<'_>) -> Option<Vec<PeerAct>> + Send + Sync + 'static,
 ) -> Script {
     Arc::new(move |asked| {
         let body = serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
         let message =
-            Message { method: body["method"].as_str().unwrap_or_default(), body: &body, asked };
+            McpMessage { method: body["method"].as_str().unwrap_or_default(), body: &body, asked };
         if let Some(acts) = act(&message) {
             return acts;
         }
         match message.method {
-            "initialize" => message.result(&json!({
+            "initialize" => message.result_reply(&json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "peer", "version": "1"},
             })),
-            "tools/list" => message.result(&listed()),
-            "tools/call" => message.result(&said("here")),
-            _ => status("202 Accepted", ""),
+            "tools/list" => message.result_reply(&honest_list()),
+            "tools/call" => message.result_reply(&text_result("here")),
+            _ => status_reply("202 Accepted", ""),
         }
     })
 }
 
 /// Has an agent call the tool of a server that acts so, and read a file beside it.
-pub(super) async fn meet(arena: &Arena, script: Script, known: Known<'_>) -> Result<Met, Escape> {
-    let peer = arena.peer(script).await?;
-    let url = format!("{}/mcp", peer.rule());
-    at(arena, peer, &url, known).await
+pub(super) async fn call_server(
+    arena: &Arena,
+    script: Script,
+    known: KnownServer<'_>,
+) -> Result<McpEncounter, Escape> {
+    let peer = arena.start_peer(script).await?;
+    let url = format!("{}/mcp", peer.grant_rule());
+    call_server_at(arena, peer, &url, known).await
 }
 
 /// The same with a server at this address.
-pub(super) async fn at(
+pub(super) async fn call_server_at(
     arena: &Arena,
-    peer: Peer,
+    peer: LoopbackPeer,
     url: &str,
-    known: Known<'_>,
-) -> Result<Met, Escape> {
+    known: KnownServer<'_>,
+) -> Result<McpEncounter, Escape> {
     let revision = if known.revision.is_empty() { "2025-11-25" } else { known.revision };
     let accepted = json!({
         "version": 1,
@@ -177,18 +181,18 @@ pub(super) async fn at(
         "transcript: 1\nagents:\n  - agent: victim\n    turns:\n{}      - say: Done.\n{texts}",
         call.repeat(calls)
     );
-    let victim = agent("victim", "");
-    let scene = arena.scene(&Plan {
+    let victim = agent_file("victim", "");
+    let scene = arena.build_scene(&ScenePlan {
         transcript: &transcript,
         settings: &settings,
         agents: &[("victim.md", &victim)],
         files: &[("note.txt", NOTE)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
-    scene.run("victim", "go").await?;
+    scene.run_agent("victim", "go").await?;
     let mut told = Vec::new();
     for request in scene.sent_by("victim", 0).iter().skip(1).take(calls) {
-        match agents::results(request).as_slice() {
+        match agents::request_results(request).as_slice() {
             [of_server, (note, false)] if note.contains(NOTE) => told.push(of_server.clone()),
             other => return Err(Escape::new(format!("the neighbouring call failed: {other:?}"))),
         }
@@ -201,22 +205,22 @@ pub(super) async fn at(
         return Err(Escape::new("a model was asked for it with more than words".to_owned()));
     }
     let sampled = written.len();
-    Ok(Met { peer, told, sampled })
+    Ok(McpEncounter { peer, told, sampled })
 }
 
-impl Met {
+impl McpEncounter {
     /// The last answer, which has to be an error.
-    pub(super) fn refused(&self) -> Stopped {
+    pub(super) fn check_refused(&self) -> Stopped {
         match self.told.last() {
-            Some((text, true)) => Ok(Verdict::told(text)),
+            Some((text, true)) => Ok(Verdict::with_words(text)),
             other => Err(Escape::new(format!("it was answered: {other:?}"))),
         }
     }
 
     /// How many requests of this method the server has got.
-    pub(super) fn count(&self, method: &str) -> usize {
+    pub(super) fn count_requests(&self, method: &str) -> usize {
         let wanted = format!("\"method\":\"{method}\"");
-        let bodies = self.peer.asked();
+        let bodies = self.peer.received_requests();
         let bodies = bodies.iter().map(|asked| String::from_utf8_lossy(&asked.body).into_owned());
         bodies.filter(|body| body.contains(&wanted)).count()
     }
@@ -225,21 +229,23 @@ impl Met {
 /// Calls a server that acts so in calls, which has to be refused.
 pub(super) async fn in_call(
     arena: &Arena,
-    act: impl Fn(&Message<'_>) -> Vec<Act> + Send + Sync + 'static,
+    act: impl Fn(&McpMessage<'_>) -> Vec<PeerAct> + Send + Sync + 'static,
 ) -> Stopped {
-    let script = server(move |message| (message.method == "tools/call").then(|| act(message)));
-    meet(arena, script, Known::default()).await?.refused()
+    let script =
+        honest_server(move |message| (message.method == "tools/call").then(|| act(message)));
+    call_server(arena, script, KnownServer::default()).await?.check_refused()
 }
 
 /// Calls a server that lists so, which has to be refused before the call is made.
 pub(super) async fn in_list(
     arena: &Arena,
-    act: impl Fn(&Message<'_>) -> Vec<Act> + Send + Sync + 'static,
+    act: impl Fn(&McpMessage<'_>) -> Vec<PeerAct> + Send + Sync + 'static,
 ) -> Stopped {
-    let script = server(move |message| (message.method == "tools/list").then(|| act(message)));
-    let met = meet(arena, script, Known::default()).await?;
-    match met.count("tools/call") {
-        0 => met.refused(),
+    let script =
+        honest_server(move |message| (message.method == "tools/list").then(|| act(message)));
+    let met = call_server(arena, script, KnownServer::default()).await?;
+    match met.count_requests("tools/call") {
+        0 => met.check_refused(),
         calls => Err(Escape::new(format!("{calls} calls were made"))),
     }
 }

@@ -5,35 +5,35 @@ use std::net::{IpAddr, Ipv4Addr};
 use belljar_policy::DenyCode;
 use serde_json::{Value, json};
 
-use super::{all_denied, both, get, jar};
+use super::{all_denied, check_both, get_step, open_network_jar};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::PROBE;
-use crate::peer::reply;
-use crate::scene::{Plan, agent};
+use crate::peer::reply_script;
+use crate::scene::{ScenePlan, agent_file};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-redirect-to-a-private-address",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "is redirected by a granted host to this machine and to a metadata service",
         stopped_by: "no redirect is followed; the guest's next request is checked (INV-10)",
         told: "DestinationIpProhibited",
         embedded: true,
-        run: |arena| Box::pin(redirect(arena)),
+        run: |arena| Box::pin(redirect_to_forbidden(arena)),
     },
     Attack {
         id: "network-rebinding",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "has its name resolve to a granted address first, and to another when it counts",
         stopped_by: "a connection goes to the address that was checked (INV-10)",
         told: "DestinationIpProhibited",
         embedded: true,
-        run: |arena| Box::pin(rebinding(arena)),
+        run: |arena| Box::pin(rebind_name(arena)),
     },
     Attack {
         id: "network-bad-address-among-good",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "has its name resolve to a granted and a private address at once",
         stopped_by: "every address is checked, and only those that pass are tried (INV-10)",
         told: "Connection",
@@ -42,7 +42,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-addresses-without-end",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "has its name resolve to 20,000 addresses",
         stopped_by: "a bound on the addresses of one name",
         told: "DestinationIpProhibited",
@@ -51,7 +51,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-name-of-this-machine",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks this machine by its names where every host is granted",
         stopped_by: "addresses that are not public need a rule that says so (INV-10)",
         told: "DestinationIpProhibited",
@@ -60,7 +60,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-ipv4-in-ipv6",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "writes IPv4 addresses of this machine as IPv6 ones where every host is granted",
         stopped_by: "addresses that are not public need a rule that says so (INV-10)",
         told: "DestinationIpProhibited",
@@ -69,7 +69,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-octal-and-decimal-addresses",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "writes addresses in octal, hexadecimal, decimal and with parts left out",
         stopped_by: "a URL is read as the URL standard does, and the address checked (INV-10)",
         told: "DestinationIpProhibited",
@@ -78,16 +78,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-metadata-services",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks the metadata services of the clouds where every host is granted",
         stopped_by: "addresses that are not public need a rule that says so (INV-10)",
         told: "DestinationIpProhibited",
         embedded: true,
-        run: |arena| Box::pin(metadata(arena)),
+        run: |arena| Box::pin(ask_metadata_service(arena)),
     },
     Attack {
         id: "network-private-networks",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks private, local, shared, multicast and reserved addresses",
         stopped_by: "addresses that are not public need a rule that says so (INV-10)",
         told: "DestinationIpProhibited",
@@ -96,7 +96,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-manifest-that-opens-an-address",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "lists a private address in its own manifest",
         stopped_by: "only the operator's list opens addresses (INV-10)",
         told: "DestinationIpProhibited",
@@ -105,7 +105,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-agent-file-that-opens-an-address",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "lists a private address in the agent's file",
         stopped_by: "only the operator's list opens addresses (INV-10)",
         told: "DestinationIpProhibited",
@@ -114,7 +114,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-manifest-that-asked-for-no-host",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "is a tool without hosts in its manifest, in an agent that was granted one",
         stopped_by: "a tool gets of the rights only what its manifest asks for (INV-24)",
         told: "HttpRequestDenied",
@@ -181,87 +181,93 @@ const PRIVATE: [&str; 20] = [
 
 /// These hosts, at the forbidden port, where every host is granted.
 async fn all_of(arena: &Arena, hosts: &[&str]) -> Stopped {
-    let jar = jar(arena, &[ANY]).await?;
-    let port = arena.forbidden().port();
-    let steps: Vec<_> = hosts.iter().map(|host| get(&format!("{host}:{port}"), "/")).collect();
-    let steps = jar.steps(json!(steps)).await?;
+    let jar = open_network_jar(arena, &[ANY]).await?;
+    let port = arena.forbidden_address().port();
+    let steps: Vec<_> = hosts.iter().map(|host| get_step(&format!("{host}:{port}"), "/")).collect();
+    let steps = jar.run_steps(json!(steps)).await?;
     all_denied(&steps, &[PROHIBITED], DenyCode::AddressNotAllowed)
 }
 
-fn v4(text: &str) -> Result<IpAddr, Escape> {
+fn parse_ipv4(text: &str) -> Result<IpAddr, Escape> {
     let ip: Ipv4Addr = text.parse().map_err(|_| Escape::new("not an address"))?;
     Ok(ip.into())
 }
 
-async fn redirect(arena: &Arena) -> Stopped {
-    let here = format!("http://{}/", arena.forbidden());
+async fn redirect_to_forbidden(arena: &Arena) -> Stopped {
+    let here = format!("http://{}/", arena.forbidden_address());
     let headers = [("location", &*here), ("refresh", &*format!("0; url={here}"))];
-    let peer = arena.peer(reply("307 Temporary Redirect", &headers, "")).await?;
-    let jar = jar(arena, &[&peer.rule(), ANY]).await?;
-    let first = jar.steps(json!([get(&peer.at().to_string(), "/")])).await?;
-    let status = first.ok(0)?.get("status").and_then(Value::as_u64);
+    let peer = arena.start_peer(reply_script("307 Temporary Redirect", &headers, "")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule(), ANY]).await?;
+    let first = jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await?;
+    let status = first.step_value(0)?.get("status").and_then(Value::as_u64);
     if status != Some(307) {
         return Err(Escape::new(format!("the redirect came as {status:?}")));
     }
     // The guest follows by itself, as a careless one would.
-    let away = ["169.254.169.254", "metadata.test", &arena.forbidden().to_string()]
-        .map(|authority| get(authority, "/latest/meta-data/"));
-    arena.name("metadata.test", [vec![v4("169.254.169.254")?]]);
-    let steps = jar.steps(json!(away)).await?;
+    let away = ["169.254.169.254", "metadata.test", &arena.forbidden_address().to_string()]
+        .map(|authority| get_step(authority, "/latest/meta-data/"));
+    arena.set_name_answers("metadata.test", [vec![parse_ipv4("169.254.169.254")?]]);
+    let steps = jar.run_steps(json!(away)).await?;
     all_denied(&steps, &[PROHIBITED], DenyCode::AddressNotAllowed)
 }
 
-async fn rebinding(arena: &Arena) -> Stopped {
-    let port = arena.forbidden().port();
+async fn rebind_name(arena: &Arena) -> Stopped {
+    let port = arena.forbidden_address().port();
     // Nobody listens at the granted address; the forbidden one is this machine's own.
     let granted = [format!("http://rebind.test:{port}"), format!("http://127.0.0.2:{port}")];
-    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
-    arena.name("rebind.test", [vec![v4("127.0.0.2")?], vec![v4("127.0.0.1")?]]);
-    let twice = [0, 1].map(|_| get(&format!("rebind.test:{port}"), "/"));
-    let steps = jar.steps(json!(twice)).await?;
+    let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
+    arena.set_name_answers(
+        "rebind.test",
+        [vec![parse_ipv4("127.0.0.2")?], vec![parse_ipv4("127.0.0.1")?]],
+    );
+    let twice = [0, 1].map(|_| get_step(&format!("rebind.test:{port}"), "/"));
+    let steps = jar.run_steps(json!(twice)).await?;
     // Had the name been resolved again to connect, the first one would have got through.
-    let first = steps.error(0)?;
+    let first = steps.step_error(0)?;
     if !first.contains("Connection") && !first.contains("DestinationUnavailable") {
         return Err(Escape::new(format!("the address that was checked gave {first}")));
     }
-    both(steps.call.denied(DenyCode::AddressNotAllowed), steps.refused(PROHIBITED))
+    check_both(
+        steps.call.check_denied(DenyCode::AddressNotAllowed),
+        steps.check_refused(PROHIBITED),
+    )
 }
 
 async fn among_good(arena: &Arena) -> Stopped {
-    let port = arena.forbidden().port();
+    let port = arena.forbidden_address().port();
     let granted = [format!("http://mixed.test:{port}"), format!("http://127.0.0.2:{port}")];
-    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
-    let (bad, good) = (v4("127.0.0.1")?, v4("127.0.0.2")?);
-    arena.name("mixed.test", [vec![bad, good], vec![good, bad], vec![bad, good, bad]]);
-    let thrice = [0, 1, 2].map(|_| get(&format!("mixed.test:{port}"), "/"));
-    let steps = jar.steps(json!(thrice)).await?;
+    let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
+    let (bad, good) = (parse_ipv4("127.0.0.1")?, parse_ipv4("127.0.0.2")?);
+    arena.set_name_answers("mixed.test", [vec![bad, good], vec![good, bad], vec![bad, good, bad]]);
+    let thrice = [0, 1, 2].map(|_| get_step(&format!("mixed.test:{port}"), "/"));
+    let steps = jar.run_steps(json!(thrice)).await?;
     steps.all_refused(0, &["Connection", "DestinationUnavailable"])
 }
 
 async fn without_end(arena: &Arena) -> Stopped {
     const LOOKED_AT: usize = 16;
-    let port = arena.forbidden().port();
+    let port = arena.forbidden_address().port();
     // The forbidden address is granted: it stands where nobody looks any more.
     let granted = [format!("http://many.test:{port}"), format!("http://127.0.0.1:{port}")];
-    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
-    let (private, here) = (v4("10.0.0.1")?, v4("127.0.0.1")?);
+    let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
+    let (private, here) = (parse_ipv4("10.0.0.1")?, parse_ipv4("127.0.0.1")?);
     let mut many = vec![private; LOOKED_AT];
     many.extend(std::iter::repeat_n(here, 20_000));
-    arena.name("many.test", [many]);
-    let steps = jar.steps(json!([get(&format!("many.test:{port}"), "/")])).await?;
+    arena.set_name_answers("many.test", [many]);
+    let steps = jar.run_steps(json!([get_step(&format!("many.test:{port}"), "/")])).await?;
     all_denied(&steps, &[PROHIBITED], DenyCode::AddressNotAllowed)
 }
 
 async fn this_machine(arena: &Arena) -> Stopped {
     let names = ["localhost", "localhost.", "LOCALHOST", "machine.test", "a.localhost"];
     for name in names {
-        arena.name(name.trim_end_matches('.'), [vec![v4("127.0.0.1")?]]);
+        arena.set_name_answers(name.trim_end_matches('.'), [vec![parse_ipv4("127.0.0.1")?]]);
     }
     all_of(arena, &names).await
 }
 
-async fn metadata(arena: &Arena) -> Stopped {
-    arena.name("metadata.google.internal", [vec![v4("169.254.169.254")?]]);
+async fn ask_metadata_service(arena: &Arena) -> Stopped {
+    arena.set_name_answers("metadata.google.internal", [vec![parse_ipv4("169.254.169.254")?]]);
     let hosts = [
         "169.254.169.254",
         "169.254.170.2",
@@ -276,23 +282,23 @@ async fn metadata(arena: &Arena) -> Stopped {
 }
 
 /// Runs an agent that has the probe ask an address once.
-async fn asks(arena: &Arena, hosts: &str, file: &str, manifest: &'static str) -> Stopped {
-    let step = get(&arena.forbidden().to_string(), "/");
+async fn ask_as_agent(arena: &Arena, hosts: &str, file: &str, manifest: &'static str) -> Stopped {
+    let step = get_step(&arena.forbidden_address().to_string(), "/");
     let call = json!({ "steps": [step] });
     let transcript = format!(
         "transcript: 1\nagents:\n  - agent: it\n    turns:\n      - calls:\n          - {{name: probe, arguments: {call}}}\n      - say: done\n"
     );
     let settings = format!("[grants.it]\ntools = [\"probe\"]\nhosts = [\"{hosts}\"]\n");
-    let scene = arena.scene(&Plan {
+    let scene = arena.build_scene(&ScenePlan {
         transcript: &transcript,
         settings: &settings,
-        agents: &[("it.md", &agent("it", file))],
+        agents: &[("it.md", &agent_file("it", file))],
         guests: &[(PROBE, manifest)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
-    scene.run("it", "task").await?;
-    match scene.results().first() {
-        Some((told, false)) if told.contains("error") => Ok(Verdict::told(told)),
+    scene.run_agent("it", "task").await?;
+    match scene.tool_results().first() {
+        Some((told, false)) if told.contains("error") => Ok(Verdict::with_words(told)),
         other => Err(Escape::new(format!("the probe was told {other:?}"))),
     }
 }
@@ -304,12 +310,12 @@ async fn own_list(arena: &Arena, in_the_file: bool) -> Stopped {
         "manifest = 1\ndescription = \"test\"\nhosts = [\"http://127.0.0.0/8:*\"]\n";
     if in_the_file {
         let file = "tools: [probe]\nhosts: [\"http://127.0.0.0/8:*\"]\n";
-        return asks(arena, ANY, file, WIDE).await;
+        return ask_as_agent(arena, ANY, file, WIDE).await;
     }
-    asks(arena, ANY, "tools: [probe]\n", NAMED).await
+    ask_as_agent(arena, ANY, "tools: [probe]\n", NAMED).await
 }
 
 async fn never_asked(arena: &Arena) -> Stopped {
-    let granted = format!("http://{}", arena.forbidden());
-    asks(arena, &granted, "tools: [probe]\n", crate::scene::BARE).await
+    let granted = format!("http://{}", arena.forbidden_address());
+    ask_as_agent(arena, &granted, "tools: [probe]\n", crate::scene::BARE).await
 }

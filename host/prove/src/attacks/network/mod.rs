@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::Arena;
 use crate::attack::{Escape, Stopped, Verdict};
 use crate::guests::PROBE;
-use crate::jar::{OpenJar, Steps};
-use crate::peer::Peer;
+use crate::jar::{OpenJar, StepResults};
+use crate::peer::LoopbackPeer;
 
-pub(super) use self::wire::Wire;
+pub(super) use self::wire::WireRecorder;
 
 pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
     names::ATTACKS,
@@ -29,12 +29,12 @@ pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
 ];
 
 /// A request in clear text.
-pub(super) fn get(authority: &str, path: &str) -> Value {
-    with(authority, path, json!({}))
+pub(super) fn get_step(authority: &str, path: &str) -> Value {
+    request_step(authority, path, json!({}))
 }
 
 /// A request with more to it, or with other parts.
-pub(super) fn with(authority: &str, path: &str, more: Value) -> Value {
+pub(super) fn request_step(authority: &str, path: &str, more: Value) -> Value {
     let mut request = json!({
         "method": "GET", "scheme": "http", "authority": authority, "path": path,
     });
@@ -45,32 +45,32 @@ pub(super) fn with(authority: &str, path: &str, more: Value) -> Value {
 }
 
 /// A jar with the probe and these hosts.
-pub(super) async fn jar(arena: &Arena, rules: &[&str]) -> Result<OpenJar, Escape> {
-    let builder = arena.jar(&[PROBE]).no_mounts();
-    rules.iter().fold(builder, |builder, rule| builder.host(rule)).open().await
+pub(super) async fn open_network_jar(arena: &Arena, rules: &[&str]) -> Result<OpenJar, Escape> {
+    let builder = arena.jar_builder(&[PROBE]).no_mounts();
+    rules.iter().fold(builder, |builder, rule| builder.with_host(rule)).open().await
 }
 
 /// Every step was refused with one of these words, and the receipt has this reason.
-fn all_denied(steps: &Steps, words: &[&str], code: DenyCode) -> Stopped {
-    steps.call.denied(code)?;
+fn all_denied(steps: &StepResults, words: &[&str], code: DenyCode) -> Stopped {
+    steps.call.check_denied(code)?;
     steps.all_refused(0, words)
 }
 
 /// The granted peer has been asked nothing, and answers when it is asked as it may be: what was
 /// refused before was refused for what it was.
-async fn untouched(jar: &OpenJar, peer: &Peer) -> Result<(), Escape> {
-    if let Some(asked) = peer.asked().first() {
+async fn check_untouched(jar: &OpenJar, peer: &LoopbackPeer) -> Result<(), Escape> {
+    if let Some(asked) = peer.received_requests().first() {
         return Err(Escape::new(format!("the peer was asked: {}", asked.head)));
     }
-    jar.steps(json!([get(&peer.at().to_string(), "/")])).await?.ok(0)?;
+    jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await?.step_value(0)?;
     Ok(())
 }
 
 /// The reply of a step came, and its body broke off with this word.
-pub(super) fn broken_off(steps: &Steps, step: usize, word: &str) -> Stopped {
-    let reply = steps.ok(step)?;
+pub(super) fn broken_off(steps: &StepResults, step: usize, word: &str) -> Stopped {
+    let reply = steps.step_value(step)?;
     match reply.get("error").and_then(Value::as_str) {
-        Some(error) if error.contains(word) => Ok(Verdict::told(error)),
+        Some(error) if error.contains(word) => Ok(Verdict::with_words(error)),
         _ => {
             let shown: String = reply.to_string().chars().take(300).collect();
             Err(Escape::new(format!("expected a body that breaks off with `{word}`: {shown}")))
@@ -79,7 +79,7 @@ pub(super) fn broken_off(steps: &Steps, step: usize, word: &str) -> Stopped {
 }
 
 /// Both hold; told what the second says.
-pub(super) fn both(first: Stopped, second: Stopped) -> Stopped {
+pub(super) fn check_both(first: Stopped, second: Stopped) -> Stopped {
     first?;
     second
 }

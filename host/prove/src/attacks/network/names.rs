@@ -5,15 +5,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use belljar_policy::DenyCode;
 use serde_json::{Value, json};
 
-use super::{Wire, all_denied, get, jar, untouched, with};
+use super::{WireRecorder, all_denied, check_untouched, get_step, open_network_jar, request_step};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
-use crate::peer::page;
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
+use crate::peer::page_script;
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-host-not-listed",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks hosts that are not granted, some of which are the granted one by another name",
         stopped_by: "the allowlist, by scheme, host and port (INV-10)",
         told: "HttpRequestDenied",
@@ -22,7 +22,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-port-not-listed",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks the granted host on other ports",
         stopped_by: "the allowlist, by scheme, host and port (INV-10)",
         told: "HttpRequestDenied",
@@ -31,16 +31,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-scheme-downgrade",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks in clear text where TLS is granted, and by schemes of its own",
         stopped_by: "the allowlist, by scheme, host and port (INV-10)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(downgrade(arena)),
+        run: |arena| Box::pin(downgrade_to_http(arena)),
     },
     Attack {
         id: "network-user-name-in-the-url",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "writes the granted host as a user name before another host",
         stopped_by: "a URL with a user name is refused whole (INV-10)",
         told: "HttpRequestDenied",
@@ -49,7 +49,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-odd-authorities",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "writes authorities that two parsers read in two ways",
         stopped_by: "the authority is parsed once, and what was parsed is what is used (INV-10)",
         told: "HttpRequestDenied",
@@ -58,7 +58,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-absolute-form",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "puts another host's URL into the request line",
         stopped_by: "the request line holds a path only (INV-10)",
         told: "path refused",
@@ -67,7 +67,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-conflicting-host",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sets `host` and other headers that are about the connection",
         stopped_by: "such headers are the host's to write (INV-10)",
         told: "Forbidden",
@@ -76,7 +76,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-line-breaks",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "puts line breaks into header, path, method and authority, to add lines of its own",
         stopped_by: "every part is parsed before it is taken",
         told: "refused",
@@ -85,16 +85,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-methods",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "opens a tunnel with `CONNECT`, has its request repeated with `TRACE`",
         stopped_by: "a list of methods that pass (INV-10)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(methods(arena)),
+        run: |arena| Box::pin(send_odd_methods(arena)),
     },
     Attack {
         id: "network-two-requests-in-one",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "announces an empty body and sends a second request in it",
         stopped_by: "a body is as long as it was announced",
         told: "HttpRequestBodySize",
@@ -103,7 +103,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-look-alikes",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks names that look like the granted one, in other scripts and as punycode",
         stopped_by: "names are compared in their ASCII form, whole (INV-10)",
         told: "HttpRequestDenied",
@@ -112,7 +112,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-around-a-wildcard",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks names that a careless match of `*.corp.test` takes",
         stopped_by: "a wildcard means names below the name, by whole labels (INV-10)",
         told: "HttpRequestDenied",
@@ -121,7 +121,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-data-in-a-name",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks for names that carry data to whoever serves the domain",
         stopped_by: "a name is resolved only after the allowlist has it (INV-10)",
         told: "HttpRequestDenied",
@@ -135,48 +135,48 @@ const DENIED: &str = "HttpRequestDenied";
 /// The interface's answer about an authority that is none.
 const UNUSABLE: &str = "authority refused";
 
-fn loopback() -> Vec<IpAddr> {
+fn loopback_addresses() -> Vec<IpAddr> {
     vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]
 }
 
 async fn host_not_listed(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let port = peer.at().port();
-    arena.name("unlisted.test", [loopback()]);
-    arena.name("localhost", [loopback()]);
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let port = peer.address().port();
+    arena.set_name_answers("unlisted.test", [loopback_addresses()]);
+    arena.set_name_answers("localhost", [loopback_addresses()]);
     let asked = ["unlisted.test", "localhost", "127.0.0.2", "0.0.0.0", "[::1]", "[::ffff:7f00:1]"];
-    let steps: Vec<_> = asked.iter().map(|host| get(&format!("{host}:{port}"), "/")).collect();
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps: Vec<_> = asked.iter().map(|host| get_step(&format!("{host}:{port}"), "/")).collect();
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     all_denied(&steps, &[DENIED], DenyCode::HostNotAllowed)
 }
 
 async fn port_not_listed(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let other = arena.forbidden();
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let other = arena.forbidden_address();
     let asked = [other.to_string(), "127.0.0.1".into(), "127.0.0.1:".into(), "127.0.0.1:0".into()];
-    let steps: Vec<_> = asked.iter().map(|authority| get(authority, "/")).collect();
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps: Vec<_> = asked.iter().map(|authority| get_step(authority, "/")).collect();
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     all_denied(&steps, &[DENIED], DenyCode::HostNotAllowed)
 }
 
-async fn downgrade(arena: &Arena) -> Stopped {
-    let at = arena.forbidden().to_string();
-    let jar = jar(arena, &[&format!("https://{at}")]).await?;
+async fn downgrade_to_http(arena: &Arena) -> Stopped {
+    let at = arena.forbidden_address().to_string();
+    let jar = open_network_jar(arena, &[&format!("https://{at}")]).await?;
     let schemes = ["http", "HTTP", "ftp", "ws", "file", "https+http", "javascript"];
-    let steps = schemes.map(|scheme| with(&at, "/", json!({ "scheme": scheme })));
-    let steps = jar.steps(json!(steps)).await?;
+    let steps = schemes.map(|scheme| request_step(&at, "/", json!({ "scheme": scheme })));
+    let steps = jar.run_steps(json!(steps)).await?;
     all_denied(&steps, &[DENIED, "HttpProtocolError"], DenyCode::HostNotAllowed)
 }
 
 async fn user_name(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let (at, other) = (peer.at(), arena.forbidden());
+    let peer = arena.start_peer(page_script("here")).await?;
+    let (at, other) = (peer.address(), arena.forbidden_address());
     // Where the user name is overlooked, each of these is granted one way or the other.
-    let jar = jar(arena, &[&peer.rule()]).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let asked = [
         format!("{at}@{other}"),
         format!("127.0.0.1@{other}"),
@@ -187,16 +187,16 @@ async fn user_name(arena: &Arena) -> Stopped {
         format!("{other}@{at}"),
         format!("a@b@{at}"),
     ];
-    let steps: Vec<_> = asked.iter().map(|authority| get(authority, "/")).collect();
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps: Vec<_> = asked.iter().map(|authority| get_step(authority, "/")).collect();
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::RequestNotAllowed)
 }
 
 async fn odd_authorities(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let (at, other) = (peer.at(), arena.forbidden());
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let (at, other) = (peer.address(), arena.forbidden_address());
     let asked = [
         format!("{other}#@{at}"),
         format!("{other}/@{at}"),
@@ -218,29 +218,29 @@ async fn odd_authorities(arena: &Arena) -> Stopped {
         format!("127.0.0.1:0{}", other.port()),
         format!("127.0.0.1.:{}", other.port()),
     ];
-    let steps: Vec<_> = asked.iter().map(|authority| get(authority, "/")).collect();
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps: Vec<_> = asked.iter().map(|authority| get_step(authority, "/")).collect();
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     let words = [DENIED, UNUSABLE, "HttpRequestUriInvalid"];
     all_denied(&steps, &words, DenyCode::HostNotAllowed)
 }
 
 async fn absolute_form(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let (at, other) = (peer.at().to_string(), arena.forbidden());
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let (at, other) = (peer.address().to_string(), arena.forbidden_address());
     let whole = [format!("http://{other}/x"), format!("{other}/x"), format!("@{other}/x")];
-    let steps: Vec<_> = whole.iter().map(|path| get(&at, path)).collect();
-    let refused = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps: Vec<_> = whole.iter().map(|path| get_step(&at, path)).collect();
+    let refused = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     let paths =
         [format!("//{other}/x"), format!("/http://{other}/x"), format!("?http://{other}/x")];
-    let steps: Vec<_> = paths.iter().map(|path| get(&at, path)).collect();
-    let passed = jar.steps(json!(steps)).await?;
+    let steps: Vec<_> = paths.iter().map(|path| get_step(&at, path)).collect();
+    let passed = jar.run_steps(json!(steps)).await?;
     for step in 0..paths.len() {
-        passed.ok(step)?;
+        passed.step_value(step)?;
     }
-    for asked in peer.asked() {
+    for asked in peer.received_requests() {
         let hosts = asked.head.lines().filter(|line| line.starts_with("host:"));
         let hosts: Vec<_> = hosts.collect();
         if !asked.head.starts_with("GET /") || hosts != [format!("host: {at}")] {
@@ -251,9 +251,9 @@ async fn absolute_form(arena: &Arena) -> Stopped {
 }
 
 async fn conflicting_host(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let at = peer.at().to_string();
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let at = peer.address().to_string();
     let headers = [
         ("host", "other.test"),
         ("Host", &*at),
@@ -271,18 +271,20 @@ async fn conflicting_host(arena: &Arena) -> Stopped {
         ("proxy-authorization", "Basic eA=="),
         ("proxy-connection", "close"),
     ];
-    let steps = headers.map(|(name, value)| with(&at, "/", json!({ "headers": [[name, value]] })));
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps =
+        headers.map(|(name, value)| request_step(&at, "/", json!({ "headers": [[name, value]] })));
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     steps.all_refused(0, &["Forbidden"])
 }
 
 async fn line_breaks(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let at = peer.at().to_string();
-    let header = |name: &str, value: &str| with(&at, "/", json!({ "headers": [[name, value]] }));
-    let method = |text: &str| with(&at, "/", json!({ "method": text }));
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let at = peer.address().to_string();
+    let header =
+        |name: &str, value: &str| request_step(&at, "/", json!({ "headers": [[name, value]] }));
+    let method = |text: &str| request_step(&at, "/", json!({ "method": text }));
     let steps = json!([
         header("x", "1\r\nhost: other.test"),
         header("x", "1\nhost: other.test"),
@@ -294,40 +296,40 @@ async fn line_breaks(arena: &Arena) -> Stopped {
         method("GET / HTTP/1.1\r\nhost: other.test\r\n\r\nGET"),
         method("GET /x"),
         method(""),
-        get(&at, "/ HTTP/1.1\r\nhost: other.test\r\n\r\n"),
-        get(&at, "/a b"),
-        get(&at, "/a\nb"),
-        get(&format!("{at}\r\nhost: other.test"), "/"),
+        get_step(&at, "/ HTTP/1.1\r\nhost: other.test\r\n\r\n"),
+        get_step(&at, "/a b"),
+        get_step(&at, "/a\nb"),
+        get_step(&format!("{at}\r\nhost: other.test"), "/"),
     ]);
-    let steps = jar.steps(steps).await?;
-    untouched(&jar, &peer).await?;
+    let steps = jar.run_steps(steps).await?;
+    check_untouched(&jar, &peer).await?;
     let words = ["InvalidSyntax", "Forbidden", "method refused", "path refused", UNUSABLE];
     steps.all_refused(0, &words)
 }
 
-async fn methods(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let at = peer.at().to_string();
+async fn send_odd_methods(arena: &Arena) -> Stopped {
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let at = peer.address().to_string();
     let methods = ["CONNECT", "TRACE", "get", "PRI", "PROPFIND", "TRACK", "DEBUG"];
-    let steps = methods.map(|method| with(&at, "/", json!({ "method": method })));
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
+    let steps = methods.map(|method| request_step(&at, "/", json!({ "method": method })));
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
     all_denied(&steps, &[DENIED], DenyCode::RequestNotAllowed)
 }
 
 async fn two_requests(arena: &Arena) -> Stopped {
-    let wire = Wire::start(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
-    let jar = jar(arena, &[&format!("http://{}", wire.at)]).await?;
-    let second = format!("DELETE /all HTTP/1.1\r\nhost: {}\r\n\r\n", arena.forbidden());
+    let wire = WireRecorder::start(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+    let jar = open_network_jar(arena, &[&format!("http://{}", wire.at)]).await?;
+    let second = format!("DELETE /all HTTP/1.1\r\nhost: {}\r\n\r\n", arena.forbidden_address());
     let announced = |length: &str| -> Value {
         let headers = json!([["content-length", length]]);
-        with(&wire.at.to_string(), "/", json!({ "headers": headers, "body": second }))
+        request_step(&wire.at.to_string(), "/", json!({ "headers": headers, "body": second }))
     };
-    let steps = jar.steps(json!([announced("0"), announced("6")])).await?;
+    let steps = jar.run_steps(json!([announced("0"), announced("6")])).await?;
     // The probe ends before the host does.
     jar.jar().close().await;
-    let sent = String::from_utf8_lossy(&wire.got().await?).into_owned();
+    let sent = String::from_utf8_lossy(&wire.received_bytes().await?).into_owned();
     // What is refused before its head is out leaves nothing at all on the wire.
     let other = !sent.is_empty() && !sent.starts_with("GET / ");
     if other || sent.matches("HTTP/1.1").count() > 2 || sent.contains("/all") {
@@ -337,32 +339,32 @@ async fn two_requests(arena: &Arena) -> Stopped {
 }
 
 async fn look_alikes(arena: &Arena) -> Stopped {
-    let port = arena.forbidden().port();
+    let port = arena.forbidden_address().port();
     // The address is granted: nothing but the name stands between.
     let granted = [format!("http://paypal.test:{port}"), format!("http://127.0.0.1:{port}")];
-    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
+    let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
     let ascii = ["xn--pypal-4ve.test", "paypaI.test", "paypa1.test", "paypal.test.evil.test"];
     let ascii = ascii.iter().chain(&["paypal-test", "xpaypal.test", "paypal.test0"]);
     let ascii: Vec<_> = ascii.copied().chain(["www.paypal.test", "paypal.tes"]).collect();
     for name in &ascii {
-        arena.name(name, [loopback()]);
+        arena.set_name_answers(name, [loopback_addresses()]);
     }
     let foreign =
         ["p\u{430}ypal.test", "paypal\u{3002}test", "ｐａｙｐａｌ.test", "pay\u{200d}pal.test"];
     let names = ascii.iter().chain(&foreign);
-    let steps: Vec<_> = names.map(|name| get(&format!("{name}:{port}"), "/")).collect();
-    let steps = jar.steps(json!(steps)).await?;
+    let steps: Vec<_> = names.map(|name| get_step(&format!("{name}:{port}"), "/")).collect();
+    let steps = jar.run_steps(json!(steps)).await?;
     // Letter case and the root's dot do not make another name.
-    arena.name("paypal.test", [Vec::new()]);
-    let same = ["PayPal.TEST", "paypal.test."].map(|name| get(&format!("{name}:{port}"), "/"));
-    jar.steps(json!(same)).await?.all_refused(0, &["DestinationNotFound"])?;
+    arena.set_name_answers("paypal.test", [Vec::new()]);
+    let same = ["PayPal.TEST", "paypal.test."].map(|name| get_step(&format!("{name}:{port}"), "/"));
+    jar.run_steps(json!(same)).await?.all_refused(0, &["DestinationNotFound"])?;
     all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::HostNotAllowed)
 }
 
 async fn around_a_wildcard(arena: &Arena) -> Stopped {
-    let port = arena.forbidden().port();
+    let port = arena.forbidden_address().port();
     let granted = [format!("http://*.corp.test:{port}"), format!("http://127.0.0.1:{port}")];
-    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
+    let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
     let names = [
         "corp.test",
         "corp.test.",
@@ -376,25 +378,25 @@ async fn around_a_wildcard(arena: &Arena) -> Stopped {
         "a.corp-test",
     ];
     for name in names {
-        arena.name(name.trim_end_matches('.'), [loopback()]);
+        arena.set_name_answers(name.trim_end_matches('.'), [loopback_addresses()]);
     }
-    let steps = names.map(|name| get(&format!("{name}:{port}"), "/"));
-    let steps = jar.steps(json!(steps)).await?;
+    let steps = names.map(|name| get_step(&format!("{name}:{port}"), "/"));
+    let steps = jar.run_steps(json!(steps)).await?;
     all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::HostNotAllowed)
 }
 
 async fn data_in_a_name(arena: &Arena) -> Stopped {
-    let peer = arena.peer(page("here")).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
+    let peer = arena.start_peer(page_script("here")).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let name = |n: u32| format!("{n}-5374-6f6c-656e.drop.test");
     // Names that do not exist: had one been looked up, the error would say so.
     let steps: Vec<_> = (0..20)
-        .map(|n| get(&name(n), "/"))
+        .map(|n| get_step(&name(n), "/"))
         .chain((20..30).map(|n| json!({ "do": "resolve", "name": name(n) })))
         .collect();
-    let steps = jar.steps(json!(steps)).await?;
-    untouched(&jar, &peer).await?;
-    let told = steps.error(0)?;
+    let steps = jar.run_steps(json!(steps)).await?;
+    check_untouched(&jar, &peer).await?;
+    let told = steps.step_error(0)?;
     steps.all_refused(0, &[DENIED, "access-denied"])?;
-    Ok(Verdict::told(told))
+    Ok(Verdict::with_words(told))
 }

@@ -4,35 +4,35 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{both, broken_off, get, jar, with};
+use super::{broken_off, check_both, get_step, open_network_jar, request_step};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::PROBE;
 use crate::jar::OpenJar;
-use crate::peer::{Act, Peer, Script};
+use crate::peer::{LoopbackPeer, PeerAct, Script};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-slow-loris-head",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends the head of its reply one byte at a time",
         stopped_by: "the wall-clock time of the call (INV-18)",
         told: "stopped: the call took over 1 seconds",
         embedded: true,
-        run: |arena| Box::pin(slow(arena, b"")),
+        run: |arena| Box::pin(answer_slowly(arena, b"")),
     },
     Attack {
         id: "network-slow-loris-body",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends the body of its reply one byte at a time",
         stopped_by: "the wall-clock time of the call (INV-18)",
         told: "stopped: the call took over 1 seconds",
         embedded: true,
-        run: |arena| Box::pin(slow(arena, b"HTTP/1.1 200 OK\r\n\r\n")),
+        run: |arena| Box::pin(answer_slowly(arena, b"HTTP/1.1 200 OK\r\n\r\n")),
     },
     Attack {
         id: "network-silent-peer",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "takes the request and says nothing, with timeouts as long as they can be",
         stopped_by: "the wall-clock time of the call (INV-18)",
         told: "stopped: the call took over 1 seconds",
@@ -41,7 +41,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-zero-timeouts",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "asks a silent peer with timeouts of nothing and of one nanosecond",
         stopped_by: "timeouts are brought within bounds",
         told: "Timeout",
@@ -50,16 +50,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-half-a-reply",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "falls silent in the middle of its reply",
         stopped_by: "the longest silence within a reply",
         told: "connection read timeout",
         embedded: true,
-        run: |arena| Box::pin(half(arena)),
+        run: |arena| Box::pin(answer_half(arena)),
     },
     Attack {
         id: "network-endless-body",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends a body without end",
         stopped_by: "the budget of received bytes (INV-12)",
         told: "HTTP response body size",
@@ -71,7 +71,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-endless-body-without-a-length",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends a body that ends with the connection, which does not end",
         stopped_by: "the budget of received bytes (INV-12)",
         told: "HTTP response body size",
@@ -80,54 +80,54 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-endless-head",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends headers without end",
         stopped_by: "a bound on the head of a reply",
         told: "HttpResponseHeaderSectionSize",
         embedded: true,
-        run: |arena| Box::pin(flood(arena, b"HTTP/1.1 200 OK\r\n", b"a: b\r\n", false)),
+        run: |arena| Box::pin(flood_reply(arena, b"HTTP/1.1 200 OK\r\n", b"a: b\r\n", false)),
     },
     Attack {
         id: "network-endless-continue",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends `100 Continue` without end",
         stopped_by: "the budget of received bytes (INV-12)",
         told: "HttpResponseBodySize",
         embedded: true,
-        run: |arena| Box::pin(flood(arena, b"", b"HTTP/1.1 100 Continue\r\n\r\n", false)),
+        run: |arena| Box::pin(flood_reply(arena, b"", b"HTTP/1.1 100 Continue\r\n\r\n", false)),
     },
     Attack {
         id: "network-endless-chunk-extension",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends a chunk whose extension never ends",
         stopped_by: "a bound on chunk extensions, and the budget of received bytes (INV-12)",
         told: "HTTP protocol error",
         embedded: true,
         run: |arena| {
             let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=";
-            Box::pin(flood(arena, head, b"xxxxxxxx", true))
+            Box::pin(flood_reply(arena, head, b"xxxxxxxx", true))
         },
     },
     Attack {
         id: "network-endless-trailers",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends trailers without end",
         stopped_by: "a bound on trailers, and the budget of received bytes (INV-12)",
         told: "HTTP protocol error",
         embedded: true,
         run: |arena| {
             let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
-            Box::pin(flood(arena, head, b"a: b\r\n", true))
+            Box::pin(flood_reply(arena, head, b"a: b\r\n", true))
         },
     },
     Attack {
         id: "network-reply-that-nobody-reads",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends without end to a guest that does not read",
         stopped_by: "a reply is read as fast as the guest takes it",
         told: "null",
         embedded: true,
-        run: |arena| Box::pin(unread(arena)),
+        run: |arena| Box::pin(leave_unread(arena)),
     },
 ];
 
@@ -136,64 +136,67 @@ const INGRESS: u64 = 1 << 20;
 /// The bytes that one read of a connection may bring in past the budget.
 const ONE_READ: u64 = 512 << 10;
 
-fn does(acts: Vec<Act>) -> Script {
+fn acts_script(acts: Vec<PeerAct>) -> Script {
     std::sync::Arc::new(move |_| acts.clone())
 }
 
 /// A jar whose calls end after a second.
-async fn hasty(arena: &Arena, peer: &Peer) -> Result<OpenJar, Escape> {
-    let builder = arena.jar(&[PROBE]).no_mounts().host(&peer.rule());
-    builder.limits(|limits| limits.call_timeout_seconds = 1).open().await
+async fn open_hasty_jar(arena: &Arena, peer: &LoopbackPeer) -> Result<OpenJar, Escape> {
+    let builder = arena.jar_builder(&[PROBE]).no_mounts().with_host(&peer.grant_rule());
+    builder.with_limits(|limits| limits.call_timeout_seconds = 1).open().await
 }
 
-async fn slow(arena: &Arena, head: &[u8]) -> Stopped {
+async fn answer_slowly(arena: &Arena, head: &[u8]) -> Stopped {
     let drip = b"HTTP/1.1 200 OK\r\nserver: slow\r\n".repeat(1000);
-    let acts = vec![Act::Send(head.to_vec()), Act::Drip(drip, Duration::from_millis(20))];
-    let peer = arena.peer(does(acts)).await?;
-    let jar = hasty(arena, &peer).await?;
+    let acts = vec![PeerAct::Send(head.to_vec()), PeerAct::Drip(drip, Duration::from_millis(20))];
+    let peer = arena.start_peer(acts_script(acts)).await?;
+    let jar = open_hasty_jar(arena, &peer).await?;
     // Each byte ends the silence in time.
     let more = json!({ "between_bytes": 10_000_000_000_u64 });
-    let call = jar.try_steps(json!([with(&peer.at().to_string(), "/", more)])).await;
+    let call = jar.try_steps(json!([request_step(&peer.address().to_string(), "/", more)])).await;
     if call.result.receipt.bytes.received == 0 {
         return Err(Escape::new("the peer sent nothing: this proves nothing"));
     }
-    call.timed_out()
+    call.check_timed_out()
 }
 
 async fn huge_timeouts(arena: &Arena) -> Stopped {
-    let peer = arena.peer(does(vec![Act::Hold])).await?;
-    let jar = hasty(arena, &peer).await?;
+    let peer = arena.start_peer(acts_script(vec![PeerAct::Hold])).await?;
+    let jar = open_hasty_jar(arena, &peer).await?;
     let more = json!({ "connect": u64::MAX, "first_byte": u64::MAX, "between_bytes": u64::MAX });
-    jar.try_steps(json!([with(&peer.at().to_string(), "/", more)])).await.timed_out()
+    jar.try_steps(json!([request_step(&peer.address().to_string(), "/", more)]))
+        .await
+        .check_timed_out()
 }
 
 async fn zero_timeouts(arena: &Arena) -> Stopped {
-    let peer = arena.peer(does(vec![Act::Hold])).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
+    let peer = arena.start_peer(acts_script(vec![PeerAct::Hold])).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let asked = |time: u64| {
         let more = json!({ "connect": time, "first_byte": time, "between_bytes": time });
-        with(&peer.at().to_string(), "/", more)
+        request_step(&peer.address().to_string(), "/", more)
     };
-    jar.steps(json!([asked(0), asked(1)])).await?.all_refused(0, &["Timeout"])
+    jar.run_steps(json!([asked(0), asked(1)])).await?.all_refused(0, &["Timeout"])
 }
 
-async fn half(arena: &Arena) -> Stopped {
+async fn answer_half(arena: &Arena) -> Stopped {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_vec();
-    let peer = arena.peer(does(vec![Act::Send(head), Act::Hold])).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
+    let peer = arena.start_peer(acts_script(vec![PeerAct::Send(head), PeerAct::Hold])).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let more = json!({ "between_bytes": 50_000_000 });
-    let steps = jar.steps(json!([with(&peer.at().to_string(), "/", more)])).await?;
+    let steps =
+        jar.run_steps(json!([request_step(&peer.address().to_string(), "/", more)])).await?;
     broken_off(&steps, 0, "connection read timeout")
 }
 
 /// A jar that may receive a megabyte.
-async fn sparing(arena: &Arena, peer: &Peer) -> Result<OpenJar, Escape> {
-    let builder = arena.jar(&[PROBE]).no_mounts().host(&peer.rule());
-    builder.limits(|limits| limits.ingress_bytes = INGRESS).open().await
+async fn open_sparing_jar(arena: &Arena, peer: &LoopbackPeer) -> Result<OpenJar, Escape> {
+    let builder = arena.jar_builder(&[PROBE]).no_mounts().with_host(&peer.grant_rule());
+    builder.with_limits(|limits| limits.ingress_bytes = INGRESS).open().await
 }
 
 /// A check that the bytes that came in are within the budget, but for the read that passed it.
-fn within(received: u64) -> Result<(), Escape> {
+fn check_ingress(received: u64) -> Result<(), Escape> {
     if received > INGRESS + ONE_READ {
         return Err(Escape::new(format!("{received} bytes came in, of {INGRESS} granted")));
     }
@@ -202,42 +205,45 @@ fn within(received: u64) -> Result<(), Escape> {
 
 async fn endless_body(arena: &Arena, head: &str, before: &[u8], after: &[u8]) -> Stopped {
     let piece = [before, &[b'x'; 4096], after].concat();
-    let acts = vec![Act::Send(head.into()), Act::Flood(piece)];
-    let peer = arena.peer(does(acts)).await?;
-    let jar = sparing(arena, &peer).await?;
+    let acts = vec![PeerAct::Send(head.into()), PeerAct::Flood(piece)];
+    let peer = arena.start_peer(acts_script(acts)).await?;
+    let jar = open_sparing_jar(arena, &peer).await?;
     let more = json!({ "read": 1_u64 << 30 });
-    let steps = jar.steps(json!([with(&peer.at().to_string(), "/", more)])).await?;
-    within(steps.call.result.receipt.bytes.received)?;
-    let length = steps.ok(0)?.get("length").and_then(Value::as_u64);
+    let steps =
+        jar.run_steps(json!([request_step(&peer.address().to_string(), "/", more)])).await?;
+    check_ingress(steps.call.result.receipt.bytes.received)?;
+    let length = steps.step_value(0)?.get("length").and_then(Value::as_u64);
     if length.is_none_or(|length| length > INGRESS || length == 0) {
         return Err(Escape::new(format!("the guest got {length:?} bytes")));
     }
-    let denied = steps.call.denied(belljar_policy::DenyCode::LimitReached);
-    both(denied, broken_off(&steps, 0, "HTTP response body size"))
+    let denied = steps.call.check_denied(belljar_policy::DenyCode::LimitReached);
+    check_both(denied, broken_off(&steps, 0, "HTTP response body size"))
 }
 
-async fn flood(arena: &Arena, head: &[u8], piece: &[u8], in_body: bool) -> Stopped {
-    let acts = vec![Act::Send(head.to_vec()), Act::Flood(piece.repeat(512))];
-    let peer = arena.peer(does(acts)).await?;
-    let jar = sparing(arena, &peer).await?;
-    let steps = jar.steps(json!([get(&peer.at().to_string(), "/")])).await?;
-    within(steps.call.result.receipt.bytes.received)?;
-    if in_body { broken_off(&steps, 0, "HTTP") } else { steps.refused("Http") }
+async fn flood_reply(arena: &Arena, head: &[u8], piece: &[u8], in_body: bool) -> Stopped {
+    let acts = vec![PeerAct::Send(head.to_vec()), PeerAct::Flood(piece.repeat(512))];
+    let peer = arena.start_peer(acts_script(acts)).await?;
+    let jar = open_sparing_jar(arena, &peer).await?;
+    let steps = jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await?;
+    check_ingress(steps.call.result.receipt.bytes.received)?;
+    if in_body { broken_off(&steps, 0, "HTTP") } else { steps.check_refused("Http") }
 }
 
-async fn unread(arena: &Arena) -> Stopped {
+async fn leave_unread(arena: &Arena) -> Stopped {
     let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
-    let peer = arena.peer(does(vec![Act::Send(head), Act::Flood(vec![b'x'; 4096])])).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let Value::Object(mut send) = get(&peer.at().to_string(), "/") else {
+    let peer = arena
+        .start_peer(acts_script(vec![PeerAct::Send(head), PeerAct::Flood(vec![b'x'; 4096])]))
+        .await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let Value::Object(mut send) = get_step(&peer.address().to_string(), "/") else {
         return Err(Escape::new("no request"));
     };
     send.insert("do".to_owned(), json!("http-send"));
-    let steps = jar.steps(json!([send, { "do": "wait", "ms": 300 }])).await?;
+    let steps = jar.run_steps(json!([send, { "do": "wait", "ms": 300 }])).await?;
     let received = steps.call.result.receipt.bytes.received;
-    steps.ok(0)?;
+    steps.step_value(0)?;
     if received == 0 || received > INGRESS {
         return Err(Escape::new(format!("{received} bytes were held for a guest that reads none")));
     }
-    Ok(Verdict::told(steps.ok(1)?.to_string()))
+    Ok(Verdict::with_words(steps.step_value(1)?.to_string()))
 }

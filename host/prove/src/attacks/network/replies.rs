@@ -5,25 +5,25 @@ use std::sync::Arc;
 use belljar_policy::DenyCode;
 use serde_json::{Value, json};
 
-use super::{both, broken_off, get, jar, with};
+use super::{broken_off, check_both, get_step, open_network_jar, request_step};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
-use crate::jar::Steps;
-use crate::peer::{Act, Peer, PeerRequest, Script, reply};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
+use crate::jar::StepResults;
+use crate::peer::{LoopbackPeer, PeerAct, PeerRequest, Script, reply_script};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-compressed-bomb",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends a megabyte of gzip that stands for a gigabyte",
         stopped_by: "a coding that a tool asks for is the tool's to undo",
         told: "1048600",
         embedded: true,
-        run: |arena| Box::pin(bomb(arena)),
+        run: |arena| Box::pin(send_gzip_bomb(arena)),
     },
     Attack {
         id: "network-compressed-bomb-unasked",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends a megabyte of gzip that stands for a gigabyte, without being asked for gzip",
         stopped_by: "a bound on what comes out of a reply, decoded piece by piece",
         told: "HTTP response body size",
@@ -32,25 +32,27 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-header-flood",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "answers with 5,000 headers",
         stopped_by: "a bound on the headers of a reply",
         told: "HttpResponseHeaderSectionSize",
         embedded: true,
-        run: |arena| Box::pin(headers(arena, "a: b\r\n".repeat(5_000))),
+        run: |arena| Box::pin(answer_huge_headers(arena, "a: b\r\n".repeat(5_000))),
     },
     Attack {
         id: "network-header-of-a-megabyte",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "answers with one header of a megabyte",
         stopped_by: "a bound on the head of a reply",
         told: "HttpResponseHeaderSectionSize",
         embedded: true,
-        run: |arena| Box::pin(headers(arena, format!("a: {}\r\n", "x".repeat(1 << 20)))),
+        run: |arena| {
+            Box::pin(answer_huge_headers(arena, format!("a: {}\r\n", "x".repeat(1 << 20))))
+        },
     },
     Attack {
         id: "network-claimed-length",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "claims that its reply is a terabyte long",
         stopped_by: "a bound on one reply, checked before it is read",
         told: "HttpResponseBodySize",
@@ -59,16 +61,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-lengths-that-differ",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "states the length of its reply in ways that differ or are no numbers",
         stopped_by: "HTTP is parsed strictly",
         told: "HttpProtocolError",
         embedded: true,
-        run: |arena| Box::pin(lengths(arena)),
+        run: |arena| Box::pin(answer_odd_lengths(arena)),
     },
     Attack {
         id: "network-no-http",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "answers with what is no HTTP",
         stopped_by: "HTTP is parsed strictly",
         told: "Http",
@@ -77,7 +79,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-bad-chunks",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends chunks with sizes that are too large, negative or no numbers",
         stopped_by: "HTTP is parsed strictly",
         told: "HTTP protocol error",
@@ -86,16 +88,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-other-protocol",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "answers with `101 Switching Protocols` and goes on in another one",
         stopped_by: "no upgrade passes the gate",
         told: "HttpUpgradeFailed",
         embedded: true,
-        run: |arena| Box::pin(upgrade(arena)),
+        run: |arena| Box::pin(answer_upgrade(arena)),
     },
     Attack {
         id: "network-answer-to-the-next-question",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "sends a second reply with the first, for whoever asks next",
         stopped_by: "every request has a connection of its own",
         told: "mine",
@@ -104,12 +106,12 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "network-shorter-than-announced",
-        kind: Kind::Network,
+        kind: AttackKind::Network,
         tries: "closes the connection before its reply is whole",
         stopped_by: "a reply is as long as it was announced",
         told: "HTTP protocol error",
         embedded: true,
-        run: |arena| Box::pin(short(arena)),
+        run: |arena| Box::pin(answer_short_body(arena)),
     },
 ];
 
@@ -119,77 +121,84 @@ const BOMB: &[u8; 24] = &[
     0x00, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
 ];
 
-async fn bomb(arena: &Arena) -> Stopped {
+async fn send_gzip_bomb(arena: &Arena) -> Stopped {
     let bytes = [&BOMB[..], &vec![0; 1 << 20]].concat();
     let size = bytes.len() as u64;
-    let peer = arena.peer(reply("200 OK", &[("content-encoding", "gzip")], bytes)).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
+    let peer =
+        arena.start_peer(reply_script("200 OK", &[("content-encoding", "gzip")], bytes)).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let more = json!({ "headers": [["accept-encoding", "gzip"]], "read": 1_u64 << 30 });
-    let steps = jar.steps(json!([with(&peer.at().to_string(), "/", more)])).await?;
-    let length = steps.ok(0)?.get("length").and_then(Value::as_u64);
+    let steps =
+        jar.run_steps(json!([request_step(&peer.address().to_string(), "/", more)])).await?;
+    let length = steps.step_value(0)?.get("length").and_then(Value::as_u64);
     let received = steps.call.result.receipt.bytes.received;
     if length != Some(size) || received > size + 1_000 {
         return Err(Escape::new(format!("{size} bytes came as {length:?}, {received} received")));
     }
-    Ok(Verdict::told(size.to_string()))
+    Ok(Verdict::with_words(size.to_string()))
 }
 
 async fn bomb_unasked(arena: &Arena) -> Stopped {
     let bytes = [&BOMB[..], &vec![0; 1 << 20]].concat();
-    let peer = arena.peer(reply("200 OK", &[("content-encoding", "gzip")], bytes)).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
+    let peer =
+        arena.start_peer(reply_script("200 OK", &[("content-encoding", "gzip")], bytes)).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let more = json!({ "read": 1_u64 << 30 });
-    let steps = jar.steps(json!([with(&peer.at().to_string(), "/", more)])).await?;
+    let steps =
+        jar.run_steps(json!([request_step(&peer.address().to_string(), "/", more)])).await?;
     let received = steps.call.result.receipt.bytes.received;
     if received > 40 << 20 {
         return Err(Escape::new(format!("{received} bytes were received")));
     }
-    let denied = steps.call.denied(DenyCode::LimitReached);
-    both(denied, broken_off(&steps, 0, "HTTP response body size"))
+    let denied = steps.call.check_denied(DenyCode::LimitReached);
+    check_both(denied, broken_off(&steps, 0, "HTTP response body size"))
 }
 
 /// A peer that answers with these bytes.
-async fn peer(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Peer, Escape> {
+async fn start_bytes_peer(
+    arena: &Arena,
+    bytes: impl Into<Vec<u8>>,
+) -> Result<LoopbackPeer, Escape> {
     let bytes = bytes.into();
-    let script: Script = Arc::new(move |_| vec![Act::Send(bytes.clone())]);
-    arena.peer(script).await
+    let script: Script = Arc::new(move |_| vec![PeerAct::Send(bytes.clone())]);
+    arena.start_peer(script).await
 }
 
 /// The result of one question to a peer that answers with these bytes.
-async fn answered(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Steps, Escape> {
-    let peer = peer(arena, bytes).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    jar.steps(json!([get(&peer.at().to_string(), "/")])).await
+async fn ask_bytes_peer(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<StepResults, Escape> {
+    let peer = start_bytes_peer(arena, bytes).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await
 }
 
 /// The results of one question for each of these replies.
-async fn each(arena: &Arena, replies: &'static [&'static str]) -> Result<Steps, Escape> {
+async fn ask_each(arena: &Arena, replies: &'static [&'static str]) -> Result<StepResults, Escape> {
     let script: Script = Arc::new(|asked: &PeerRequest| {
         let path = asked.head.split(' ').nth(1).unwrap_or_default();
         let number: usize = path.trim_start_matches('/').parse().unwrap_or_default();
         let text = replies.get(number).copied().unwrap_or_default();
-        vec![Act::Send(text.as_bytes().to_vec())]
+        vec![PeerAct::Send(text.as_bytes().to_vec())]
     });
-    let peer = arena.peer(script).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let steps = (0..replies.len()).map(|n| get(&peer.at().to_string(), &format!("/{n}")));
-    jar.steps(json!(steps.collect::<Vec<_>>())).await
+    let peer = arena.start_peer(script).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let steps = (0..replies.len()).map(|n| get_step(&peer.address().to_string(), &format!("/{n}")));
+    jar.run_steps(json!(steps.collect::<Vec<_>>())).await
 }
 
-async fn headers(arena: &Arena, lines: String) -> Stopped {
-    let steps = answered(arena, format!("HTTP/1.1 200 OK\r\n{lines}\r\n")).await?;
-    steps.refused("HttpResponseHeaderSectionSize")
+async fn answer_huge_headers(arena: &Arena, lines: String) -> Stopped {
+    let steps = ask_bytes_peer(arena, format!("HTTP/1.1 200 OK\r\n{lines}\r\n")).await?;
+    steps.check_refused("HttpResponseHeaderSectionSize")
 }
 
 async fn claimed_length(arena: &Arena) -> Stopped {
     let text = "HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\nx";
-    let steps = answered(arena, text).await?;
-    let denied = steps.call.denied(DenyCode::LimitReached);
-    both(denied, steps.refused("HttpResponseBodySize"))
+    let steps = ask_bytes_peer(arena, text).await?;
+    let denied = steps.call.check_denied(DenyCode::LimitReached);
+    check_both(denied, steps.check_refused("HttpResponseBodySize"))
 }
 
-async fn lengths(arena: &Arena) -> Stopped {
-    let steps = each(
+async fn answer_odd_lengths(arena: &Arena) -> Stopped {
+    let steps = ask_each(
         arena,
         &[
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 50\r\n\r\nhello",
@@ -204,7 +213,7 @@ async fn lengths(arena: &Arena) -> Stopped {
 }
 
 async fn no_http(arena: &Arena) -> Stopped {
-    let steps = each(
+    let steps = ask_each(
         arena,
         &[
             "",
@@ -225,7 +234,7 @@ async fn no_http(arena: &Arena) -> Stopped {
 }
 
 async fn bad_chunks(arena: &Arena) -> Stopped {
-    let steps = each(
+    let steps = ask_each(
         arena,
         &[
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nx",
@@ -241,12 +250,12 @@ async fn bad_chunks(arena: &Arena) -> Stopped {
     for step in 0..steps.said.len() {
         told.push(broken_off(&steps, step, "HTTP")?.told);
     }
-    Ok(Verdict::told(told.join(", ")))
+    Ok(Verdict::with_words(told.join(", ")))
 }
 
-async fn upgrade(arena: &Arena) -> Stopped {
+async fn answer_upgrade(arena: &Arena) -> Stopped {
     let text = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\nPRI";
-    answered(arena, text).await?.refused("HttpUpgradeFailed")
+    ask_bytes_peer(arena, text).await?.check_refused("HttpUpgradeFailed")
 }
 
 async fn next_question(arena: &Arena) -> Stopped {
@@ -258,23 +267,23 @@ async fn next_question(arena: &Arena) -> Stopped {
         } else {
             b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine"
         };
-        vec![Act::Send(text.to_vec())]
+        vec![PeerAct::Send(text.to_vec())]
     });
-    let peer = arena.peer(script).await?;
-    let jar = jar(arena, &[&peer.rule()]).await?;
-    let at = peer.at().to_string();
-    let steps = jar.steps(json!([get(&at, "/first"), get(&at, "/second")])).await?;
+    let peer = arena.start_peer(script).await?;
+    let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
+    let at = peer.address().to_string();
+    let steps = jar.run_steps(json!([get_step(&at, "/first"), get_step(&at, "/second")])).await?;
     let body = |step: usize| -> Result<String, Escape> {
-        let body = steps.ok(step)?.get("body").and_then(Value::as_str);
+        let body = steps.step_value(step)?.get("body").and_then(Value::as_str);
         Ok(body.unwrap_or_default().to_owned())
     };
     if (body(0)?, body(1)?) != ("first".to_owned(), "mine".to_owned()) {
         return Err(Escape::new(format!("the bodies are {} and {}", body(0)?, body(1)?)));
     }
-    Ok(Verdict::told(body(1)?))
+    Ok(Verdict::with_words(body(1)?))
 }
 
-async fn short(arena: &Arena) -> Stopped {
-    let steps = answered(arena, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await?;
+async fn answer_short_body(arena: &Arena) -> Stopped {
+    let steps = ask_bytes_peer(arena, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await?;
     broken_off(&steps, 0, "HTTP protocol error")
 }

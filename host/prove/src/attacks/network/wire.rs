@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::attack::Escape;
 
 /// Answers the first bytes of each connection, and reads on until it is closed.
-pub(in super::super) struct Wire {
+pub(in super::super) struct WireRecorder {
     pub(in super::super) at: SocketAddr,
     got: Arc<Mutex<Vec<u8>>>,
     /// Who has closed its connection, in the order in which they came.
@@ -19,7 +19,7 @@ pub(in super::super) struct Wire {
     task: JoinHandle<()>,
 }
 
-impl Wire {
+impl WireRecorder {
     pub(in super::super) async fn start(answer: &'static [u8]) -> Result<Self, Escape> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (at, got) = (listener.local_addr()?, Arc::<Mutex<Vec<u8>>>::default());
@@ -27,7 +27,7 @@ impl Wire {
         let kept = Arc::clone(&got);
         let task = tokio::spawn(async move {
             while let Ok((stream, from)) = listener.accept().await {
-                let bytes = read(stream, answer).await;
+                let bytes = read_connection(stream, answer).await;
                 kept.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
                 count.send_modify(|closed| closed.push(from));
             }
@@ -37,7 +37,7 @@ impl Wire {
 
     /// All that was sent so far, over connections that are closed now. They are taken one after
     /// the other, so all are done when one of our own is.
-    pub(in super::super) async fn got(&self) -> Result<Vec<u8>, Escape> {
+    pub(in super::super) async fn received_bytes(&self) -> Result<Vec<u8>, Escape> {
         let own = TcpStream::connect(self.at).await?.local_addr()?;
         let mut closed = self.closed.clone();
         let waited = closed.wait_for(|closed| closed.contains(&own)).await;
@@ -46,13 +46,13 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for WireRecorder {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn read(mut stream: TcpStream, answer: &[u8]) -> Vec<u8> {
+async fn read_connection(mut stream: TcpStream, answer: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Whatever breaks off is what was sent.
     if stream.read_buf(&mut bytes).await.is_ok() && stream.write_all(answer).await.is_ok() {

@@ -6,17 +6,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::json;
 
-use super::super::network::get;
-use super::{knows, number, unseen, withheld};
+use super::super::network::get_step;
+use super::{check_peer_knows, check_unseen, check_withheld, path_number};
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::PROBE;
-use crate::peer::{Act, PeerRequest, Script, page};
+use crate::peer::{PeerAct, PeerRequest, Script, page_script};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-echo-server",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "asks a granted host that answers with the whole request it got",
         stopped_by: "replies are searched for the value (INV-11)",
         told: "HttpRequestDenied",
@@ -25,79 +25,79 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "secrets-echo-in-a-body",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value repeated as it is, in JSON, in capitals, at the end of a long page",
         stopped_by: "replies are searched for the value (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(bodies(arena, plain)),
+        run: |arena| Box::pin(echo_in_bodies(arena, plain_forms)),
     },
     Attack {
         id: "secrets-echo-in-base64",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value repeated in base64, in both alphabets and at every offset",
         stopped_by: "replies are searched for the value's encoded forms (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(bodies(arena, base64)),
+        run: |arena| Box::pin(echo_in_bodies(arena, base64_forms)),
     },
     Attack {
         id: "secrets-echo-encoded",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value repeated in hexadecimal, percent-encoded, and escaped as in JSON",
         stopped_by: "replies are searched for the value's encoded forms (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(bodies(arena, encoded)),
+        run: |arena| Box::pin(echo_in_bodies(arena, encoded_forms)),
     },
     Attack {
         id: "secrets-echo-in-escapes",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has some of the value's letters escaped as JSON, a URL or a page escapes them",
         stopped_by: "every byte of the value may stand in an escape (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(bodies(arena, escaped)),
+        run: |arena| Box::pin(echo_in_bodies(arena, escaped_forms)),
     },
     Attack {
         id: "secrets-echo-in-mixed-escapes",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has each letter of the value escaped in another way, and escapes escaped again",
         stopped_by: "every byte of the value may stand in an escape (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(bodies(arena, mixed)),
+        run: |arena| Box::pin(echo_in_bodies(arena, mixed_forms)),
     },
     Attack {
         id: "secrets-echo-in-pieces",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value repeated letter by letter, each in a chunk of its own",
         stopped_by: "nothing of a reply is passed on before all of it was searched (INV-103)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(pieces(arena)),
+        run: |arena| Box::pin(echo_in_chunks(arena)),
     },
     Attack {
         id: "secrets-echo-in-a-header",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value repeated in headers, as a value and as a name",
         stopped_by: "heads of replies are searched like bodies (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(headers(arena)),
+        run: |arena| Box::pin(echo_in_headers(arena)),
     },
     Attack {
         id: "secrets-echo-in-a-redirect",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "is redirected to a URL that holds the value, plain and encoded",
         stopped_by: "heads of replies are searched, and no redirect is followed (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(redirect(arena)),
+        run: |arena| Box::pin(echo_in_redirect(arena)),
     },
     Attack {
         id: "secrets-echo-in-the-status-line",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value repeated as the reason of a status",
         stopped_by: "heads of replies are searched like bodies (INV-11)",
         told: "HttpRequestDenied",
@@ -106,7 +106,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "secrets-echo-by-another-host",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "asks a host without a secret, which knows it from the host that has it",
         stopped_by: "every reply is searched for every secret of the run (INV-104)",
         told: "HttpRequestDenied",
@@ -116,18 +116,20 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 ];
 
 /// A script that answers the path `/n` with the `n`th of these bodies.
-fn pages(bodies: Vec<String>) -> Script {
+fn pages_script(bodies: Vec<String>) -> Script {
     Arc::new(move |asked: &PeerRequest| {
-        let body = bodies.get(number(asked)).cloned().unwrap_or_default();
+        let body = bodies.get(path_number(asked)).cloned().unwrap_or_default();
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-        vec![Act::Send((head + &body).into_bytes())]
+        vec![PeerAct::Send((head + &body).into_bytes())]
     })
 }
 
 /// A script that answers the path `/n` with the `n`th of these texts, whatever they are.
-pub(super) fn raw(replies: Vec<String>) -> Script {
+pub(super) fn raw_script(replies: Vec<String>) -> Script {
     Arc::new(move |asked: &PeerRequest| {
-        vec![Act::Send(replies.get(number(asked)).cloned().unwrap_or_default().into_bytes())]
+        vec![PeerAct::Send(
+            replies.get(path_number(asked)).cloned().unwrap_or_default().into_bytes(),
+        )]
     })
 }
 
@@ -138,18 +140,18 @@ async fn echo_server(arena: &Arena) -> Stopped {
     let script: Script = Arc::new(|asked: &PeerRequest| {
         let length = asked.head.len();
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{}", asked.head);
-        vec![Act::Send(head.into_bytes())]
+        vec![PeerAct::Send(head.into_bytes())]
     });
-    withheld(arena, script, 1, DENIED).await
+    check_withheld(arena, script, 1, DENIED).await
 }
 
-async fn bodies(arena: &Arena, forms: fn(&str) -> Vec<String>) -> Stopped {
-    let bodies = forms(arena.secret());
+async fn echo_in_bodies(arena: &Arena, forms: fn(&str) -> Vec<String>) -> Stopped {
+    let bodies = forms(arena.secret_value());
     let count = bodies.len();
-    withheld(arena, pages(bodies), count, DENIED).await
+    check_withheld(arena, pages_script(bodies), count, DENIED).await
 }
 
-fn plain(value: &str) -> Vec<String> {
+fn plain_forms(value: &str) -> Vec<String> {
     vec![
         value.to_owned(),
         format!("before {value} after"),
@@ -162,14 +164,14 @@ fn plain(value: &str) -> Vec<String> {
     ]
 }
 
-fn base64(value: &str) -> Vec<String> {
+fn base64_forms(value: &str) -> Vec<String> {
     let padded = ["", "x", "xx"].into_iter().flat_map(|before| {
         ["", "y", "yy"].map(|after| format!("{before}{value}{after}").into_bytes())
     });
     padded.flat_map(|text| [STANDARD.encode(&text), URL_SAFE_NO_PAD.encode(&text)]).collect()
 }
 
-fn encoded(value: &str) -> Vec<String> {
+fn encoded_forms(value: &str) -> Vec<String> {
     let all = |form: fn(u8) -> String| value.bytes().map(form).collect::<String>();
     vec![
         all(|byte| format!("{byte:02x}")),
@@ -199,7 +201,7 @@ const ESCAPES: &[fn(u8) -> String] = &[
 ];
 
 /// One letter escaped, every third one, and the last one, in each of the ways.
-fn escaped(value: &str) -> Vec<String> {
+fn escaped_forms(value: &str) -> Vec<String> {
     let last = value.len().saturating_sub(1);
     let chosen: [&dyn Fn(usize) -> bool; 3] = [&|at| at == 7, &|at| at % 3 == 0, &|at| at == last];
     let text = |escape: &fn(u8) -> String, chosen: &dyn Fn(usize) -> bool| {
@@ -215,7 +217,7 @@ fn escaped(value: &str) -> Vec<String> {
 }
 
 /// Each letter escaped in the next of the ways, from each of them on.
-fn mixed(value: &str) -> Vec<String> {
+fn mixed_forms(value: &str) -> Vec<String> {
     let text = |from: usize| {
         let ways = ESCAPES.iter().cycle().skip(from);
         value.bytes().zip(ways).map(|(byte, escape)| escape(byte)).collect()
@@ -223,20 +225,20 @@ fn mixed(value: &str) -> Vec<String> {
     (0..ESCAPES.len()).map(text).collect()
 }
 
-async fn pieces(arena: &Arena) -> Stopped {
+async fn echo_in_chunks(arena: &Arena) -> Stopped {
     let chunks = |text: &str| text.chars().map(|c| format!("1\r\n{c}\r\n")).collect::<String>();
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    let value = arena.secret();
+    let value = arena.secret_value();
     let replies = vec![
         format!("{head}{}0\r\n\r\n", chunks(&format!("before {value} after"))),
         // Twice begun, and once whole.
         format!("{head}{}0\r\n\r\n", chunks(&format!("{}{value}", &value[..9]))),
     ];
-    withheld(arena, raw(replies), 2, DENIED).await
+    check_withheld(arena, raw_script(replies), 2, DENIED).await
 }
 
-async fn headers(arena: &Arena) -> Stopped {
-    let value = arena.secret();
+async fn echo_in_headers(arena: &Arena) -> Stopped {
+    let value = arena.secret_value();
     let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let lines = [
         format!("x-echo: {value}"),
@@ -250,11 +252,11 @@ async fn headers(arena: &Arena) -> Stopped {
     let reply = |line: String| format!("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n{line}\r\n\r\n");
     let replies: Vec<_> = lines.into_iter().map(reply).collect();
     let count = replies.len();
-    withheld(arena, raw(replies), count, DENIED).await
+    check_withheld(arena, raw_script(replies), count, DENIED).await
 }
 
-async fn redirect(arena: &Arena) -> Stopped {
-    let (value, away) = (arena.secret(), arena.forbidden());
+async fn echo_in_redirect(arena: &Arena) -> Stopped {
+    let (value, away) = (arena.secret_value(), arena.forbidden_address());
     let percent: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let places = [
         format!("http://{away}/?key={value}"),
@@ -267,36 +269,42 @@ async fn redirect(arena: &Arena) -> Stopped {
     };
     let replies: Vec<_> = places.into_iter().map(reply).collect();
     let count = replies.len();
-    withheld(arena, raw(replies), count, DENIED).await
+    check_withheld(arena, raw_script(replies), count, DENIED).await
 }
 
 async fn status_line(arena: &Arena) -> Stopped {
-    let value = arena.secret();
+    let value = arena.secret_value();
     let replies = vec![
         format!("HTTP/1.1 200 {value}\r\ncontent-length: 0\r\n\r\n"),
         format!("HTTP/1.1 401 no {value} here\r\ncontent-length: 0\r\n\r\n"),
     ];
-    withheld(arena, raw(replies), 2, DENIED).await
+    check_withheld(arena, raw_script(replies), 2, DENIED).await
 }
 
 async fn another_host(arena: &Arena) -> Stopped {
-    let value = arena.secret();
-    let (owner, friend) = (arena.peer(page("kept")).await?, arena.peer(pages(plain(value))).await?);
+    let value = arena.secret_value();
+    let (owner, friend) = (
+        arena.start_peer(page_script("kept")).await?,
+        arena.start_peer(pages_script(plain_forms(value))).await?,
+    );
     let headed = format!("HTTP/1.1 200 OK\r\nx-told: {value}\r\ncontent-length: 0\r\n\r\n");
-    let in_a_header = arena.peer(raw(vec![headed])).await?;
-    let builder = arena.jar(&[PROBE]).no_mounts().secret_for(&owner.rule());
-    let builder = builder.host(&owner.rule()).host(&friend.rule()).host(&in_a_header.rule());
+    let in_a_header = arena.start_peer(raw_script(vec![headed])).await?;
+    let builder = arena.jar_builder(&[PROBE]).no_mounts().secret_for(&owner.grant_rule());
+    let builder = builder
+        .with_host(&owner.grant_rule())
+        .with_host(&friend.grant_rule())
+        .with_host(&in_a_header.grant_rule());
     let jar = builder.open().await?;
-    jar.steps(json!([get(&owner.at().to_string(), "/")])).await?.ok(0)?;
-    knows(arena, &owner)?;
+    jar.run_steps(json!([get_step(&owner.address().to_string(), "/")])).await?.step_value(0)?;
+    check_peer_knows(arena, &owner)?;
     let mut told = String::new();
     for (peer, path) in [(&friend, "/0"), (&friend, "/1"), (&friend, "/5"), (&in_a_header, "/0")] {
-        let steps = jar.steps(json!([get(&peer.at().to_string(), path)])).await?;
-        if peer.asked().iter().any(|asked| asked.head.contains(value)) {
+        let steps = jar.run_steps(json!([get_step(&peer.address().to_string(), path)])).await?;
+        if peer.received_requests().iter().any(|asked| asked.head.contains(value)) {
             return Err(Escape::new("a host to which it is not bound was sent the secret"));
         }
-        unseen(arena, &steps.call)?;
-        steps.error(0)?.clone_into(&mut told);
+        check_unseen(arena, &steps.call)?;
+        steps.step_error(0)?.clone_into(&mut told);
     }
-    Ok(Verdict::told(told))
+    Ok(Verdict::with_words(told))
 }

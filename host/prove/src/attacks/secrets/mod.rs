@@ -1,7 +1,7 @@
 //! Attacks on secrets: to read one, to have it repeated, to have it sent elsewhere.
 //!
 //! Whatever a call is told and whatever its receipt and the log hold is searched for the value
-//! by the arena; [`unseen`] looks for parts of it too.
+//! by the arena; [`check_unseen`] looks for parts of it too.
 
 mod bound;
 mod echo;
@@ -12,12 +12,12 @@ mod places;
 
 use serde_json::json;
 
-use super::network::get;
+use super::network::get_step;
 use crate::Arena;
 use crate::attack::{Escape, Stopped};
 use crate::guests::PROBE;
-use crate::jar::{Call, OpenJar};
-use crate::peer::{Peer, Script};
+use crate::jar::{AttackCall, OpenJar};
+use crate::peer::{LoopbackPeer, Script};
 
 pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
     echo::ATTACKS,
@@ -32,29 +32,29 @@ pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
 const PART: usize = 12;
 
 /// A peer to which the secret is bound, and a jar that may ask it.
-async fn bound(arena: &Arena, script: Script) -> Result<(Peer, OpenJar), Escape> {
-    let peer = arena.peer(script).await?;
-    let builder = arena.jar(&[PROBE]).no_mounts().host(&peer.rule());
-    let jar = builder.secret_for(&peer.rule()).open().await?;
+async fn open_bound_jar(arena: &Arena, script: Script) -> Result<(LoopbackPeer, OpenJar), Escape> {
+    let peer = arena.start_peer(script).await?;
+    let builder = arena.jar_builder(&[PROBE]).no_mounts().with_host(&peer.grant_rule());
+    let jar = builder.secret_for(&peer.grant_rule()).open().await?;
     Ok((peer, jar))
 }
 
 /// The peer has the secret: it could repeat it.
-fn knows(arena: &Arena, peer: &Peer) -> Result<(), Escape> {
-    let value = format!("authorization: Bearer {}\r\n", arena.secret());
-    match peer.asked().last() {
+fn check_peer_knows(arena: &Arena, peer: &LoopbackPeer) -> Result<(), Escape> {
+    let value = format!("authorization: Bearer {}\r\n", arena.secret_value());
+    match peer.received_requests().last() {
         Some(asked) if asked.head.contains(&value) => Ok(()),
         asked => Err(Escape::new(format!("the peer was not sent the secret: {asked:?}"))),
     }
 }
 
 /// Neither what the caller was told nor the receipt holds a part of the value, in either case.
-fn unseen(arena: &Arena, call: &Call) -> Result<(), Escape> {
+fn check_unseen(arena: &Arena, call: &AttackCall) -> Result<(), Escape> {
     let receipt = serde_json::to_string(&call.result.receipt).map_err(anyhow::Error::from)?;
     for (place, text) in [("what it was told", &call.told), ("the receipt", &receipt)] {
         let text = text.to_ascii_lowercase();
-        let value = arena.secret().to_ascii_lowercase().into_bytes();
-        if value.windows(PART).any(|part| crate::secret::contains(text.as_bytes(), part)) {
+        let value = arena.secret_value().to_ascii_lowercase().into_bytes();
+        if value.windows(PART).any(|part| crate::secret::contains_bytes(text.as_bytes(), part)) {
             return Err(Escape::new(format!("a part of the secret stands in {place}: {text}")));
         }
     }
@@ -63,15 +63,15 @@ fn unseen(arena: &Arena, call: &Call) -> Result<(), Escape> {
 
 /// Asks each path once, of a peer that answers as scripted and was sent the secret; every
 /// reply is refused whole, head included, with one of these words and its parts are not seen.
-async fn withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -> Stopped {
-    let (peer, jar) = bound(arena, script).await?;
-    let at = peer.at().to_string();
+async fn check_withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -> Stopped {
+    let (peer, jar) = open_bound_jar(arena, script).await?;
+    let at = peer.address().to_string();
     let mut told = Vec::new();
     for path in 0..paths {
-        let steps = jar.steps(json!([get(&at, &format!("/{path}"))])).await?;
-        knows(arena, &peer)?;
-        unseen(arena, &steps.call)?;
-        let word = steps.error(0)?.to_owned();
+        let steps = jar.run_steps(json!([get_step(&at, &format!("/{path}"))])).await?;
+        check_peer_knows(arena, &peer)?;
+        check_unseen(arena, &steps.call)?;
+        let word = steps.step_error(0)?.to_owned();
         if !words.iter().any(|expected| word.contains(expected)) {
             return Err(Escape::new(format!("reply {path} gave {word}, not {words:?}")));
         }
@@ -79,11 +79,11 @@ async fn withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -
             told.push(word);
         }
     }
-    Ok(crate::Verdict::told(told.join(", ")))
+    Ok(crate::Verdict::with_words(told.join(", ")))
 }
 
 /// The number that a path is.
-fn number(asked: &crate::peer::PeerRequest) -> usize {
+fn path_number(asked: &crate::peer::PeerRequest) -> usize {
     let path = asked.head.split(' ').nth(1).unwrap_or_default();
     path.trim_start_matches('/').parse().unwrap_or_default()
 }

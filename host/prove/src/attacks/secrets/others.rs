@@ -5,13 +5,13 @@ use belljar_policy::{DenyCode, SecretName};
 use belljar_sandbox::SecretStore;
 use serde_json::json;
 
-use super::super::network::get;
-use super::unseen;
+use super::super::network::get_step;
+use super::check_unseen;
 use crate::Arena;
-use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::PROBE;
-use crate::peer::page;
-use crate::scene::{Plan, agent};
+use crate::peer::page_script;
+use crate::scene::{ScenePlan, agent_file};
 
 const STOPPED_BY: &str =
     "replies to every tool of a run are searched for all its secrets (INV-104)";
@@ -19,46 +19,46 @@ const STOPPED_BY: &str =
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-echo-to-another-tool",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value sent to a tool that may not use it, of an agent that has one that may",
         stopped_by: STOPPED_BY,
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(handed(arena, |value| body("", value), false)),
+        run: |arena| Box::pin(send_to_tool(arena, |value| http_reply("", value), false)),
     },
     Attack {
         id: "secrets-echo-to-another-tool-in-a-header",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value sent to such a tool in a header",
         stopped_by: STOPPED_BY,
         told: "HttpRequestDenied",
         embedded: true,
         run: |arena| {
-            let reply = |value: &str| body(&format!("x-key: {value}\r\n"), "ok");
-            Box::pin(handed(arena, reply, false))
+            let reply = |value: &str| http_reply(&format!("x-key: {value}\r\n"), "ok");
+            Box::pin(send_to_tool(arena, reply, false))
         },
     },
     Attack {
         id: "secrets-echo-to-another-tool-compressed",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has the value sent to such a tool in a compressed reply",
         stopped_by: "in a run with secrets a reply in any coding is refused (INV-104)",
         told: "HttpResponseContentCoding",
         embedded: true,
-        run: |arena| Box::pin(handed(arena, zipped, false)),
+        run: |arena| Box::pin(send_to_tool(arena, gzip_stored, false)),
     },
     Attack {
         id: "secrets-echo-to-a-childs-tool",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "has a child without secrets fetch the value of its parent's",
         stopped_by: STOPPED_BY,
         told: "HttpRequestDenied",
         embedded: true,
-        run: |arena| Box::pin(handed(arena, |value| body("", value), true)),
+        run: |arena| Box::pin(send_to_tool(arena, |value| http_reply("", value), true)),
     },
     Attack {
         id: "secrets-in-a-file-of-the-workspace",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "answers with a file in which the value stands too",
         stopped_by: "what a tool says is searched like what it is sent (INV-105)",
         told: "reply withheld",
@@ -67,25 +67,25 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
     Attack {
         id: "secrets-said-by-a-tool",
-        kind: Kind::Secrets,
+        kind: AttackKind::Secrets,
         tries: "says the value, known from elsewhere, in its error, log, progress and streams",
         stopped_by: "what a tool says is searched like what it is sent (INV-105)",
         told: "reply withheld",
         embedded: true,
-        run: |arena| Box::pin(said(arena)),
+        run: |arena| Box::pin(report_known_value(arena)),
     },
 ];
 
 const MANIFEST: &str = "manifest = 1\ndescription = \"test\"\n\
     hosts = [\"http://127.0.0.0/8:*\"]\n";
 
-fn body(headers: &str, body: &str) -> Vec<u8> {
+fn http_reply(headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
 /// The value in gzip's form, in one block that is stored as it is.
-fn zipped(value: &str) -> Vec<u8> {
+fn gzip_stored(value: &str) -> Vec<u8> {
     let length = u16::try_from(value.len()).unwrap_or_default();
     let mut text = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
     text.extend(length.to_le_bytes());
@@ -98,12 +98,13 @@ fn zipped(value: &str) -> Vec<u8> {
 }
 
 /// An agent that has the secret, and a tool of it, or of its child, that does not.
-async fn handed(arena: &Arena, reply: fn(&str) -> Vec<u8>, child: bool) -> Stopped {
-    let text = reply(arena.secret());
-    let peer = arena.peer(std::sync::Arc::new(move |_| vec![crate::peer::Act::Send(text.clone())]));
+async fn send_to_tool(arena: &Arena, reply: fn(&str) -> Vec<u8>, child: bool) -> Stopped {
+    let text = reply(arena.secret_value());
+    let peer = arena
+        .start_peer(std::sync::Arc::new(move |_| vec![crate::peer::PeerAct::Send(text.clone())]));
     let peer = peer.await?;
-    let rule = peer.rule();
-    let call = json!({ "steps": [get(&peer.at().to_string(), "/")] });
+    let rule = peer.grant_rule();
+    let call = json!({ "steps": [get_step(&peer.address().to_string(), "/")] });
     let fetch = format!("      - calls: [{{name: probe, arguments: {call}}}]\n      - say: done\n");
     let spawn = "      - calls: [{name: spawn_agent, arguments: {agent: kid, task: go}}]\n      - say: done\n";
     let transcript = match child {
@@ -117,47 +118,56 @@ async fn handed(arena: &Arena, reply: fn(&str) -> Vec<u8>, child: bool) -> Stopp
          [grants.boss]\ntools = [\"probe\", \"spawn_agent\"]\nhosts = [\"{rule}\"]\nsecrets = [\"canary\"]\n\
          [grants.kid]\ntools = [\"probe\"]\nhosts = [\"{rule}\"]\n"
     );
-    let mut scene = arena.scene(&Plan {
+    let mut scene = arena.build_scene(&ScenePlan {
         transcript: &transcript,
         settings: &settings,
-        agents: &[("boss.md", &agent("boss", "")), ("kid.md", &agent("kid", ""))],
+        agents: &[("boss.md", &agent_file("boss", "")), ("kid.md", &agent_file("kid", ""))],
         guests: &[(PROBE, MANIFEST)],
-        ..Plan::default()
+        ..ScenePlan::default()
     })?;
     let elsewhere = "https://elsewhere.test".parse().map_err(|_| Escape::new("not a rule"))?;
     let name = SecretName::new("canary").map_err(|_| Escape::new("not a name"))?;
     let mut secrets = SecretStore::default();
     secrets.insert(name, arena.bound_secret(vec![elsewhere])?);
     scene.host.secrets = secrets;
-    scene.run("boss", "task").await?;
-    if peer.asked().len() != 1 {
+    scene.run_agent("boss", "task").await?;
+    if peer.received_requests().len() != 1 {
         return Err(Escape::new("the peer was not asked: this proves nothing"));
     }
-    match scene.results().into_iter().find(|(told, _)| told.contains("error")) {
-        Some((told, false)) => Ok(Verdict::told(told)),
+    match scene.tool_results().into_iter().find(|(told, _)| told.contains("error")) {
+        Some((told, false)) => Ok(Verdict::with_words(told)),
         other => Err(Escape::new(format!("the probe was told {other:?}"))),
     }
 }
 
 async fn in_a_file(arena: &Arena) -> Stopped {
-    let line = format!("KEY={}\n", arena.secret());
+    let line = format!("KEY={}\n", arena.secret_value());
     std::fs::write(arena.workspace().join("settings"), line)?;
     std::fs::write(arena.workspace().join("notes"), "nothing\n")?;
-    let peer = arena.peer(page("a")).await?;
-    let jar = arena.jar(&[PROBE]).host(&peer.rule()).secret_for(&peer.rule()).open().await?;
+    let peer = arena.start_peer(page_script("a")).await?;
+    let jar = arena
+        .jar_builder(&[PROBE])
+        .with_host(&peer.grant_rule())
+        .secret_for(&peer.grant_rule())
+        .open()
+        .await?;
     let read = |path: &str| json!([{ "do": "read-file", "place": { "path": path } }]);
     let call = jar.try_steps(read("settings")).await;
-    unseen(arena, &call)?;
-    call.denied(DenyCode::SecretInReply)?;
+    check_unseen(arena, &call)?;
+    call.check_denied(DenyCode::SecretInReply)?;
     let stopped = call.stopped_if(call.told.contains("reply withheld"), "the answer withheld");
-    jar.steps(read("notes")).await?.ok(0)?;
+    jar.run_steps(read("notes")).await?.step_value(0)?;
     stopped
 }
 
-async fn said(arena: &Arena) -> Stopped {
-    let value = arena.secret();
-    let peer = arena.peer(page("a")).await?;
-    let builder = arena.jar(&[PROBE]).no_mounts().host(&peer.rule()).secret_for(&peer.rule());
+async fn report_known_value(arena: &Arena) -> Stopped {
+    let value = arena.secret_value();
+    let peer = arena.start_peer(page_script("a")).await?;
+    let builder = arena
+        .jar_builder(&[PROBE])
+        .no_mounts()
+        .with_host(&peer.grant_rule())
+        .secret_for(&peer.grant_rule());
     let jar = builder.open().await?;
     let percent: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let steps = json!([
@@ -167,15 +177,15 @@ async fn said(arena: &Arena) -> Stopped {
         { "do": "say", "text": value },
         { "do": "say", "text": percent, "stderr": true },
     ]);
-    let steps = jar.steps(steps).await?;
-    unseen(arena, &steps.call)?;
-    steps.call.denied(DenyCode::SecretInReply)?;
+    let steps = jar.run_steps(steps).await?;
+    check_unseen(arena, &steps.call)?;
+    steps.call.check_denied(DenyCode::SecretInReply)?;
     let logs = &steps.call.result.receipt.logs;
     if !logs.iter().any(|line| line.message == "a line beside it") {
         return Err(Escape::new(format!("a line without the value is gone: {logs:?}")));
     }
     let error = json!([{ "do": "answer-error", "kind": "failed", "text": value }]);
     let call = jar.try_steps(error).await;
-    unseen(arena, &call)?;
+    check_unseen(arena, &call)?;
     call.stopped_if(call.told.contains("reply withheld"), "the error withheld")
 }

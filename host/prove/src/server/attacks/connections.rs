@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use super::super::client::{Client, Wire, get, upgrade};
-use super::super::stage::Stage;
-use super::{Row, check, row};
+use super::super::client::{ClientConnection, ServerClient, get_request, upgrade_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
 /// The connections that one address may have on the server of these attacks.
@@ -20,56 +20,59 @@ pub(super) const ATTACKS: &[Row] = &[
         "opens 200 connections where 24 are allowed, and says nothing",
         "connections of one address (INV-111)",
         "24 held",
-        silent
+        hold_silent
     ),
     row!(
         "server-connections-heads-unfinished",
         "begins a head on 200 connections where 24 are allowed, and never ends it",
         "connections of one address (INV-111)",
         "24 held",
-        heads
+        hold_half_heads
     ),
     row!(
         "server-connections-sockets",
         "opens 200 WebSockets where 24 connections are allowed",
         "connections of one address (INV-111)",
         "24 held",
-        sockets
+        hold_websockets
     ),
 ];
 
 /// A server with the bound, and its attacker, who has an address of its own where the system lets
 /// it have one.
-async fn bounded(stage: &Stage, key: &str) -> Result<(Stage, Client), Escape> {
+async fn start_bounded(
+    stage: &ServerStage,
+    key: &str,
+) -> Result<(ServerStage, ServerClient), Escape> {
     let own = stage.another_with(&format!("connections_per_address = {BOUND}")).await?;
-    own.next(1);
-    let caller = own.caller(key);
+    own.set_client_address(1);
+    let caller = own.client_for(key);
     Ok((own, caller))
 }
 
 /// The other tenant is answered, from another address.
-async fn neighbour(own: &Stage) -> Result<(), Escape> {
-    let blue = Client { from: None, ..own.caller("blue-member") };
-    let answer = blue.send(&get("/v1/sessions")).await?;
-    check(answer.status == 200, || answer.body.clone())
+async fn check_neighbour(own: &ServerStage) -> Result<(), Escape> {
+    let blue = ServerClient { from: None, ..own.client_for("blue-member") };
+    let answer = blue.send(&get_request("/v1/sessions")).await?;
+    escape_unless(answer.status == 200, || answer.body.clone())
 }
 
-fn told(held: usize, what: &str) -> Verdict {
-    Verdict::told(format!("{held} held, {what}, and the neighbour is answered"))
+fn held_verdict(held: usize, what: &str) -> Verdict {
+    Verdict::with_words(format!("{held} held, {what}, and the neighbour is answered"))
 }
 
-async fn silent(stage: &Stage) -> Stopped {
-    idle(stage, "", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await
+async fn hold_silent(stage: &ServerStage) -> Stopped {
+    hold_idle(stage, "", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await
 }
 
-async fn heads(stage: &Stage) -> Stopped {
-    idle(stage, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-", "y: z\r\n\r\n").await
+async fn hold_half_heads(stage: &ServerStage) -> Stopped {
+    hold_idle(stage, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-", "y: z\r\n\r\n").await
 }
 
 /// Connections that were sent `begun`: each one past the bound closes the oldest of them, so the
 /// youngest are there, and answer once they are sent `rest`.
-async fn idle(stage: &Stage, begun: &str, rest: &str) -> Stopped {
-    let (own, caller) = bounded(stage, "").await?;
+async fn hold_idle(stage: &ServerStage, begun: &str, rest: &str) -> Stopped {
+    let (own, caller) = start_bounded(stage, "").await?;
     let mut wires = Vec::with_capacity(OPENED);
     for _ in 0..OPENED {
         let mut wire = caller.connect().await?;
@@ -77,29 +80,29 @@ async fn idle(stage: &Stage, begun: &str, rest: &str) -> Stopped {
         wires.push(wire);
     }
     if caller.from.is_some() {
-        neighbour(&own).await?;
+        check_neighbour(&own).await?;
     }
     let held = wires.split_off(OPENED.saturating_sub(BOUND));
     let closed = wires.len();
     for mut wire in wires {
-        let said = wire.rest().await?;
-        check(said.is_empty(), || format!("one past the bound was answered: {said}"))?;
+        let said = wire.read_rest().await?;
+        escape_unless(said.is_empty(), || format!("one past the bound was answered: {said}"))?;
     }
-    let kept = answering(held, rest).await?;
-    check(kept == BOUND, || format!("{kept} of {BOUND} connections were held"))?;
-    neighbour(&own).await?;
+    let kept = count_answering(held, rest).await?;
+    escape_unless(kept == BOUND, || format!("{kept} of {BOUND} connections were held"))?;
+    check_neighbour(&own).await?;
     own.close().await?;
-    Ok(told(kept, &format!("{closed} closed")))
+    Ok(held_verdict(kept, &format!("{closed} closed")))
 }
 
 /// How many of these connections answer to the end of a request.
-async fn answering(wires: Vec<Wire>, rest: &str) -> Result<usize, Escape> {
+async fn count_answering(wires: Vec<ClientConnection>, rest: &str) -> Result<usize, Escape> {
     let mut open = 0;
     // Held to the end, so that none makes room for another.
     let mut answered = Vec::with_capacity(wires.len());
     for mut wire in wires {
         wire.write(rest.as_bytes()).await?;
-        if wire.until("\r\n\r\n").await.is_ok_and(|text| text.starts_with("HTTP/1.1 200")) {
+        if wire.read_until("\r\n\r\n").await.is_ok_and(|text| text.starts_with("HTTP/1.1 200")) {
             open += 1;
         }
         answered.push(wire);
@@ -109,32 +112,32 @@ async fn answering(wires: Vec<Wire>, rest: &str) -> Result<usize, Escape> {
 
 /// A WebSocket is at work as long as it is open: it makes no room, and those past the bound are
 /// refused.
-async fn sockets(stage: &Stage) -> Stopped {
-    let (own, caller) = bounded(stage, "red-reader").await?;
+async fn hold_websockets(stage: &ServerStage) -> Stopped {
+    let (own, caller) = start_bounded(stage, "red-reader").await?;
     let (mut held, mut refused) = (Vec::new(), 0);
     for _ in 0..OPENED {
-        let mut wire = caller.open(&upgrade()).await?;
+        let mut wire = caller.send_open(&upgrade_request()).await?;
         // Of those past the bound some are closed without a word.
-        match wire.until("\r\n\r\n").await {
+        match wire.read_until("\r\n\r\n").await {
             Ok(text) if text.starts_with("HTTP/1.1 101") => held.push(wire),
             Ok(text) => {
-                check(text.starts_with("HTTP/1.1 429"), || text.clone())?;
+                escape_unless(text.starts_with("HTTP/1.1 429"), || text.clone())?;
                 refused += 1;
             }
             Err(_) => refused += 1,
         }
     }
-    check(held.len() == BOUND, || format!("{} were opened, {BOUND} may be", held.len()))?;
+    escape_unless(held.len() == BOUND, || format!("{} were opened, {BOUND} may be", held.len()))?;
     for wire in &mut held {
-        wire.say(&json!({ "type": "ping" }).to_string()).await?;
-        let said = wire.until("pong").await?;
-        check(said.contains("pong"), || said.clone())?;
+        wire.send_text(&json!({ "type": "ping" }).to_string()).await?;
+        let said = wire.read_until("pong").await?;
+        escape_unless(said.contains("pong"), || said.clone())?;
     }
     if caller.from.is_some() {
-        neighbour(&own).await?;
+        check_neighbour(&own).await?;
     }
     let kept = held.len();
     drop(held);
     own.close().await?;
-    Ok(told(kept, &format!("{refused} refused")))
+    Ok(held_verdict(kept, &format!("{refused} refused")))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::super::client::{ask, get, upgrade};
-use super::super::stage::Stage;
-use super::{Row, asked, check, raw, refused, row};
+use super::super::client::{get_request, new_request, upgrade_request};
+use super::super::stage::ServerStage;
+use super::{Row, check_refused, escape_unless, expect_raw_refused, expect_refused, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -27,28 +27,28 @@ pub(super) const ATTACKS: &[Row] = &[
         "names another host in the request's target",
         "the names of the server (INV-90)",
         "HTTP/1.1 4",
-        absolute
+        send_absolute_target
     ),
     row!(
         "server-host-with-a-user",
         "puts the right name behind a user's",
         "the names of the server (INV-90)",
         "wrong-host",
-        user
+        send_user_host
     ),
     row!(
         "server-origin-of-another",
         "calls from a page of a stranger, with a good key",
         "the origins that may call (INV-90)",
         "origin",
-        origin
+        send_foreign_origin
     ),
     row!(
         "server-origin-null",
         "calls from a page without an origin",
         "the origins that may call (INV-90)",
         "origin",
-        null
+        send_null_origin
     ),
     row!(
         "server-origin-on-a-socket",
@@ -69,7 +69,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "says a length and chunks of one body",
         "the parser of heads (INV-120)",
         "server-smuggle",
-        chunks
+        smuggle_in_chunks
     ),
     row!(
         "server-smuggle-line-ends",
@@ -118,14 +118,14 @@ pub(super) const ATTACKS: &[Row] = &[
         "sends JSON as a form, as a page could without asking",
         "bodies are JSON (INV-120)",
         "media-type",
-        form
+        send_json_form
     ),
     row!(
         "server-body-deep",
         "sends JSON that is nested 100,000 times",
         "depth of JSON (INV-120)",
         "invalid-request",
-        deep
+        send_deep_json
     ),
     row!(
         "server-body-unknown-field",
@@ -146,123 +146,139 @@ pub(super) const ATTACKS: &[Row] = &[
         "asks with a method that no route has",
         "the one table of routes (INV-86)",
         "method",
-        method
+        send_trace
     ),
 ];
 
-async fn other_host(stage: &Stage) -> Stopped {
-    asked(stage, "red-admin", get("/v1/sessions").host("evil.test"), 421).await
+async fn other_host(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-admin", get_request("/v1/sessions").with_host("evil.test"), 421)
+        .await
 }
 
-async fn host_twice(stage: &Stage) -> Stopped {
+async fn host_twice(stage: &ServerStage) -> Stopped {
     let text = "GET /v1/sessions HTTP/1.1\r\nhost: HOST\r\nhost: evil.test\r\nauthorization: Bearer KEY\r\nconnection: close\r\n\r\n";
-    raw(stage, text, &[400, 421]).await
+    expect_raw_refused(stage, text, &[400, 421]).await
 }
 
-async fn absolute(stage: &Stage) -> Stopped {
+async fn send_absolute_target(stage: &ServerStage) -> Stopped {
     let text = "GET http://evil.test/v1/sessions HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\nconnection: close\r\n\r\n";
-    raw(stage, text, &[400, 421]).await
+    expect_raw_refused(stage, text, &[400, 421]).await
 }
 
-async fn user(stage: &Stage) -> Stopped {
-    let host = format!("evil.test@{}", stage.at());
-    asked(stage, "red-admin", get("/v1/sessions").host(&host), 421).await
+async fn send_user_host(stage: &ServerStage) -> Stopped {
+    let host = format!("evil.test@{}", stage.address());
+    expect_refused(stage, "red-admin", get_request("/v1/sessions").with_host(&host), 421).await
 }
 
-async fn origin(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}", stage.session("red")?);
-    asked(stage, "red-admin", ask("DELETE", &path).line("origin: https://evil.test"), 403).await
+async fn send_foreign_origin(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}", stage.session_id("red")?);
+    expect_refused(
+        stage,
+        "red-admin",
+        new_request("DELETE", &path).with_line("origin: https://evil.test"),
+        403,
+    )
+    .await
 }
 
-async fn null(stage: &Stage) -> Stopped {
-    asked(stage, "red-admin", get("/v1/sessions").line("origin: null"), 403).await
+async fn send_null_origin(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-admin", get_request("/v1/sessions").with_line("origin: null"), 403)
+        .await
 }
 
-async fn socket_origin(stage: &Stage) -> Stopped {
-    let ask = upgrade().line("origin: https://evil.test");
-    let mut wire = stage.caller("red-admin").open(&ask).await?;
-    Ok(Verdict::told(wire.until("origin").await?))
+async fn socket_origin(stage: &ServerStage) -> Stopped {
+    let ask = upgrade_request().with_line("origin: https://evil.test");
+    let mut wire = stage.client_for("red-admin").send_open(&ask).await?;
+    Ok(Verdict::with_words(wire.read_until("origin").await?))
 }
 
-async fn two_lengths(stage: &Stage) -> Stopped {
+async fn two_lengths(stage: &ServerStage) -> Stopped {
     let text = "POST /v1/agents/validate HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x";
-    raw(stage, text, &[400]).await
+    expect_raw_refused(stage, text, &[400]).await
 }
 
 /// Either the whole is refused, or the chunks are what counts and the connection is over: the
 /// second request must never be answered.
-async fn chunks(stage: &Stage) -> Stopped {
+async fn smuggle_in_chunks(stage: &ServerStage) -> Stopped {
     let text = format!(
         "POST /v1/agents/validate HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\ncontent-type: application/json\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nDELETE /v1/sessions HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\nconnection: close\r\n\r\n",
-        stage.at(),
-        stage.key("red-admin")?
+        stage.address(),
+        stage.api_key("red-admin")?
     );
-    let answer = stage.caller("").raw(text.as_bytes()).await?;
-    check(answer.status >= 400, || format!("answered {}", answer.body))?;
-    check(!answer.body.contains("\"deleted\""), || format!("answered twice: {}", answer.body))?;
-    Ok(Verdict::told(format!("server-smuggle: {} {}", answer.status, answer.body)))
+    let answer = stage.client_for("").send_raw(text.as_bytes()).await?;
+    escape_unless(answer.status >= 400, || format!("answered {}", answer.body))?;
+    escape_unless(!answer.body.contains("\"deleted\""), || {
+        format!("answered twice: {}", answer.body)
+    })?;
+    Ok(Verdict::with_words(format!("server-smuggle: {} {}", answer.status, answer.body)))
 }
 
-async fn bare_feed(stage: &Stage) -> Stopped {
+async fn bare_feed(stage: &ServerStage) -> Stopped {
     let text = "GET /v1/sessions HTTP/1.1\r\nhost: evil.test\nhost: HOST\nx: y\r\nconnection: close\r\nauthorization: Bearer KEY\r\n\r\n";
-    raw(stage, text, &[400, 421]).await
+    expect_raw_refused(stage, text, &[400, 421]).await
 }
 
-async fn huge_chunk(stage: &Stage) -> Stopped {
+async fn huge_chunk(stage: &ServerStage) -> Stopped {
     let text = "POST /v1/agents/validate HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\ncontent-type: application/json\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}\r\n0\r\n\r\n";
-    raw(stage, text, &[400]).await
+    expect_raw_refused(stage, text, &[400]).await
 }
 
-async fn long_head(stage: &Stage) -> Stopped {
+async fn long_head(stage: &ServerStage) -> Stopped {
     let text = format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\nx: {}\r\n\r\n", "a".repeat(1 << 20));
-    raw(stage, &text, &[431]).await
+    expect_raw_refused(stage, &text, &[431]).await
 }
 
-async fn many_lines(stage: &Stage) -> Stopped {
+async fn many_lines(stage: &ServerStage) -> Stopped {
     let lines: String = (0..500).map(|number| format!("x-{number}: y\r\n")).collect();
-    raw(stage, &format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\n{lines}\r\n"), &[431]).await
+    expect_raw_refused(
+        stage,
+        &format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\n{lines}\r\n"),
+        &[431],
+    )
+    .await
 }
 
-async fn other_protocol(stage: &Stage) -> Stopped {
+async fn other_protocol(stage: &ServerStage) -> Stopped {
     let bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    match stage.caller("").raw(bytes).await {
+    match stage.client_for("").send_raw(bytes).await {
         Ok(answer) if answer.status < 400 => Err(Escape::new(answer.body)),
-        Ok(answer) => Ok(Verdict::told(format!("closed: {}", answer.head))),
-        Err(error) => Ok(Verdict::told(format!("closed: {error:#}"))),
+        Ok(answer) => Ok(Verdict::with_words(format!("closed: {}", answer.head))),
+        Err(error) => Ok(Verdict::with_words(format!("closed: {error:#}"))),
     }
 }
 
-async fn long_body(stage: &Stage) -> Stopped {
+async fn long_body(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "teller", "text": "a".repeat(5 << 20) });
-    asked(stage, "red-member", ask("POST", "/v1/chat").json(&body), 413).await
+    expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json(&body), 413).await
 }
 
-async fn form(stage: &Stage) -> Stopped {
+async fn send_json_form(stage: &ServerStage) -> Stopped {
     let body = "{\"agent\":\"teller\",\"text\":\"tell\"}";
     let text = format!(
         "POST /v1/chat HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        stage.at(),
-        stage.key("red-member")?,
+        stage.address(),
+        stage.api_key("red-member")?,
         body.len()
     );
-    refused(stage.caller("").raw(text.as_bytes()).await?, 415)
+    check_refused(stage.client_for("").send_raw(text.as_bytes()).await?, 415)
 }
 
-async fn deep(stage: &Stage) -> Stopped {
+async fn send_deep_json(stage: &ServerStage) -> Stopped {
     let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    asked(stage, "red-member", ask("POST", "/v1/chat").text(&body), 400).await
+    expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json_text(&body), 400)
+        .await
 }
 
-async fn unknown_field(stage: &Stage) -> Stopped {
+async fn unknown_field(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "teller", "text": "tell", "tenant": "blue" });
-    asked(stage, "red-member", ask("POST", "/v1/chat").json(&body), 400).await
+    expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json(&body), 400).await
 }
 
-async fn steps_back(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/..%2f..%2fblue%2f{}", stage.session("blue")?);
-    asked(stage, "red-admin", get(&path), 404).await
+async fn steps_back(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/..%2f..%2fblue%2f{}", stage.session_id("blue")?);
+    expect_refused(stage, "red-admin", get_request(&path), 404).await
 }
 
-async fn method(stage: &Stage) -> Stopped {
-    asked(stage, "red-admin", ask("TRACE", "/v1/sessions"), 405).await
+async fn send_trace(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-admin", new_request("TRACE", "/v1/sessions"), 405).await
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::super::client::{ask, get};
-use super::super::stage::Stage;
-use super::{Row, asked, check, refused, row};
+use super::super::client::{get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, check_refused, escape_unless, expect_refused, row};
 use crate::attack::{Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -13,70 +13,70 @@ pub(super) const ATTACKS: &[Row] = &[
         "asks without a key",
         "the gate of each route (INV-86)",
         "no-key",
-        none
+        send_no_key
     ),
     row!(
         "server-key-unknown",
         "presents a key that was never made",
         "the gate of each route (INV-86)",
         "no-key",
-        unknown
+        send_unknown_key
     ),
     row!(
         "server-key-of-another",
         "joins the id of blue's key to the secret of its own",
         "digests compared in constant time (INV-88)",
         "no-key",
-        mixed
+        send_mixed_key
     ),
     row!(
         "server-key-revoked",
         "uses a key after it was revoked",
         "each request looks its key up (INV-88)",
         "no-key",
-        revoked
+        send_revoked_key
     ),
     row!(
         "server-key-of-a-disabled-tenant",
         "uses a key of a tenant that was disabled",
         "each request looks its tenant up (INV-88)",
         "no-key",
-        disabled
+        send_disabled_key
     ),
     row!(
         "server-key-basic",
         "sends its key as a password",
         "keys are read in one form (INV-86)",
         "no-key",
-        basic
+        send_basic_key
     ),
     row!(
         "server-key-twice",
         "sends two keys, of which the second is good",
         "keys are read in one form (INV-86)",
         "no-key",
-        twice
+        send_two_keys
     ),
     row!(
         "server-key-in-the-query",
         "sends its key where logs keep it",
         "keys are read in one form (INV-86)",
         "no-key",
-        query
+        send_query_key
     ),
     row!(
         "server-key-shortened",
         "presents all but the last letter of its key",
         "digests compared in constant time (INV-88)",
         "no-key",
-        shortened
+        send_shortened_key
     ),
     row!(
         "server-key-guessing",
         "tries keys until one opens",
         "keys a minute of one address (INV-99)",
         "too-many",
-        guessing
+        guess_keys
     ),
     row!(
         "server-reader-talks",
@@ -157,133 +157,134 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-async fn none(stage: &Stage) -> Stopped {
-    asked(stage, "", get("/v1/sessions"), 401).await
+async fn send_no_key(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "", get_request("/v1/sessions"), 401).await
 }
 
-async fn with(stage: &Stage, key: &str) -> Stopped {
-    refused(stage.with_key(Some(key)).send(&get("/v1/sessions")).await?, 401)
+async fn expect_key_refused(stage: &ServerStage, key: &str) -> Stopped {
+    check_refused(stage.with_key(Some(key)).send(&get_request("/v1/sessions")).await?, 401)
 }
 
-async fn unknown(stage: &Stage) -> Stopped {
-    with(stage, &format!("bj_{}_{}", "0".repeat(16), "A".repeat(43))).await
+async fn send_unknown_key(stage: &ServerStage) -> Stopped {
+    expect_key_refused(stage, &format!("bj_{}_{}", "0".repeat(16), "A".repeat(43))).await
 }
 
-async fn mixed(stage: &Stage) -> Stopped {
-    let (own, other) = (stage.key("red-admin")?, stage.key("blue-admin")?);
+async fn send_mixed_key(stage: &ServerStage) -> Stopped {
+    let (own, other) = (stage.api_key("red-admin")?, stage.api_key("blue-admin")?);
     let id = other.get(..20).unwrap_or_default();
-    with(stage, &format!("{id}{}", own.get(20..).unwrap_or_default())).await
+    expect_key_refused(stage, &format!("{id}{}", own.get(20..).unwrap_or_default())).await
 }
 
-async fn revoked(stage: &Stage) -> Stopped {
+async fn send_revoked_key(stage: &ServerStage) -> Stopped {
     let key = stage.new_key("red", "admin").await?;
     let client = stage.with_key(Some(&key));
-    let before = client.send(&get("/v1/running")).await?;
-    check(before.status == 200, || format!("it never opened: {}", before.body))?;
-    stage.belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
-    with(stage, &key).await
+    let before = client.send(&get_request("/v1/running")).await?;
+    escape_unless(before.status == 200, || format!("it never opened: {}", before.body))?;
+    stage.run_belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
+    expect_key_refused(stage, &key).await
 }
 
-async fn disabled(stage: &Stage) -> Stopped {
-    stage.belljar(&["tenants", "add", "grey"]).await?;
+async fn send_disabled_key(stage: &ServerStage) -> Stopped {
+    stage.run_belljar(&["tenants", "add", "grey"]).await?;
     let key = stage.new_key("grey", "admin").await?;
-    stage.belljar(&["tenants", "disable", "grey"]).await?;
-    let told = with(stage, &key).await;
-    stage.belljar(&["tenants", "rm", "grey", "--yes"]).await?;
+    stage.run_belljar(&["tenants", "disable", "grey"]).await?;
+    let told = expect_key_refused(stage, &key).await;
+    stage.run_belljar(&["tenants", "rm", "grey", "--yes"]).await?;
     told
 }
 
-async fn basic(stage: &Stage) -> Stopped {
-    let line = format!("authorization: Basic {}", stage.key("red-admin")?);
-    asked(stage, "", get("/v1/sessions").line(line), 401).await
+async fn send_basic_key(stage: &ServerStage) -> Stopped {
+    let line = format!("authorization: Basic {}", stage.api_key("red-admin")?);
+    expect_refused(stage, "", get_request("/v1/sessions").with_line(line), 401).await
 }
 
-async fn twice(stage: &Stage) -> Stopped {
-    let line = format!("authorization: Bearer {}", stage.key("red-admin")?);
-    let ask = get("/v1/sessions").line("authorization: Bearer bj_x").line(line);
-    asked(stage, "", ask, 401).await
+async fn send_two_keys(stage: &ServerStage) -> Stopped {
+    let line = format!("authorization: Bearer {}", stage.api_key("red-admin")?);
+    let ask = get_request("/v1/sessions").with_line("authorization: Bearer bj_x").with_line(line);
+    expect_refused(stage, "", ask, 401).await
 }
 
-async fn query(stage: &Stage) -> Stopped {
-    let target = format!("/v1/sessions?key={}", stage.key("red-admin")?);
-    asked(stage, "", get(&target), 401).await
+async fn send_query_key(stage: &ServerStage) -> Stopped {
+    let target = format!("/v1/sessions?key={}", stage.api_key("red-admin")?);
+    expect_refused(stage, "", get_request(&target), 401).await
 }
 
-async fn shortened(stage: &Stage) -> Stopped {
-    let key = stage.key("red-admin")?;
-    with(stage, key.get(..key.len().saturating_sub(1)).unwrap_or_default()).await
+async fn send_shortened_key(stage: &ServerStage) -> Stopped {
+    let key = stage.api_key("red-admin")?;
+    expect_key_refused(stage, key.get(..key.len().saturating_sub(1)).unwrap_or_default()).await
 }
 
-async fn guessing(stage: &Stage) -> Stopped {
+async fn guess_keys(stage: &ServerStage) -> Stopped {
     for number in 0..100_u32 {
         let key = format!("bj_{number:016x}_{}", "A".repeat(43));
-        let answer = stage.with_key(Some(&key)).send(&get("/v1/sessions")).await?;
-        check(answer.status != 200, || "a guessed key opens".to_owned())?;
+        let answer = stage.with_key(Some(&key)).send(&get_request("/v1/sessions")).await?;
+        escape_unless(answer.status != 200, || "a guessed key opens".to_owned())?;
     }
     // By now not even a good one is looked at.
-    asked(stage, "red-admin", get("/v1/sessions"), 429).await
+    expect_refused(stage, "red-admin", get_request("/v1/sessions"), 429).await
 }
 
-async fn reader_talks(stage: &Stage) -> Stopped {
+async fn reader_talks(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "teller", "text": "tell" });
-    asked(stage, "red-reader", ask("POST", "/v1/chat").json(&body), 403).await
+    expect_refused(stage, "red-reader", new_request("POST", "/v1/chat").with_json(&body), 403).await
 }
 
-async fn reader_deletes(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}", stage.session("red")?);
-    asked(stage, "red-reader", ask("DELETE", &path), 403).await
+async fn reader_deletes(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}", stage.session_id("red")?);
+    expect_refused(stage, "red-reader", new_request("DELETE", &path), 403).await
 }
 
-async fn reader_cancels(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/cancel", stage.session("red")?);
-    asked(stage, "red-reader", ask("POST", &path).json(&json!({})), 403).await
+async fn reader_cancels(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}/cancel", stage.session_id("red")?);
+    expect_refused(stage, "red-reader", new_request("POST", &path).with_json(&json!({})), 403).await
 }
 
-async fn reader_answers(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/questions/1", stage.session("red")?);
+async fn reader_answers(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}/questions/1", stage.session_id("red")?);
     let body = json!({ "answer": "yes" });
-    asked(stage, "red-reader", ask("POST", &path).json(&body), 403).await
+    expect_refused(stage, "red-reader", new_request("POST", &path).with_json(&body), 403).await
 }
 
-async fn reader_socket(stage: &Stage) -> Stopped {
+async fn reader_socket(stage: &ServerStage) -> Stopped {
     let message = json!({ "type": "chat", "agent": "teller", "text": "tell" });
-    Ok(Verdict::told(stage.caller("red-reader").on_socket(&message).await?))
+    Ok(Verdict::with_words(stage.client_for("red-reader").on_socket(&message).await?))
 }
 
-async fn member_log(stage: &Stage) -> Stopped {
-    asked(stage, "red-member", get("/v1/audit"), 403).await
+async fn member_log(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-member", get_request("/v1/audit"), 403).await
 }
 
-async fn member_agent(stage: &Stage) -> Stopped {
+async fn member_agent(stage: &ServerStage) -> Stopped {
     let body = json!({ "slug": "mine", "text": "---\nname: mine\n---\nHello.\n" });
-    asked(stage, "red-member", ask("POST", "/v1/agents").json(&body), 403).await
+    expect_refused(stage, "red-member", new_request("POST", "/v1/agents").with_json(&body), 403)
+        .await
 }
 
-async fn member_deletes(stage: &Stage) -> Stopped {
-    asked(stage, "red-member", ask("DELETE", "/v1/sessions"), 403).await
+async fn member_deletes(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-member", new_request("DELETE", "/v1/sessions"), 403).await
 }
 
-async fn admin_metrics(stage: &Stage) -> Stopped {
-    asked(stage, "red-admin", get("/metrics"), 403).await
+async fn admin_metrics(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-admin", get_request("/metrics"), 403).await
 }
 
-async fn last_key(stage: &Stage) -> Stopped {
+async fn last_key(stage: &ServerStage) -> Stopped {
     let mut own = stage.another_bare()?;
     let key = own.new_key("local", "admin").await?;
-    own.serve().await?;
-    own.belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
-    let told = asked(&own, "", get("/v1/audit"), 401).await;
+    own.start_server().await?;
+    own.run_belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
+    let told = expect_refused(&own, "", get_request("/v1/audit"), 401).await;
     own.close().await?;
     told
 }
 
-async fn last_tenant(stage: &Stage) -> Stopped {
+async fn last_tenant(stage: &ServerStage) -> Stopped {
     let mut own = stage.another_bare()?;
-    own.belljar(&["tenants", "add", "red"]).await?;
+    own.run_belljar(&["tenants", "add", "red"]).await?;
     own.new_key("red", "admin").await?;
-    own.serve().await?;
-    own.belljar(&["tenants", "rm", "red", "--yes"]).await?;
-    let told = asked(&own, "", ask("DELETE", "/v1/sessions"), 401).await;
+    own.start_server().await?;
+    own.run_belljar(&["tenants", "rm", "red", "--yes"]).await?;
+    let told = expect_refused(&own, "", new_request("DELETE", "/v1/sessions"), 401).await;
     own.close().await?;
     told
 }

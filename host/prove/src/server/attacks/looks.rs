@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::client::{ask, get};
-use super::super::stage::Stage;
-use super::{Row, check, row};
+use super::super::client::{get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, row};
 use crate::attack::{Stopped, Verdict};
 
 /// A message behind them is answered within: less than a look may take.
@@ -32,12 +32,12 @@ pub(super) const ATTACKS: &[Row] = &[
         "has 4 MiB of such lines merged with what changed in the workspace meanwhile",
         "steps of a comparison (INV-410)",
         "\"conflicts\":[{",
-        merged
+        merge_turned_file
     ),
 ];
 
 /// Just below the size from which on lines are not compared.
-fn letters() -> String {
+fn short_lines() -> String {
     let mut text = String::new();
     let mut at = 1_u64;
     while text.len() < (4 << 20) - 2 {
@@ -48,60 +48,65 @@ fn letters() -> String {
 }
 
 /// A server with a session of red's that has turned such a file around, and that session's path.
-async fn turned(stage: &Stage) -> anyhow::Result<(Stage, String)> {
-    let own = stage.another().await?;
-    let [_, workspace] = own.directories("red").await?;
-    std::fs::write(workspace.join("big.txt"), letters())?;
-    let answer = own.talk("red-member", "turner", "go").await?;
-    let path = format!("/v1/sessions/{}", answer.field("session")?);
+async fn turn_file(stage: &ServerStage) -> anyhow::Result<(ServerStage, String)> {
+    let own = stage.start_another().await?;
+    let [_, workspace] = own.tenant_directories("red").await?;
+    std::fs::write(workspace.join("big.txt"), short_lines())?;
+    let answer = own.send_chat("red-member", "turner", "go").await?;
+    let path = format!("/v1/sessions/{}", answer.json_field("session")?);
     Ok((own, path))
 }
 
-async fn worst_texts(stage: &Stage) -> Stopped {
-    let (own, path) = turned(stage).await?;
-    let answer = own.caller("red-reader").send(&get(&format!("{path}/changes"))).await?;
-    let blue = own.talk("blue-member", "teller", "tell").await?;
+async fn worst_texts(stage: &ServerStage) -> Stopped {
+    let (own, path) = turn_file(stage).await?;
+    let answer =
+        own.client_for("red-reader").send(&get_request(&format!("{path}/changes"))).await?;
+    let blue = own.send_chat("blue-member", "teller", "tell").await?;
     own.close().await?;
-    check(answer.status == 200, || answer.body.clone())?;
-    check(blue.body.contains("Once upon"), || blue.body.clone())?;
-    Ok(Verdict::told(answer.body))
+    escape_unless(answer.status == 200, || answer.body.clone())?;
+    escape_unless(blue.body.contains("Once upon"), || blue.body.clone())?;
+    Ok(Verdict::with_words(answer.body))
 }
 
-async fn merged(stage: &Stage) -> Stopped {
-    let (own, path) = turned(stage).await?;
-    let [_, workspace] = own.directories("red").await?;
+async fn merge_turned_file(stage: &ServerStage) -> Stopped {
+    let (own, path) = turn_file(stage).await?;
+    let [_, workspace] = own.tenant_directories("red").await?;
     let big = workspace.join("big.txt");
-    let meanwhile = format!("{}\nthe person's\n", letters());
+    let meanwhile = format!("{}\nthe person's\n", short_lines());
     std::fs::write(&big, &meanwhile)?;
     let begun = Instant::now();
-    let apply = ask("POST", &format!("{path}/apply")).json(&json!({ "paths": ["big.txt"] }));
-    let answer = own.caller("red-member").send(&apply).await?;
+    let apply =
+        new_request("POST", &format!("{path}/apply")).with_json(&json!({ "paths": ["big.txt"] }));
+    let answer = own.client_for("red-member").send(&apply).await?;
     let took = begun.elapsed();
-    let blue = own.talk("blue-member", "teller", "tell").await?;
+    let blue = own.send_chat("blue-member", "teller", "tell").await?;
     let kept = std::fs::read_to_string(&big)? == meanwhile;
     own.close().await?;
-    check(answer.status == 200, || answer.body.clone())?;
-    check(took < SOON, || format!("the apply took {took:?}"))?;
-    check(kept, || "what the person wrote is gone".to_owned())?;
-    check(blue.body.contains("Once upon"), || blue.body.clone())?;
-    Ok(Verdict::told(answer.body))
+    escape_unless(answer.status == 200, || answer.body.clone())?;
+    escape_unless(took < SOON, || format!("the apply took {took:?}"))?;
+    escape_unless(kept, || "what the person wrote is gone".to_owned())?;
+    escape_unless(blue.body.contains("Once upon"), || blue.body.clone())?;
+    Ok(Verdict::with_words(answer.body))
 }
 
-async fn hung_up(stage: &Stage) -> Stopped {
-    let (own, path) = turned(stage).await?;
-    let look = get(&format!("{path}/changes?patch=true"));
+async fn hung_up(stage: &ServerStage) -> Stopped {
+    let (own, path) = turn_file(stage).await?;
+    let look = get_request(&format!("{path}/changes?patch=true"));
     for _ in 0..24 {
-        drop(own.caller("red-reader").open(&look).await?);
+        drop(own.client_for("red-reader").send_open(&look).await?);
     }
     let begun = Instant::now();
     let id = path.rsplit('/').next().unwrap_or_default();
     let body = json!({ "session": id, "text": "again" });
-    let answer = own.caller("red-member").send(&ask("POST", "/v1/chat").json(&body)).await?;
+    let answer = own
+        .client_for("red-member")
+        .send(&new_request("POST", "/v1/chat").with_json(&body))
+        .await?;
     let took = begun.elapsed();
-    let blue = own.talk("blue-member", "teller", "tell").await?;
+    let blue = own.send_chat("blue-member", "teller", "tell").await?;
     own.close().await?;
-    check(answer.status == 200, || answer.body.clone())?;
-    check(took < SOON, || format!("the message waited {took:?}"))?;
-    check(blue.body.contains("Once upon"), || blue.body.clone())?;
-    Ok(Verdict::told("the message behind them is answered"))
+    escape_unless(answer.status == 200, || answer.body.clone())?;
+    escape_unless(took < SOON, || format!("the message waited {took:?}"))?;
+    escape_unless(blue.body.contains("Once upon"), || blue.body.clone())?;
+    Ok(Verdict::with_words("the message behind them is answered"))
 }

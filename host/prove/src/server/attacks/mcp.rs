@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::super::client::{Answer, Ask, Client, ask};
-use super::super::stage::Stage;
-use super::{Row, check, row};
+use super::super::client::{CallerRequest, ServerAnswer, ServerClient, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
 /// Requests of a client that reads no answer.
@@ -34,21 +34,21 @@ pub(super) const ATTACKS: &[Row] = &[
         "brings the state of a call that a person allowed once a second time",
         "a state is good once (INV-292)",
         "not valid here",
-        replayed
+        replay_state
     ),
     row!(
         "server-mcp-state-of-another-key",
         "brings a state that was given to another key of its tenant",
         "a state is bound to its key (INV-292)",
         "not valid here",
-        of_another_key
+        use_foreign_state
     ),
     row!(
         "server-mcp-state-of-another-call",
         "has a person allow one file, and reads another with the state of that",
         "a state is bound to the very call (INV-292)",
         "not valid here",
-        of_another_call
+        change_allowed_call
     ),
     row!(
         "server-mcp-state-forged",
@@ -76,7 +76,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "reads the receipts, the changes and the files of blue's session",
         "a resource is of the caller's tenant (INV-295)",
         "no such resource",
-        resources
+        read_foreign_resources
     ),
     row!(
         "server-mcp-task-of-another",
@@ -97,12 +97,12 @@ pub(super) const ATTACKS: &[Row] = &[
         "sends 10,000 requests, and reads none of the answers",
         "a client that reads nothing is not read from (INV-99, INV-298)",
         "and no answer was read",
-        unread
+        leave_unread
     ),
 ];
 
 /// One message of the revision 2026-07-28, from a client that can do this.
-pub(super) fn newer(method: &str, mut params: Value, can: Value) -> Ask {
+pub(super) fn newer_message(method: &str, mut params: Value, can: Value) -> CallerRequest {
     let named = ["name", "uri", "taskId"].into_iter().find_map(|key| params[key].as_str());
     let name = named.map(|name| format!("mcp-name: {name}"));
     params["_meta"] = json!({
@@ -111,146 +111,161 @@ pub(super) fn newer(method: &str, mut params: Value, can: Value) -> Ask {
         "io.modelcontextprotocol/clientCapabilities": can,
     });
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let asked = ask("POST", "/mcp")
-        .line("accept: application/json, text/event-stream")
-        .line("mcp-protocol-version: 2026-07-28")
-        .line(format!("mcp-method: {method}"))
-        .json(&message);
+    let asked = new_request("POST", "/mcp")
+        .with_line("accept: application/json, text/event-stream")
+        .with_line("mcp-protocol-version: 2026-07-28")
+        .with_line(format!("mcp-method: {method}"))
+        .with_json(&message);
     match name {
-        Some(name) => asked.line(name),
+        Some(name) => asked.with_line(name),
         None => asked,
     }
 }
 
 /// One message of the revision 2025-11-25.
-pub(super) fn older(verb: &str, session: Option<&str>, message: &Value) -> Ask {
-    let asked = ask(verb, "/mcp").line("accept: application/json, text/event-stream").json(message);
+pub(super) fn older_message(verb: &str, session: Option<&str>, message: &Value) -> CallerRequest {
+    let asked = new_request(verb, "/mcp")
+        .with_line("accept: application/json, text/event-stream")
+        .with_json(message);
     match session {
         Some(session) => asked
-            .line(format!("mcp-session-id: {session}"))
-            .line("mcp-protocol-version: 2025-11-25"),
+            .with_line(format!("mcp-session-id: {session}"))
+            .with_line("mcp-protocol-version: 2025-11-25"),
         None => asked,
     }
 }
 
-fn message_of(answer: &Answer) -> Result<Value> {
+fn message_of(answer: &ServerAnswer) -> Result<Value> {
     let lines = answer.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
     let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let found = messages.rfind(|message| message["id"] == 1);
     found.with_context(|| format!("no message in {} {}", answer.status, answer.body))
 }
 
-pub(super) async fn said(client: &Client, asked: &Ask) -> Result<Value> {
+pub(super) async fn send_message(client: &ServerClient, asked: &CallerRequest) -> Result<Value> {
     message_of(&client.send(asked).await?)
 }
 
-pub(super) fn elicits() -> Value {
+pub(super) fn elicitation_capability() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-pub(super) fn read(path: &str) -> Value {
+pub(super) fn read_params(path: &str) -> Value {
     json!({"name": "file_read", "arguments": {"path": path}})
 }
 
 /// The state that a client gets which is to ask about reading the note.
-pub(super) async fn state(client: &Client) -> Result<String> {
-    let asked = said(client, &newer("tools/call", read("note.txt"), elicits())).await?;
+pub(super) async fn request_state(client: &ServerClient) -> Result<String> {
+    let asked = send_message(
+        client,
+        &newer_message("tools/call", read_params("note.txt"), elicitation_capability()),
+    )
+    .await?;
     let state = asked["result"]["requestState"].as_str().map(str::to_owned);
     state.with_context(|| format!("no state in {asked}"))
 }
 
 /// The call again, with this state and the word of a person.
-pub(super) fn allowed(path: &str, state: &str) -> Ask {
-    let mut params = read(path);
+pub(super) fn allowed_call(path: &str, state: &str) -> CallerRequest {
+    let mut params = read_params(path);
     params["requestState"] = json!(state);
     params["inputResponses"] =
         json!({"permission": {"action": "accept", "content": {"answer": "yes"}}});
-    newer("tools/call", params, elicits())
+    newer_message("tools/call", params, elicitation_capability())
 }
 
 /// The answer has to be an error, and nothing of the note.
-pub(super) fn refused(answer: &Value) -> Stopped {
+pub(super) fn check_refused(answer: &Value) -> Stopped {
     let text = answer.to_string();
-    check(answer["error"].is_object() && !text.contains("own words"), || text.clone())?;
-    Ok(Verdict::told(text))
+    escape_unless(answer["error"].is_object() && !text.contains("own words"), || text.clone())?;
+    Ok(Verdict::with_words(text))
 }
 
-async fn replayed(stage: &Stage) -> Stopped {
+async fn replay_state(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let client = stage.caller("red-member");
-    let state = state(&client).await?;
-    let once = said(&client, &allowed("note.txt", &state)).await?;
-    check(once.to_string().contains("red's own words"), || format!("not allowed once: {once}"))?;
-    refused(&said(&client, &allowed("note.txt", &state)).await?)
+    let client = stage.client_for("red-member");
+    let state = request_state(&client).await?;
+    let once = send_message(&client, &allowed_call("note.txt", &state)).await?;
+    escape_unless(once.to_string().contains("red's own words"), || {
+        format!("not allowed once: {once}")
+    })?;
+    check_refused(&send_message(&client, &allowed_call("note.txt", &state)).await?)
 }
 
-async fn of_another_key(stage: &Stage) -> Stopped {
+async fn use_foreign_state(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let state = state(&stage.caller("red-member")).await?;
-    refused(&said(&stage.caller("red-admin"), &allowed("note.txt", &state)).await?)
+    let state = request_state(&stage.client_for("red-member")).await?;
+    check_refused(
+        &send_message(&stage.client_for("red-admin"), &allowed_call("note.txt", &state)).await?,
+    )
 }
 
-async fn of_another_call(stage: &Stage) -> Stopped {
+async fn change_allowed_call(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let client = stage.caller("red-member");
-    let state = state(&client).await?;
-    refused(&said(&client, &allowed("./note.txt", &state)).await?)
+    let client = stage.client_for("red-member");
+    let state = request_state(&client).await?;
+    check_refused(&send_message(&client, &allowed_call("./note.txt", &state)).await?)
 }
 
-async fn forged_state(stage: &Stage) -> Stopped {
+async fn forged_state(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let client = stage.caller("red-member");
-    let state = state(&client).await?;
+    let client = stage.client_for("red-member");
+    let state = request_state(&client).await?;
     let turned: String = state.chars().rev().collect();
     let shorter = state.get(1..).unwrap_or_default();
-    let mut last = refused(&said(&client, &allowed("note.txt", &turned)).await?)?;
+    let mut last =
+        check_refused(&send_message(&client, &allowed_call("note.txt", &turned)).await?)?;
     for forged in [shorter, "", "e30", "{\"about\":\"call\"}"] {
-        last = refused(&said(&client, &allowed("note.txt", forged)).await?)?;
+        last = check_refused(&send_message(&client, &allowed_call("note.txt", forged)).await?)?;
     }
     Ok(last)
 }
 
 /// Begins a session of the protocol; gives its id.
-async fn begin(client: &Client) -> Result<String> {
+async fn begin_session(client: &ServerClient) -> Result<String> {
     let info = json!({"name": "prove", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-    let answer = client.send(&older("POST", None, &message)).await?;
+    let answer = client.send(&older_message("POST", None, &message)).await?;
     let line = answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
     let id = line.map(|id| id.trim().to_owned());
     id.with_context(|| format!("no session: {} {}", answer.head, answer.body))
 }
 
-fn ping() -> Value {
+fn ping_message() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 }
 
 /// The word to a client that goes on in a session, reads its stream, and ends it.
-async fn not_there(client: &Client, session: &str) -> Stopped {
+async fn not_there(client: &ServerClient, session: &str) -> Stopped {
     let mut told = String::new();
     for verb in ["POST", "GET", "DELETE"] {
-        let answer = client.send(&older(verb, Some(session), &ping())).await?;
-        check(answer.status == 404, || format!("{verb}: {} {}", answer.status, answer.body))?;
+        let answer = client.send(&older_message(verb, Some(session), &ping_message())).await?;
+        escape_unless(answer.status == 404, || {
+            format!("{verb}: {} {}", answer.status, answer.body)
+        })?;
         told = answer.body;
     }
-    Ok(Verdict::told(told))
+    Ok(Verdict::with_words(told))
 }
 
-async fn session_of_another(stage: &Stage) -> Stopped {
-    let blue = stage.caller("blue-member");
-    let session = begin(&blue).await?;
-    let red = stage.caller("red-admin");
+async fn session_of_another(stage: &ServerStage) -> Stopped {
+    let blue = stage.client_for("blue-member");
+    let session = begin_session(&blue).await?;
+    let red = stage.client_for("red-admin");
     let told = not_there(&red, &session).await?;
     let nobodys = not_there(&red, NOBODYS).await?;
-    check(told == nobodys, || format!("blue's is answered {told:?}, nobody's {nobodys:?}"))?;
-    let pong = said(&blue, &older("POST", Some(&session), &ping())).await?;
-    check(pong["result"].is_object(), || format!("blue's session is gone: {pong}"))?;
-    blue.send(&older("DELETE", Some(&session), &ping())).await?;
+    escape_unless(told == nobodys, || {
+        format!("blue's is answered {told:?}, nobody's {nobodys:?}")
+    })?;
+    let pong = send_message(&blue, &older_message("POST", Some(&session), &ping_message())).await?;
+    escape_unless(pong["result"].is_object(), || format!("blue's session is gone: {pong}"))?;
+    blue.send(&older_message("DELETE", Some(&session), &ping_message())).await?;
     Ok(told)
 }
 
-async fn forged_session(stage: &Stage) -> Stopped {
-    let red = stage.caller("red-member");
+async fn forged_session(stage: &ServerStage) -> Stopped {
+    let red = stage.client_for("red-member");
     let mut told = not_there(&red, NOBODYS).await?;
     for forged in ["1", "../x", "%00", "null", &"a".repeat(4_000)] {
         told = not_there(&red, forged).await?;
@@ -258,61 +273,65 @@ async fn forged_session(stage: &Stage) -> Stopped {
     Ok(told)
 }
 
-async fn resources(stage: &Stage) -> Stopped {
+async fn read_foreign_resources(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let (client, blues) = (stage.caller("red-admin"), stage.session("blue")?);
+    let (client, blues) = (stage.client_for("red-admin"), stage.session_id("blue")?);
     let mut last = None;
     for rest in ["receipts", "changes", "attachments/20200101T000000000Z-00000000"] {
         let of = |session: &str| {
             let uri = format!("belljar://sessions/{session}/{rest}");
-            newer("resources/read", json!({ "uri": uri }), json!({}))
+            newer_message("resources/read", json!({ "uri": uri }), json!({}))
         };
-        let theirs = said(&client, &of(blues)).await?;
-        let nobodys = said(&client, &of(NOBODYS_TURNS)).await?;
+        let theirs = send_message(&client, &of(blues)).await?;
+        let nobodys = send_message(&client, &of(NOBODYS_TURNS)).await?;
         let (told, expected) = (theirs.to_string(), nobodys.to_string());
-        check(told.replace(blues, NOBODYS_TURNS) == expected, || {
+        escape_unless(told.replace(blues, NOBODYS_TURNS) == expected, || {
             format!("blue's is answered {theirs}, nobody's {nobodys}")
         })?;
-        last = Some(refused(&theirs)?);
+        last = Some(check_refused(&theirs)?);
     }
     last.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
 /// The other key's call gives more than an answer holds.
-async fn files_of_another_key(stage: &Stage) -> Stopped {
+async fn files_of_another_key(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let [_, workspace] = stage.directories("red").await?;
+    let [_, workspace] = stage.tenant_directories("red").await?;
     let large = format!("{}\n", "0123456789".repeat(9)).repeat(2_000);
     std::fs::write(workspace.join("large.txt"), large).map_err(anyhow::Error::from)?;
-    let (member, admin) = (stage.caller("red-member"), stage.caller("red-admin"));
-    let asked = said(&member, &newer("tools/call", read("large.txt"), elicits())).await?;
+    let (member, admin) = (stage.client_for("red-member"), stage.client_for("red-admin"));
+    let asked = send_message(
+        &member,
+        &newer_message("tools/call", read_params("large.txt"), elicitation_capability()),
+    )
+    .await?;
     let state = asked["result"]["requestState"].as_str().map(str::to_owned);
     let state = state.with_context(|| format!("no state in {asked}"))?;
-    let given = said(&member, &allowed("large.txt", &state)).await?;
+    let given = send_message(&member, &allowed_call("large.txt", &state)).await?;
     std::fs::remove_file(workspace.join("large.txt")).map_err(anyhow::Error::from)?;
     let content = given["result"]["content"].as_array().cloned().unwrap_or_default();
     let link = content.iter().find(|part| part["type"] == "resource_link");
     let uri = link.and_then(|link| link["uri"].as_str());
     let uri = uri.with_context(|| format!("no link in {given}"))?;
-    let of = || newer("resources/read", json!({ "uri": uri }), json!({}));
+    let of = || newer_message("resources/read", json!({ "uri": uri }), json!({}));
     // It comes in pieces, of which the first is enough.
     let own = member.send(&of()).await?;
-    check(own.body.contains("\"contents\":[") && own.body.contains("0123456789"), || {
+    escape_unless(own.body.contains("\"contents\":[") && own.body.contains("0123456789"), || {
         format!("its own key is answered {}", own.status)
     })?;
-    refused(&said(&admin, &of()).await?)
+    check_refused(&send_message(&admin, &of()).await?)
 }
 
-fn tasks() -> Value {
+fn tasks_capability() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 
 /// On a server of its own: blue's task changes what blue has.
-async fn task_of_another(stage: &Stage) -> Stopped {
-    let own = stage.another().await?;
-    let (blue, red) = (own.caller("blue-member"), own.caller("red-admin"));
+async fn task_of_another(stage: &ServerStage) -> Stopped {
+    let own = stage.start_another().await?;
+    let (blue, red) = (own.client_for("blue-member"), own.client_for("red-admin"));
     let call = json!({"name": "agent_hanger", "arguments": {"task": "think"}});
-    let begun = said(&blue, &newer("tools/call", call, tasks())).await?;
+    let begun = send_message(&blue, &newer_message("tools/call", call, tasks_capability())).await?;
     let id = begun["result"]["taskId"].as_str().with_context(|| format!("no task: {begun}"))?;
     let mut last = None;
     for (method, more) in [
@@ -323,39 +342,49 @@ async fn task_of_another(stage: &Stage) -> Stopped {
         let of = |id: &str| {
             let mut params = more.clone();
             params["taskId"] = json!(id);
-            newer(method, params, tasks())
+            newer_message(method, params, tasks_capability())
         };
-        let theirs = said(&red, &of(id)).await?;
-        let nobodys = said(&red, &of(NOBODYS_TURNS)).await?;
-        check(theirs["error"] == nobodys["error"], || {
+        let theirs = send_message(&red, &of(id)).await?;
+        let nobodys = send_message(&red, &of(NOBODYS_TURNS)).await?;
+        escape_unless(theirs["error"] == nobodys["error"], || {
             format!("blue's is answered {theirs}, nobody's {nobodys}")
         })?;
-        last = Some(refused(&theirs)?);
+        last = Some(check_refused(&theirs)?);
     }
-    let still = said(&blue, &newer("tasks/get", json!({ "taskId": id }), tasks())).await?;
-    check(still["result"]["status"] == "working", || format!("it has ended: {still}"))?;
+    let still = send_message(
+        &blue,
+        &newer_message("tasks/get", json!({ "taskId": id }), tasks_capability()),
+    )
+    .await?;
+    escape_unless(still["result"]["status"] == "working", || format!("it has ended: {still}"))?;
     own.close().await?;
     last.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
 /// On a server of its own: how much it grows is looked at.
-async fn unread(stage: &Stage) -> Stopped {
-    let own = stage.another().await?;
-    own.next(1);
-    let (client, blue) = (own.caller("red-member"), own.caller("blue-member"));
-    let list = || newer("tools/list", json!({}), json!({}));
-    said(&client, &list()).await?;
-    let told = flood(&own, &client, &list()).await?;
-    let answer = said(&blue, &list()).await?;
-    check(answer["result"]["tools"].is_array(), || format!("the neighbour is told {answer}"))?;
+async fn leave_unread(stage: &ServerStage) -> Stopped {
+    let own = stage.start_another().await?;
+    own.set_client_address(1);
+    let (client, blue) = (own.client_for("red-member"), own.client_for("blue-member"));
+    let list = || newer_message("tools/list", json!({}), json!({}));
+    send_message(&client, &list()).await?;
+    let told = flood_unread(&own, &client, &list()).await?;
+    let answer = send_message(&blue, &list()).await?;
+    escape_unless(answer["result"]["tools"].is_array(), || {
+        format!("the neighbour is told {answer}")
+    })?;
     own.close().await?;
-    Ok(Verdict::told(told))
+    Ok(Verdict::with_words(told))
 }
 
 /// Sends ten thousand of these without reading, and says by how much the server grew while they stood.
-pub(super) async fn flood(own: &Stage, client: &Client, one: &Ask) -> Result<String, Escape> {
-    let before = own.resident().unwrap_or_default();
-    let requests = one.bytes(client).repeat(UNREAD / CONNECTIONS);
+pub(super) async fn flood_unread(
+    own: &ServerStage,
+    client: &ServerClient,
+    one: &CallerRequest,
+) -> Result<String, Escape> {
+    let before = own.resident_bytes().unwrap_or_default();
+    let requests = one.to_bytes(client).repeat(UNREAD / CONNECTIONS);
     let mut wires = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
         wires.push(client.connect().await?);
@@ -366,8 +395,8 @@ pub(super) async fn flood(own: &Stage, client: &Client, one: &Ask) -> Result<Str
     });
     let taken = futures::future::join_all(writing).await;
     let whole = taken.iter().filter(|taken| matches!(taken, Ok(Ok(())))).count();
-    let grown = own.resident().unwrap_or_default().saturating_sub(before);
-    check(grown < MAX_GROWTH, || format!("the server grew by {grown} bytes"))?;
+    let grown = own.resident_bytes().unwrap_or_default().saturating_sub(before);
+    escape_unless(grown < MAX_GROWTH, || format!("the server grew by {grown} bytes"))?;
     drop(wires);
     Ok(format!(
         "{whole} of {CONNECTIONS} connections were taken whole, and no answer was read; the server \

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::client::{Answer, Ask};
-use super::stage::Stage;
+use super::client::{CallerRequest, ServerAnswer};
+use super::stage::ServerStage;
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 
 mod audit;
@@ -26,10 +26,10 @@ mod tools;
 mod turns;
 
 /// A row of a table.
-type Row = Attack<Stage>;
+type Row = Attack<ServerStage>;
 
 /// Every attack, in the order in which they are made.
-pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
+pub(super) fn list_attacks() -> impl Iterator<Item = &'static Row> {
     let tables: [&[Row]; 17] = [
         keys::ATTACKS,
         crossing::ATTACKS,
@@ -57,7 +57,7 @@ macro_rules! row {
     ($id:literal, $tries:literal, $by:literal, $told:literal, $run:expr) => {
         crate::attack::Attack {
             id: $id,
-            kind: crate::attack::Kind::Server,
+            kind: crate::attack::AttackKind::Server,
             tries: $tries,
             stopped_by: $by,
             told: $told,
@@ -69,39 +69,45 @@ macro_rules! row {
 use row;
 
 /// The answer has to be this refusal.
-fn refused(answer: Answer, status: u16) -> Stopped {
+fn check_refused(answer: ServerAnswer, status: u16) -> Stopped {
     if answer.status == status {
-        return Ok(Verdict::told(answer.body));
+        return Ok(Verdict::with_words(answer.body));
     }
     Err(Escape::new(format!("answered {}: {}", answer.status, answer.body)))
 }
 
 /// Asks with one of the keys (`""` = without), and has to be refused.
-async fn asked(stage: &Stage, caller: &str, ask: Ask, status: u16) -> Stopped {
-    refused(stage.caller(caller).send(&ask).await?, status)
+async fn expect_refused(
+    stage: &ServerStage,
+    caller: &str,
+    ask: CallerRequest,
+    status: u16,
+) -> Stopped {
+    check_refused(stage.client_for(caller).send(&ask).await?, status)
 }
 
 /// Bytes that no well-behaved client sends; has to be refused with one of these.
-async fn raw(stage: &Stage, bytes: &str, statuses: &[u16]) -> Stopped {
-    let host = stage.at().to_string();
-    let key = stage.key("red-admin")?;
+async fn expect_raw_refused(stage: &ServerStage, bytes: &str, statuses: &[u16]) -> Stopped {
+    let host = stage.address().to_string();
+    let key = stage.api_key("red-admin")?;
     let bytes = bytes.replace("HOST", &host).replace("KEY", key);
-    let answer = stage.caller("").raw(bytes.as_bytes()).await?;
+    let answer = stage.client_for("").send_raw(bytes.as_bytes()).await?;
     let head = format!("{} {}", answer.head, answer.body);
     match statuses.contains(&answer.status) {
-        true => Ok(Verdict::told(head)),
+        true => Ok(Verdict::with_words(head)),
         false => Err(Escape::new(head)),
     }
 }
 
 /// The lines of a tenant's audit log, the newest first.
-async fn audit(stage: &Stage, admin: &str) -> Result<Vec<Value>> {
-    let answer = stage.caller(admin).send(&super::client::get("/v1/audit?limit=200")).await?;
-    let mut value = answer.value()?;
+async fn read_audit(stage: &ServerStage, admin: &str) -> Result<Vec<Value>> {
+    let answer =
+        stage.client_for(admin).send(&super::client::get_request("/v1/audit?limit=200")).await?;
+    let mut value = answer.json_body()?;
     Ok(value["entries"].as_array_mut().map(std::mem::take).unwrap_or_default())
 }
 
 /// An escape unless it holds.
-fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), Escape> {
+fn escape_unless(holds: bool, why: impl FnOnce() -> String) -> Result<(), Escape> {
     if holds { Ok(()) } else { Err(Escape::new(why())) }
 }

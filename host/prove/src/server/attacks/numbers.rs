@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::super::client::{ask, get};
-use super::super::stage::Stage;
-use super::{Row, asked, check, row};
+use super::super::client::{get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, expect_refused, row};
 use crate::attack::{Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -21,14 +21,14 @@ pub(super) const ATTACKS: &[Row] = &[
         "watches from behind the last number on, on a WebSocket",
         "checked arithmetic (INV-113)",
         "still answers",
-        subscribe
+        subscribe_past_end
     ),
     row!(
         "server-number-negative",
         "watches from before the first event on",
         "numbers are checked (INV-120)",
         "invalid-request",
-        negative
+        watch_negative_number
     ),
     row!(
         "server-number-too-large",
@@ -42,7 +42,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "reads messages before the smallest number",
         "numbers are checked (INV-120)",
         "messages",
-        before
+        read_before_smallest
     ),
     row!(
         "server-page-of-all",
@@ -63,95 +63,101 @@ pub(super) const ATTACKS: &[Row] = &[
         "asks for the largest limits that a number holds",
         "limits only narrow (INV-1)",
         "Once upon a time",
-        largest
+        ask_largest_limits
     ),
     row!(
         "server-ids-gaps",
         "learns from its own ids how much blue has done between",
         "ids count nothing (INV-113)",
         "apart",
-        gaps
+        compare_id_gaps
     ),
 ];
 
 /// The same session still has its events, for whoever asks next.
-async fn still_answers(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/events", stage.session("red")?);
-    let mut wire = stage.caller("red-reader").open(&get(&path)).await?;
-    wire.until("run_finished").await?;
-    Ok(Verdict::told("whatever was said, it still answers"))
+async fn still_answers(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}/events", stage.session_id("red")?);
+    let mut wire = stage.client_for("red-reader").send_open(&get_request(&path)).await?;
+    wire.read_until("run_finished").await?;
+    Ok(Verdict::with_words("whatever was said, it still answers"))
 }
 
-async fn last_event(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/events", stage.session("red")?);
+async fn last_event(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}/events", stage.session_id("red")?);
     for number in [i64::MAX, i64::MAX - 1] {
-        let ask = get(&path).line(format!("last-event-id: {number}"));
-        let mut wire = stage.caller("red-reader").open(&ask).await?;
-        let head = wire.until("\r\n\r\n").await?;
-        check(!head.starts_with("HTTP/1.1 5"), || head.clone())?;
+        let ask = get_request(&path).with_line(format!("last-event-id: {number}"));
+        let mut wire = stage.client_for("red-reader").send_open(&ask).await?;
+        let head = wire.read_until("\r\n\r\n").await?;
+        escape_unless(!head.starts_with("HTTP/1.1 5"), || head.clone())?;
     }
     still_answers(stage).await
 }
 
-async fn subscribe(stage: &Stage) -> Stopped {
-    let session = stage.session("red")?;
+async fn subscribe_past_end(stage: &ServerStage) -> Stopped {
+    let session = stage.session_id("red")?;
     let message = json!({ "type": "subscribe", "session": session, "after": i64::MAX });
-    let told = stage.caller("red-reader").on_socket(&message).await?;
-    check(told.contains("subscribed") || told.contains("invalid-request"), || told.clone())?;
+    let told = stage.client_for("red-reader").on_socket(&message).await?;
+    escape_unless(told.contains("subscribed") || told.contains("invalid-request"), || {
+        told.clone()
+    })?;
     still_answers(stage).await
 }
 
-async fn negative(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/events?after=-1", stage.session("red")?);
-    asked(stage, "red-reader", get(&path), 400).await
+async fn watch_negative_number(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}/events?after=-1", stage.session_id("red")?);
+    expect_refused(stage, "red-reader", get_request(&path), 400).await
 }
 
-async fn too_large(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/events?after=99999999999999999999", stage.session("red")?);
-    asked(stage, "red-reader", get(&path), 400).await
+async fn too_large(stage: &ServerStage) -> Stopped {
+    let path =
+        format!("/v1/sessions/{}/events?after=99999999999999999999", stage.session_id("red")?);
+    expect_refused(stage, "red-reader", get_request(&path), 400).await
 }
 
-async fn before(stage: &Stage) -> Stopped {
-    let path = format!("/v1/sessions/{}/messages?before={}", stage.session("red")?, i64::MIN);
-    let answer = stage.caller("red-reader").send(&get(&path)).await?;
-    check(answer.status < 500, || answer.body.clone())?;
-    Ok(Verdict::told(answer.body))
+async fn read_before_smallest(stage: &ServerStage) -> Stopped {
+    let path = format!("/v1/sessions/{}/messages?before={}", stage.session_id("red")?, i64::MIN);
+    let answer = stage.client_for("red-reader").send(&get_request(&path)).await?;
+    escape_unless(answer.status < 500, || answer.body.clone())?;
+    Ok(Verdict::with_words(answer.body))
 }
 
-async fn page_of_all(stage: &Stage) -> Stopped {
-    asked(stage, "red-reader", get("/v1/sessions?limit=4294967295"), 400).await
+async fn page_of_all(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-reader", get_request("/v1/sessions?limit=4294967295"), 400).await
 }
 
-async fn page_of_none(stage: &Stage) -> Stopped {
-    asked(stage, "red-reader", get("/v1/sessions?limit=0"), 400).await
+async fn page_of_none(stage: &ServerStage) -> Stopped {
+    expect_refused(stage, "red-reader", get_request("/v1/sessions?limit=0"), 400).await
 }
 
-async fn largest(stage: &Stage) -> Stopped {
+async fn ask_largest_limits(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let limits = json!({ "steps": u64::MAX, "tokens": u64::MAX, "fuel": u64::MAX });
     let body = json!({ "agent": "teller", "text": "tell", "limits": limits });
-    let answer = stage.caller("red-member").send(&ask("POST", "/v1/chat").json(&body)).await?;
-    check(answer.status < 500, || answer.body.clone())?;
-    Ok(Verdict::told(answer.body))
+    let answer = stage
+        .client_for("red-member")
+        .send(&new_request("POST", "/v1/chat").with_json(&body))
+        .await?;
+    escape_unless(answer.status < 500, || answer.body.clone())?;
+    Ok(Verdict::with_words(answer.body))
 }
 
 /// The number at the end of an id.
-fn number(id: &str) -> Option<u64> {
+fn id_number(id: &str) -> Option<u64> {
     u64::from_str_radix(id.rsplit('-').next()?, 16).ok()
 }
 
 /// Two turns one after the other, with nothing of blue's between: were ids counted, their numbers
 /// would lie close to each other each time.
-async fn gaps(stage: &Stage) -> Stopped {
+async fn compare_id_gaps(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let mut numbers = Vec::new();
     for _ in 0..6 {
-        let answer = stage.talk("red-member", "teller", "tell").await?;
-        let id = answer.field("session")?;
-        numbers.push(number(&id).with_context(|| format!("an id of another form: {id}"))?);
+        let answer = stage.send_chat("red-member", "teller", "tell").await?;
+        let id = answer.json_field("session")?;
+        numbers.push(id_number(&id).with_context(|| format!("an id of another form: {id}"))?);
     }
     let close = |pair: &[u64]| matches!(pair, [one, next] if one.abs_diff(*next) < 1_000);
     let counted = numbers.windows(2).filter(|pair| close(pair)).count();
-    check(counted < 3, || format!("ids are counted: {numbers:x?}"))?;
-    Ok(Verdict::told("the numbers of ids that follow each other lie far apart"))
+    escape_unless(counted < 3, || format!("ids are counted: {numbers:x?}"))?;
+    Ok(Verdict::with_words("the numbers of ids that follow each other lie far apart"))
 }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::super::client::{ask, get};
-use super::super::stage::Stage;
-use super::{Row, asked, check, row};
+use super::super::client::{get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, expect_refused, row};
 use crate::attack::{Stopped, Verdict};
 
 /// A neighbour is answered within. It was a minute.
@@ -18,28 +18,28 @@ pub(super) const ATTACKS: &[Row] = &[
         "brings a tool with the name of one that reads files",
         "names of belljar's own tools (INV-280)",
         "belljar's own",
-        shadow
+        shadow_host_tool
     ),
     row!(
         "server-openai-schema-doubling",
         "brings a schema that takes 2^40 steps to check",
         "the weight of a schema (INV-283)",
         "too large",
-        doubling
+        send_doubling_schema
     ),
     row!(
         "server-openai-schema-circle",
         "brings a schema that refers to itself for ever",
         "circles in a schema (INV-283)",
         "circle",
-        circle
+        send_circular_schema
     ),
     row!(
         "server-openai-schema-elsewhere",
         "brings a schema that refers to a file of the host",
         "a schema refers to itself alone (INV-283)",
         "no part of it",
-        elsewhere
+        send_file_reference
     ),
     row!(
         "server-openai-pattern-large",
@@ -67,7 +67,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "brings `unevaluatedProperties` thirty levels deep, each of which doubles the work",
         "the steps of a schema (INV-400)",
         "in each other",
-        marking
+        send_marking_schema
     ),
     row!(
         "server-openai-answer-slow-to-check",
@@ -88,14 +88,14 @@ pub(super) const ATTACKS: &[Row] = &[
         "brings a thousand tools",
         "how many tools a caller may bring (INV-283)",
         "more than",
-        many
+        send_many_tools
     ),
     row!(
         "server-openai-image-inside",
         "sends an image whose address is the server's own",
         "nothing is fetched for a caller (INV-287)",
         "nothing is fetched",
-        image
+        send_url_image
     ),
     row!(
         "server-openai-response-made-up",
@@ -109,29 +109,35 @@ pub(super) const ATTACKS: &[Row] = &[
         "begins a response with a key that may look",
         "the scope of a route (INV-86)",
         "permission_denied",
-        reader
+        respond_as_reader
     ),
 ];
 
-fn tool(name: &str, schema: Value) -> Value {
+fn function_tool(name: &str, schema: Value) -> Value {
     json!({ "type": "function", "name": name, "parameters": schema })
 }
 
 /// Begins a response as red, and has to be refused.
-async fn refused(stage: &Stage, more: Value, status: u16) -> Stopped {
+async fn expect_response_refused(stage: &ServerStage, more: Value, status: u16) -> Stopped {
     let mut body = json!({ "model": "teller", "input": "tell" });
     for (name, value) in more.as_object().into_iter().flatten() {
         body[name] = value.clone();
     }
-    asked(stage, "red-member", ask("POST", "/v1/responses").json(&body), status).await
+    expect_refused(
+        stage,
+        "red-member",
+        new_request("POST", "/v1/responses").with_json(&body),
+        status,
+    )
+    .await
 }
 
-async fn shadow(stage: &Stage) -> Stopped {
-    let tools = json!([tool("file_read", json!({ "type": "object" }))]);
-    refused(stage, json!({ "tools": tools }), 400).await
+async fn shadow_host_tool(stage: &ServerStage) -> Stopped {
+    let tools = json!([function_tool("file_read", json!({ "type": "object" }))]);
+    expect_response_refused(stage, json!({ "tools": tools }), 400).await
 }
 
-async fn doubling(stage: &Stage) -> Stopped {
+async fn send_doubling_schema(stage: &ServerStage) -> Stopped {
     let mut parts = Map::new();
     parts.insert("d0".to_owned(), json!({ "type": "string" }));
     for level in 1..40 {
@@ -140,119 +146,126 @@ async fn doubling(stage: &Stage) -> Stopped {
     }
     let schema = json!({ "$defs": parts, "$ref": "#/$defs/d39" });
     let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
-    refused(stage, json!({ "text": { "format": format } }), 400).await
+    expect_response_refused(stage, json!({ "text": { "format": format } }), 400).await
 }
 
-async fn circle(stage: &Stage) -> Stopped {
+async fn send_circular_schema(stage: &ServerStage) -> Stopped {
     let of_itself = json!({ "anyOf": [{ "$ref": "#/$defs/a" }] });
     let schema = json!({ "$defs": { "a": of_itself }, "$ref": "#/$defs/a" });
-    refused(stage, json!({ "tools": [tool("look", schema)] }), 400).await
+    expect_response_refused(stage, json!({ "tools": [function_tool("look", schema)] }), 400).await
 }
 
-async fn elsewhere(stage: &Stage) -> Stopped {
+async fn send_file_reference(stage: &ServerStage) -> Stopped {
     let schema = json!({ "$ref": "file:///etc/passwd" });
-    refused(stage, json!({ "tools": [tool("look", schema)] }), 400).await
+    expect_response_refused(stage, json!({ "tools": [function_tool("look", schema)] }), 400).await
 }
 
-async fn large_patterns(stage: &Stage) -> Stopped {
+async fn large_patterns(stage: &ServerStage) -> Stopped {
     let patterns: Map<String, Value> =
         (0..150).map(|n| (format!("\\pL{{180}}{n}"), json!({}))).collect();
-    form(stage, &json!({ "patternProperties": patterns })).await
+    expect_format_refused(stage, &json!({ "patternProperties": patterns })).await
 }
 
-async fn slow_patterns(stage: &Stage) -> Stopped {
+async fn slow_patterns(stage: &ServerStage) -> Stopped {
     let pattern = |n: usize| json!({ "pattern": format!("a[ab]{{{}}}[^ab]", 850 + n) });
-    form(stage, &json!({ "allOf": (0..40).map(pattern).collect::<Vec<_>>() })).await
+    expect_format_refused(stage, &json!({ "allOf": (0..40).map(pattern).collect::<Vec<_>>() }))
+        .await
 }
 
-async fn patterns_of_tools(stage: &Stage) -> Stopped {
+async fn patterns_of_tools(stage: &ServerStage) -> Stopped {
     let look = |n: usize| {
         let pattern = |m: usize| json!({ "pattern": format!("^\\p{{L}}{{2}}{n}x{m}$") });
         let patterns: Vec<Value> = (0..4).map(pattern).collect();
-        tool(&format!("look{n}"), json!({ "type": "object", "allOf": patterns }))
+        function_tool(&format!("look{n}"), json!({ "type": "object", "allOf": patterns }))
     };
     let tools: Vec<Value> = (0..64).map(look).collect();
-    refused(stage, json!({ "tools": tools }), 400).await
+    expect_response_refused(stage, json!({ "tools": tools }), 400).await
 }
 
-async fn marking(stage: &Stage) -> Stopped {
+async fn send_marking_schema(stage: &ServerStage) -> Stopped {
     let level = |below: Value| json!({ "anyOf": [below, { "minProperties": 1 }], "unevaluatedProperties": false });
     let schema = (0..30).fold(json!({ "type": "object" }), |below, _| level(below));
-    form(stage, &schema).await
+    expect_format_refused(stage, &schema).await
 }
 
 /// Requests a response in the form of a JSON Schema, which has to be refused.
-async fn form(stage: &Stage, schema: &Value) -> Stopped {
+async fn expect_format_refused(stage: &ServerStage, schema: &Value) -> Stopped {
     let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
-    refused(stage, json!({ "text": { "format": format } }), 400).await
+    expect_response_refused(stage, json!({ "text": { "format": format } }), 400).await
 }
 
-async fn slow_answer(stage: &Stage) -> Stopped {
+async fn slow_answer(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let pattern = |n: usize| json!({ "pattern": format!("a[ab]{{{}}}[^ab]", 850 + n) });
     let schema = json!({ "allOf": (0..20).map(pattern).collect::<Vec<_>>() });
     let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
     let body = json!({ "model": "letters", "input": "go", "text": { "format": format } });
-    let answer = stage.caller("red-member").send(&ask("POST", "/v1/responses").json(&body)).await?;
+    let answer = stage
+        .client_for("red-member")
+        .send(&new_request("POST", "/v1/responses").with_json(&body))
+        .await?;
     // It changes nothing: what blue has is compared.
-    let blue = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
-    check(blue.status == 200, || blue.body.clone())?;
-    check(answer.body.contains("format_not_met"), || answer.body.clone())?;
-    Ok(Verdict::told(answer.body))
+    let blue = stage.client_for("blue-member").send(&get_request("/v1/sessions")).await?;
+    escape_unless(blue.status == 200, || blue.body.clone())?;
+    escape_unless(answer.body.contains("format_not_met"), || answer.body.clone())?;
+    Ok(Verdict::with_words(answer.body))
 }
 
-async fn many_calls(stage: &Stage) -> Stopped {
+async fn many_calls(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let call = |n: usize| json!({ "type": "function_call", "call_id": format!("c{n}"), "name": "f", "arguments": "{}" });
     let result = |n: usize| json!({ "type": "function_call_output", "call_id": format!("c{n}"), "output": "" });
     let mut input: Vec<Value> = (0..30_000).map(call).collect();
     input.extend((0..30_000).rev().map(result));
-    let ask = ask("POST", "/v1/responses").json(&json!({ "model": "teller", "input": input }));
-    let red = stage.caller("red-member");
+    let ask = new_request("POST", "/v1/responses")
+        .with_json(&json!({ "model": "teller", "input": input }));
+    let red = stage.client_for("red-member");
     let floods = futures::future::join_all((0..3).map(|_| red.send(&ask)));
     let mut longest = Duration::ZERO;
     // To their ends: a turn that runs on would change what red has under the next attack.
     let answers = tokio::select! {
         answers = floods => answers,
-        stopped = watch(stage, &mut longest) => return stopped,
+        stopped = watch_neighbour(stage, &mut longest) => return stopped,
     };
     for answer in answers {
         answer?;
     }
-    check(longest < SOON, || format!("blue waited {longest:?}"))?;
-    Ok(Verdict::told("blue is answered"))
+    escape_unless(longest < SOON, || format!("blue waited {longest:?}"))?;
+    Ok(Verdict::with_words("blue is answered"))
 }
 
 /// Has blue ask ten times a second until it is refused, and notes the longest time to an answer.
-async fn watch(stage: &Stage, longest: &mut Duration) -> Stopped {
+async fn watch_neighbour(stage: &ServerStage, longest: &mut Duration) -> Stopped {
     let mut every = tokio::time::interval(Duration::from_millis(100));
     loop {
         every.tick().await;
         let begun = Instant::now();
         // It changes nothing: what blue has is compared.
-        let blue = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
+        let blue = stage.client_for("blue-member").send(&get_request("/v1/sessions")).await?;
         *longest = begun.elapsed().max(*longest);
-        check(blue.status == 200, || blue.body.clone())?;
+        escape_unless(blue.status == 200, || blue.body.clone())?;
     }
 }
 
-async fn many(stage: &Stage) -> Stopped {
-    let tools: Vec<Value> = (0..1_000).map(|n| tool(&format!("t{n}"), json!({}))).collect();
-    refused(stage, json!({ "tools": tools }), 400).await
+async fn send_many_tools(stage: &ServerStage) -> Stopped {
+    let tools: Vec<Value> =
+        (0..1_000).map(|n| function_tool(&format!("t{n}"), json!({}))).collect();
+    expect_response_refused(stage, json!({ "tools": tools }), 400).await
 }
 
-async fn image(stage: &Stage) -> Stopped {
-    let url = format!("http://{}/v1/audit", stage.at());
+async fn send_url_image(stage: &ServerStage) -> Stopped {
+    let url = format!("http://{}/v1/audit", stage.address());
     let part = json!({ "type": "input_image", "image_url": url });
     let input = json!([{ "role": "user", "content": [part] }]);
-    refused(stage, json!({ "input": input }), 400).await
+    expect_response_refused(stage, json!({ "input": input }), 400).await
 }
 
-async fn made_up(stage: &Stage) -> Stopped {
-    refused(stage, json!({ "previous_response_id": "resp_../blue" }), 404).await
+async fn made_up(stage: &ServerStage) -> Stopped {
+    expect_response_refused(stage, json!({ "previous_response_id": "resp_../blue" }), 404).await
 }
 
-async fn reader(stage: &Stage) -> Stopped {
+async fn respond_as_reader(stage: &ServerStage) -> Stopped {
     let body = json!({ "model": "teller", "input": "tell" });
-    asked(stage, "red-reader", ask("POST", "/v1/responses").json(&body), 403).await
+    expect_refused(stage, "red-reader", new_request("POST", "/v1/responses").with_json(&body), 403)
+        .await
 }

@@ -4,9 +4,9 @@
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::super::client::{Answer, Ask, Client, ask, get};
-use super::super::stage::Stage;
-use super::{Row, check, row};
+use super::super::client::{CallerRequest, ServerAnswer, ServerClient, get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, row};
 use crate::attack::{Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -36,7 +36,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "talks to an agent whose file is broken",
         "answers leave as public text (INV-121)",
         "broken",
-        broken
+        run_broken_agent
     ),
     row!(
         "server-path-missing-mount",
@@ -57,7 +57,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "looks at what a model would be sent",
         "answers leave as public text (INV-121)",
         "request",
-        preview
+        preview_agent
     ),
     row!(
         "server-path-unknown-agent",
@@ -68,11 +68,11 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-async fn every_route(stage: &Stage) -> Stopped {
-    let caller = stage.caller("red-admin");
-    let document = caller.send(&get("/v1/openapi.json")).await?.value()?;
+async fn every_route(stage: &ServerStage) -> Stopped {
+    let caller = stage.client_for("red-admin");
+    let document = caller.send(&get_request("/v1/openapi.json")).await?.json_body()?;
     let paths = document["paths"].as_object().context("no list of routes")?;
-    let session = stage.session("red")?;
+    let session = stage.session_id("red")?;
     let mut routes = 0;
     for (path, verbs) in paths {
         let target = path
@@ -91,22 +91,25 @@ async fn every_route(stage: &Stage) -> Stopped {
             // Two take no form that could be refused: they do what they are for.
             let is_done = verb == "delete" || path == "/v1/logout" || path.ends_with("/resume");
             let ask = match verb.as_str() {
-                "get" => get(&target),
-                verb => ask(&verb.to_uppercase(), &target).json(&json!([])),
+                "get" => get_request(&target),
+                verb => new_request(&verb.to_uppercase(), &target).with_json(&json!([])),
             };
             if !is_done {
-                let answer = patiently(&caller, &ask).await?;
-                check(answer.status < 500 || answer.status == 503, || answer.body.clone())?;
+                let answer = send_patiently(&caller, &ask).await?;
+                escape_unless(answer.status < 500 || answer.status == 503, || answer.body.clone())?;
                 routes += 1;
             }
         }
     }
-    check(routes >= 20, || format!("only {routes} routes"))?;
-    Ok(Verdict::told(format!("{routes} routes name none")))
+    escape_unless(routes >= 20, || format!("only {routes} routes"))?;
+    Ok(Verdict::with_words(format!("{routes} routes name none")))
 }
 
 /// Asks again where there was no answer in time: the tools are compiled when they are first listed.
-async fn patiently(caller: &Client, ask: &Ask) -> anyhow::Result<Answer> {
+async fn send_patiently(
+    caller: &ServerClient,
+    ask: &CallerRequest,
+) -> anyhow::Result<ServerAnswer> {
     for _ in 0..2 {
         if let Ok(answer) = caller.send(ask).await {
             return Ok(answer);
@@ -115,71 +118,77 @@ async fn patiently(caller: &Client, ask: &Ask) -> anyhow::Result<Answer> {
     caller.send(ask).await
 }
 
-async fn streamed(stage: &Stage, agent: &str) -> anyhow::Result<String> {
+async fn stream_turn(stage: &ServerStage, agent: &str) -> anyhow::Result<String> {
     stage.red_may_change();
     let body = json!({ "agent": agent, "text": "go", "stream": true });
-    let answer = stage.caller("red-member").send(&ask("POST", "/v1/chat").json(&body)).await?;
+    let answer = stage
+        .client_for("red-member")
+        .send(&new_request("POST", "/v1/chat").with_json(&body))
+        .await?;
     Ok(answer.body)
 }
 
-async fn run_started(stage: &Stage) -> Stopped {
-    let events = streamed(stage, "teller").await?;
-    check(events.contains("run_started"), || events.clone())?;
+async fn run_started(stage: &ServerStage) -> Stopped {
+    let events = stream_turn(stage, "teller").await?;
+    escape_unless(events.contains("run_started"), || events.clone())?;
     let workspace = "\"workspace\":\"/workspace\"";
-    check(events.contains(workspace), || events.clone())?;
-    Ok(Verdict::told(workspace))
+    escape_unless(events.contains(workspace), || events.clone())?;
+    Ok(Verdict::with_words(workspace))
 }
 
-async fn on_socket(stage: &Stage) -> Stopped {
+async fn on_socket(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let mut wire = stage.caller("red-member").socket().await?;
-    wire.say(&json!({ "type": "chat", "agent": "teller", "text": "go" }).to_string()).await?;
-    wire.until("\"done\"").await?;
-    let text = wire.until("run_started").await?;
-    check(text.contains("\"/workspace\""), || text.clone())?;
-    Ok(Verdict::told("run_started is in /workspace"))
+    let mut wire = stage.client_for("red-member").open_socket().await?;
+    wire.send_text(&json!({ "type": "chat", "agent": "teller", "text": "go" }).to_string()).await?;
+    wire.read_until("\"done\"").await?;
+    let text = wire.read_until("run_started").await?;
+    escape_unless(text.contains("\"/workspace\""), || text.clone())?;
+    Ok(Verdict::with_words("run_started is in /workspace"))
 }
 
 /// A turn that cannot be: its answer, and what is stored of it.
-async fn fails(stage: &Stage, agent: &str) -> Stopped {
+async fn run_failing_turn(stage: &ServerStage, agent: &str) -> Stopped {
     stage.red_may_change();
-    let answer: Answer = stage.talk("red-member", agent, "go").await?;
+    let answer: ServerAnswer = stage.send_chat("red-member", agent, "go").await?;
     let mut told = answer.body.clone();
-    let session = answer.value()?["session"].as_str().map(str::to_owned);
+    let session = answer.json_body()?["session"].as_str().map(str::to_owned);
     for path in ["/messages?full=true", "/receipts", "/events?follow=false"] {
         let Some(session) = &session else { break };
         let path = format!("/v1/sessions/{session}{path}");
-        told.push_str(&stage.caller("red-member").send(&get(&path)).await?.body);
+        told.push_str(&stage.client_for("red-member").send(&get_request(&path)).await?.body);
     }
-    told.push_str(&streamed(stage, agent).await?);
+    told.push_str(&stream_turn(stage, agent).await?);
     let grants = format!("/v1/grants?agent={agent}");
-    told.push_str(&stage.caller("red-member").send(&get(&grants)).await?.body);
-    Ok(Verdict::told(told))
+    told.push_str(&stage.client_for("red-member").send(&get_request(&grants)).await?.body);
+    Ok(Verdict::with_words(told))
 }
 
-async fn broken(stage: &Stage) -> Stopped {
-    fails(stage, "broken").await
+async fn run_broken_agent(stage: &ServerStage) -> Stopped {
+    run_failing_turn(stage, "broken").await
 }
 
-async fn missing_mount(stage: &Stage) -> Stopped {
-    fails(stage, "lost").await
+async fn missing_mount(stage: &ServerStage) -> Stopped {
+    run_failing_turn(stage, "lost").await
 }
 
-async fn key_file(stage: &Stage) -> Stopped {
-    let told = fails(stage, "keyed").await?;
+async fn key_file(stage: &ServerStage) -> Stopped {
+    let told = run_failing_turn(stage, "keyed").await?;
     let about = told.told.contains("key file") || told.told.contains("key");
-    check(about, || told.told.clone())?;
-    Ok(Verdict::told(format!("key file: {}", told.told)))
+    escape_unless(about, || told.told.clone())?;
+    Ok(Verdict::with_words(format!("key file: {}", told.told)))
 }
 
-async fn unknown_agent(stage: &Stage) -> Stopped {
-    fails(stage, "nobody").await
+async fn unknown_agent(stage: &ServerStage) -> Stopped {
+    run_failing_turn(stage, "nobody").await
 }
 
-async fn preview(stage: &Stage) -> Stopped {
+async fn preview_agent(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "reader", "text": "go" });
-    let answer = stage.caller("red-member").send(&ask("POST", "/v1/preview").json(&body)).await?;
-    let request: Value = answer.value()?["request"].clone();
-    check(answer.status == 200 && request.is_object(), || answer.body.clone())?;
-    Ok(Verdict::told(answer.body))
+    let answer = stage
+        .client_for("red-member")
+        .send(&new_request("POST", "/v1/preview").with_json(&body))
+        .await?;
+    let request: Value = answer.json_body()?["request"].clone();
+    escape_unless(answer.status == 200 && request.is_object(), || answer.body.clone())?;
+    Ok(Verdict::with_words(answer.body))
 }

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::client::{Client, ask, get};
-use super::super::stage::Stage;
-use super::{Row, check, refused, row};
+use super::super::client::{ServerClient, get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, check_refused, escape_unless, row};
 use crate::attack::{Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -14,21 +14,21 @@ pub(super) const ATTACKS: &[Row] = &[
         "takes the name of a removed tenant to get at its agents and files",
         "directories under ids (INV-123)",
         "agents",
-        files
+        inherit_files
     ),
     row!(
         "server-remade-questions",
         "takes the name of a removed tenant to see what its agents ask",
         "open tenants under ids (INV-123)",
         "questions",
-        questions
+        inherit_questions
     ),
     row!(
         "server-remade-sessions",
         "takes the name of a removed tenant to read its sessions and log",
         "rows go with their tenant (INV-50)",
         "not-found",
-        sessions
+        inherit_sessions
     ),
     row!(
         "server-remade-old-key",
@@ -42,7 +42,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "looks for files that were purged",
         "a purge takes the whole directory (INV-123)",
         "nothing is left",
-        purged
+        search_purged_files
     ),
     row!(
         "server-restart-keys",
@@ -62,104 +62,108 @@ pub(super) const ATTACKS: &[Row] = &[
 
 /// A tenant that was furnished and used, and is removed and made again: the session of the first,
 /// its key, and a caller of the second.
-struct Remade {
+struct RemadeTenant {
     session: String,
-    old: Client,
-    next: Client,
+    old: ServerClient,
+    next: ServerClient,
 }
 
-async fn remade(stage: &Stage, agent: &str, until: &str) -> Result<Remade> {
-    stage.belljar(&["tenants", "add", "grey"]).await?;
-    stage.furnish("grey").await?;
+async fn remake_tenant(stage: &ServerStage, agent: &str, until: &str) -> Result<RemadeTenant> {
+    stage.run_belljar(&["tenants", "add", "grey"]).await?;
+    stage.furnish_tenant("grey").await?;
     let old = stage.with_key(Some(&stage.new_key("grey", "admin").await?));
     let body = json!({ "agent": agent, "text": "go", "stream": true });
-    let mut wire = old.open(&ask("POST", "/v1/chat").json(&body)).await?;
-    let text = wire.until(until).await?;
+    let mut wire = old.send_open(&new_request("POST", "/v1/chat").with_json(&body)).await?;
+    let text = wire.read_until(until).await?;
     let session = text.split("\"session\":\"").nth(1).and_then(|rest| rest.split('"').next());
     let session = session.unwrap_or_default().to_owned();
-    stage.belljar(&["tenants", "rm", "grey", "--yes"]).await?;
-    stage.belljar(&["tenants", "add", "grey"]).await?;
+    stage.run_belljar(&["tenants", "rm", "grey", "--yes"]).await?;
+    stage.run_belljar(&["tenants", "add", "grey"]).await?;
     let next = stage.with_key(Some(&stage.new_key("grey", "admin").await?));
-    Ok(Remade { session, old, next })
+    Ok(RemadeTenant { session, old, next })
 }
 
-async fn gone(stage: &Stage) -> Result<()> {
-    stage.belljar(&["tenants", "rm", "grey", "--yes"]).await.map(drop)
+async fn remove_tenant(stage: &ServerStage) -> Result<()> {
+    stage.run_belljar(&["tenants", "rm", "grey", "--yes"]).await.map(drop)
 }
 
-async fn files(stage: &Stage) -> Stopped {
-    let Remade { next, .. } = remade(stage, "teller", "event: done").await?;
-    let agents = next.send(&get("/v1/agents")).await?;
-    let grants = next.send(&get("/v1/grants?agent=asker")).await?;
-    let [_, workspace] = stage.directories("grey").await?;
+async fn inherit_files(stage: &ServerStage) -> Stopped {
+    let RemadeTenant { next, .. } = remake_tenant(stage, "teller", "event: done").await?;
+    let agents = next.send(&get_request("/v1/agents")).await?;
+    let grants = next.send(&get_request("/v1/grants?agent=asker")).await?;
+    let [_, workspace] = stage.tenant_directories("grey").await?;
     let left = std::fs::read_dir(&workspace)?.count();
-    gone(stage).await?;
-    check(agents.status == 200 && !agents.body.contains("hanger"), || agents.body.clone())?;
-    check(grants.status == 404, || grants.body.clone())?;
-    check(left == 0, || "its workspace is not empty".to_owned())?;
-    Ok(Verdict::told(agents.body))
+    remove_tenant(stage).await?;
+    escape_unless(agents.status == 200 && !agents.body.contains("hanger"), || agents.body.clone())?;
+    escape_unless(grants.status == 404, || grants.body.clone())?;
+    escape_unless(left == 0, || "its workspace is not empty".to_owned())?;
+    Ok(Verdict::with_words(agents.body))
 }
 
-async fn questions(stage: &Stage) -> Stopped {
-    let Remade { next, session, .. } = remade(stage, "asker", "permission_asked").await?;
-    let open = next.send(&get("/v1/questions")).await?;
-    let running = next.send(&get("/v1/running")).await?;
-    gone(stage).await?;
+async fn inherit_questions(stage: &ServerStage) -> Stopped {
+    let RemadeTenant { next, session, .. } =
+        remake_tenant(stage, "asker", "permission_asked").await?;
+    let open = next.send(&get_request("/v1/questions")).await?;
+    let running = next.send(&get_request("/v1/running")).await?;
+    remove_tenant(stage).await?;
     let both = format!("{}{}", open.body, running.body);
-    check(!both.contains(&session) && !both.contains("note.txt"), || both.clone())?;
-    Ok(Verdict::told(both))
+    escape_unless(!both.contains(&session) && !both.contains("note.txt"), || both.clone())?;
+    Ok(Verdict::with_words(both))
 }
 
-async fn sessions(stage: &Stage) -> Stopped {
-    let Remade { next, session, .. } = remade(stage, "teller", "event: done").await?;
-    let log = next.send(&get("/v1/audit?limit=200")).await?;
-    let read = next.send(&get(&format!("/v1/sessions/{session}"))).await?;
-    gone(stage).await?;
-    check(!log.body.contains(&session), || log.body.clone())?;
-    refused(read, 404)
+async fn inherit_sessions(stage: &ServerStage) -> Stopped {
+    let RemadeTenant { next, session, .. } = remake_tenant(stage, "teller", "event: done").await?;
+    let log = next.send(&get_request("/v1/audit?limit=200")).await?;
+    let read = next.send(&get_request(&format!("/v1/sessions/{session}"))).await?;
+    remove_tenant(stage).await?;
+    escape_unless(!log.body.contains(&session), || log.body.clone())?;
+    check_refused(read, 404)
 }
 
-async fn old_key(stage: &Stage) -> Stopped {
-    let Remade { old, .. } = remade(stage, "teller", "event: done").await?;
-    let answer = old.send(&get("/v1/sessions")).await?;
-    gone(stage).await?;
-    refused(answer, 401)
+async fn old_key(stage: &ServerStage) -> Stopped {
+    let RemadeTenant { old, .. } = remake_tenant(stage, "teller", "event: done").await?;
+    let answer = old.send(&get_request("/v1/sessions")).await?;
+    remove_tenant(stage).await?;
+    check_refused(answer, 401)
 }
 
-async fn purged(stage: &Stage) -> Stopped {
-    stage.belljar(&["tenants", "add", "grey"]).await?;
-    stage.furnish("grey").await?;
-    let own = stage.directories("grey").await?;
-    stage.belljar(&["tenants", "rm", "grey", "--yes", "--purge"]).await?;
-    check(own.iter().all(|own| !own.exists()), || "a directory is still there".to_owned())?;
-    let [_, blue] = stage.directories("blue").await?;
-    check(blue.join("note.txt").exists(), || "blue's files are gone".to_owned())?;
-    Ok(Verdict::told("nothing is left"))
+async fn search_purged_files(stage: &ServerStage) -> Stopped {
+    stage.run_belljar(&["tenants", "add", "grey"]).await?;
+    stage.furnish_tenant("grey").await?;
+    let own = stage.tenant_directories("grey").await?;
+    stage.run_belljar(&["tenants", "rm", "grey", "--yes", "--purge"]).await?;
+    escape_unless(own.iter().all(|own| !own.exists()), || "a directory is still there".to_owned())?;
+    let [_, blue] = stage.tenant_directories("blue").await?;
+    escape_unless(blue.join("note.txt").exists(), || "blue's files are gone".to_owned())?;
+    Ok(Verdict::with_words("nothing is left"))
 }
 
-async fn restart_keys(stage: &Stage) -> Stopped {
-    let mut own = stage.another().await?;
-    let key = own.key("red-admin")?.to_owned();
-    own.belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
-    own.kill().await?;
-    own.serve().await?;
-    let answer = own.with_key(Some(&key)).send(&get("/v1/sessions")).await?;
+async fn restart_keys(stage: &ServerStage) -> Stopped {
+    let mut own = stage.start_another().await?;
+    let key = own.api_key("red-admin")?.to_owned();
+    own.run_belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
+    own.kill_server().await?;
+    own.start_server().await?;
+    let answer = own.with_key(Some(&key)).send(&get_request("/v1/sessions")).await?;
     own.close().await?;
-    refused(answer, 401)
+    check_refused(answer, 401)
 }
 
-async fn restart_turn(stage: &Stage) -> Stopped {
-    let mut own = stage.another().await?;
+async fn restart_turn(stage: &ServerStage) -> Stopped {
+    let mut own = stage.start_another().await?;
     let body = json!({ "agent": "hanger", "text": "go", "stream": true });
-    let mut wire = own.caller("blue-member").open(&ask("POST", "/v1/chat").json(&body)).await?;
-    let text = wire.until("thinking").await?;
+    let mut wire = own
+        .client_for("blue-member")
+        .send_open(&new_request("POST", "/v1/chat").with_json(&body))
+        .await?;
+    let text = wire.read_until("thinking").await?;
     let session = text.split("\"session\":\"").nth(1).and_then(|rest| rest.split('"').next());
     let path = format!("/v1/sessions/{}", session.unwrap_or_default());
-    own.kill().await?;
-    own.serve().await?;
-    let theirs = own.caller("red-admin").send(&get(&path)).await?;
-    let blues = own.caller("blue-member").send(&get(&path)).await?;
+    own.kill_server().await?;
+    own.start_server().await?;
+    let theirs = own.client_for("red-admin").send(&get_request(&path)).await?;
+    let blues = own.client_for("blue-member").send(&get_request(&path)).await?;
     own.close().await?;
-    check(blues.status == 200, || format!("blue lost it: {}", blues.body))?;
-    refused(theirs, 404)
+    escape_unless(blues.status == 200, || format!("blue lost it: {}", blues.body))?;
+    check_refused(theirs, 404)
 }

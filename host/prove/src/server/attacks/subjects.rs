@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::mcp::{allowed, elicits, newer, older, read, refused, said, state};
-use super::tokens::Scene;
-use super::{Row, check, row};
+use super::mcp::{
+    allowed_call, check_refused, elicitation_capability, newer_message, older_message, read_params,
+    request_state, send_message,
+};
+use super::tokens::IssuerScene;
+use super::{Row, escape_unless, row};
 use crate::attack::{Stopped, Verdict};
-use crate::server::stage::Stage;
+use crate::server::stage::ServerStage;
 
 pub(super) const ATTACKS: &[Row] = &[
     row!(
@@ -28,48 +31,55 @@ pub(super) const ATTACKS: &[Row] = &[
 /// Subjects that come.
 const SUBJECTS: usize = 300;
 
-fn of_team(scene: &Scene, subject: &str) -> String {
-    let mut claims = scene.claims(subject);
+fn team_token(scene: &IssuerScene, subject: &str) -> String {
+    let mut claims = scene.subject_claims(subject);
     claims["team"] = json!("red");
-    scene.token(&claims)
+    scene.issue_token(&claims)
 }
 
-async fn state_of_another(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
-    let rita = scene.client(&scene.token(&scene.claims("rita")));
-    let rob = scene.client(&of_team(&scene, "rob"));
-    let own = said(&rob, &newer("tools/call", read("note.txt"), elicits())).await?;
-    check(own["result"]["requestState"].is_string(), || format!("rob is not asked: {own}"))?;
-    let given = state(&rita).await?;
-    let verdict = refused(&said(&rob, &allowed("note.txt", &given)).await?)?;
-    let answer = said(&rita, &allowed("note.txt", &given)).await?;
-    check(answer.to_string().contains("red's own words"), || format!("its own: {answer}"))?;
-    scene.ends().await?;
+async fn state_of_another(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
+    let rita = scene.client_with_token(&scene.issue_token(&scene.subject_claims("rita")));
+    let rob = scene.client_with_token(&team_token(&scene, "rob"));
+    let own = send_message(
+        &rob,
+        &newer_message("tools/call", read_params("note.txt"), elicitation_capability()),
+    )
+    .await?;
+    escape_unless(own["result"]["requestState"].is_string(), || {
+        format!("rob is not asked: {own}")
+    })?;
+    let given = request_state(&rita).await?;
+    let verdict = check_refused(&send_message(&rob, &allowed_call("note.txt", &given)).await?)?;
+    let answer = send_message(&rita, &allowed_call("note.txt", &given)).await?;
+    escape_unless(answer.to_string().contains("red's own words"), || format!("its own: {answer}"))?;
+    scene.close_checked().await?;
     Ok(verdict)
 }
 
-fn initialize() -> Value {
+fn initialize_message() -> Value {
     let client = json!({"name": "prove", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
 }
 
-async fn many_sessions(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
+async fn many_sessions(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
     let mut told = String::new();
     let mut begun = 0;
     for number in 0..SUBJECTS {
-        let client = scene.client(&of_team(&scene, &format!("subject-{number}")));
-        let answer = client.send(&older("POST", None, &initialize())).await?;
+        let client = scene.client_with_token(&team_token(&scene, &format!("subject-{number}")));
+        let answer = client.send(&older_message("POST", None, &initialize_message())).await?;
         match answer.status {
             200 => begun += 1,
             429 => told = answer.body,
-            _ => check(false, || format!("{}: {}", answer.status, answer.body))?,
+            _ => escape_unless(false, || format!("{}: {}", answer.status, answer.body))?,
         }
     }
-    check(begun == 256, || format!("{begun} sessions were begun"))?;
-    let blue = scene.neighbour().send(&older("POST", None, &initialize())).await?;
-    check(blue.status == 200, || format!("the neighbour: {}", blue.body))?;
-    scene.ends().await?;
-    Ok(Verdict::told(told))
+    escape_unless(begun == 256, || format!("{begun} sessions were begun"))?;
+    let blue =
+        scene.neighbour_client().send(&older_message("POST", None, &initialize_message())).await?;
+    escape_unless(blue.status == 200, || format!("the neighbour: {}", blue.body))?;
+    scene.close_checked().await?;
+    Ok(Verdict::with_words(told))
 }

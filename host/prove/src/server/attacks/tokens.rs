@@ -15,9 +15,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::super::client::{Answer, Client, get};
-use super::super::stage::Stage;
-use super::{Row, check, row};
+use super::super::client::{ServerAnswer, ServerClient, get_request};
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -26,7 +26,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "makes tokens of an issuer without its key",
         "a token counts behind its issuer's signature (INV-372)",
         "the token is not valid",
-        forged
+        forge_tokens
     ),
     row!(
         "server-token-for-others",
@@ -40,21 +40,21 @@ pub(super) const ATTACKS: &[Row] = &[
         "brings an issuer's own token for a subject whom nobody let in",
         "nobody is let in without a rule of the operator's (INV-371)",
         "nobody has let its subject in",
-        of_nobody
+        name_unknown_subjects
     ),
     row!(
         "server-token-widened",
         "claims the rights of an admin, and another tenant, in a token of its own",
         "no claim widens what a rule gives (INV-373)",
         "this needs a key of the scope `admin`",
-        widened
+        widen_claims
     ),
     row!(
         "server-token-flood",
         "has the server ask the issuer for forty keys that there are not",
         "an issuer is asked once a minute (INV-374)",
         "the issuer was asked once",
-        flood
+        flood_key_lookups
     ),
 ];
 
@@ -64,8 +64,8 @@ const AUDIENCE: &str = "https://jar.test/mcp";
 const MAX_REQUEST: usize = 8 << 10;
 
 /// An issuer on this machine, and a server that trusts it for one subject.
-pub(super) struct Scene {
-    own: Stage,
+pub(super) struct IssuerScene {
+    own: ServerStage,
     url: String,
     key: Ed25519KeyPair,
     stranger: Ed25519KeyPair,
@@ -74,30 +74,30 @@ pub(super) struct Scene {
     answering: JoinHandle<()>,
 }
 
-fn key() -> Result<Ed25519KeyPair> {
+fn generate_key() -> Result<Ed25519KeyPair> {
     let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
     let made = made.ok().context("no random bytes")?;
     Ed25519KeyPair::from_pkcs8(made.as_ref()).ok().context("no key")
 }
 
-fn now() -> u64 {
+fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default()
 }
 
-fn part(value: &Value) -> String {
+fn encode_part(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
 }
 
-impl Scene {
-    pub(super) async fn new(stage: &Stage) -> Result<Self> {
+impl IssuerScene {
+    pub(super) async fn new(stage: &ServerStage) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let (key, asked) = (key()?, Arc::<AtomicUsize>::default());
+        let (key, asked) = (generate_key()?, Arc::<AtomicUsize>::default());
         let x = URL_SAFE_NO_PAD.encode(key.public_key().as_ref());
         let jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": x});
         let about = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
         let documents = [about.to_string(), json!({ "keys": [jwk] }).to_string()];
-        let answering = tokio::spawn(answer(listener, documents, Arc::clone(&asked)));
+        let answering = tokio::spawn(answer_as_issuer(listener, documents, Arc::clone(&asked)));
         let own = stage
             .another_with(&format!(
                 "[server.issuers.corp]\nurl = '{url}'\naudience = '{AUDIENCE}'\n\
@@ -106,55 +106,57 @@ impl Scene {
                  scope = 'member'"
             ))
             .await?;
-        own.next(1);
-        Ok(Self { own, url, key, stranger: self::key()?, asked, answering })
+        own.set_client_address(1);
+        Ok(Self { own, url, key, stranger: self::generate_key()?, asked, answering })
     }
 
-    pub(super) fn claims(&self, subject: &str) -> Value {
-        let now = now();
+    pub(super) fn subject_claims(&self, subject: &str) -> Value {
+        let now = unix_seconds();
         json!({"iss": self.url, "sub": subject, "aud": AUDIENCE, "iat": now, "exp": now + 300})
     }
 
-    fn signed(&self, by: &Ed25519KeyPair, head: &Value, claims: &Value) -> String {
-        let text = format!("{}.{}", part(head), part(claims));
+    fn sign_token(&self, by: &Ed25519KeyPair, head: &Value, claims: &Value) -> String {
+        let text = format!("{}.{}", encode_part(head), encode_part(claims));
         format!("{text}.{}", URL_SAFE_NO_PAD.encode(by.sign(text.as_bytes()).as_ref()))
     }
 
-    pub(super) fn token(&self, claims: &Value) -> String {
-        self.signed(&self.key, &json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"}), claims)
+    pub(super) fn issue_token(&self, claims: &Value) -> String {
+        self.sign_token(&self.key, &json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"}), claims)
     }
 
     /// Whoever brings this token.
-    pub(super) fn client(&self, token: &str) -> Client {
+    pub(super) fn client_with_token(&self, token: &str) -> ServerClient {
         self.own.with_key(Some(token))
     }
 
     /// A neighbour with a key.
-    pub(super) fn neighbour(&self) -> Client {
-        self.own.caller("blue-member")
+    pub(super) fn neighbour_client(&self) -> ServerClient {
+        self.own.client_for("blue-member")
     }
 
-    async fn brings(&self, token: &str, path: &str) -> Result<Answer> {
-        self.client(token).send(&get(path)).await
+    async fn send_with_token(&self, token: &str, path: &str) -> Result<ServerAnswer> {
+        self.client_with_token(token).send(&get_request(path)).await
     }
 
     /// Each of them opens nothing.
     async fn none_opens(&self, tokens: &[String]) -> Result<String, Escape> {
         let mut told = String::new();
         for token in tokens {
-            let answer = self.brings(token, "/v1/sessions").await?;
-            check(answer.status == 401, || format!("{token}: {}", answer.body))?;
+            let answer = self.send_with_token(token, "/v1/sessions").await?;
+            escape_unless(answer.status == 401, || format!("{token}: {}", answer.body))?;
             told = answer.body;
         }
         Ok(told)
     }
 
     /// A token of the issuer's own is answered, and the neighbour with a key.
-    pub(super) async fn ends(self) -> Result<(), Escape> {
-        let good = self.brings(&self.token(&self.claims("rita")), "/v1/sessions").await?;
-        check(good.status == 200, || format!("a good token: {}", good.body))?;
-        let blue = self.neighbour().send(&get("/v1/sessions")).await?;
-        check(blue.status == 200, || blue.body.clone())?;
+    pub(super) async fn close_checked(self) -> Result<(), Escape> {
+        let good = self
+            .send_with_token(&self.issue_token(&self.subject_claims("rita")), "/v1/sessions")
+            .await?;
+        escape_unless(good.status == 200, || format!("a good token: {}", good.body))?;
+        let blue = self.neighbour_client().send(&get_request("/v1/sessions")).await?;
+        escape_unless(blue.status == 200, || blue.body.clone())?;
         self.answering.abort();
         self.own.close().await?;
         Ok(())
@@ -162,14 +164,18 @@ impl Scene {
 }
 
 /// Answers as the issuer until it is dropped.
-async fn answer(listener: TcpListener, documents: [String; 2], asked: Arc<AtomicUsize>) {
+async fn answer_as_issuer(listener: TcpListener, documents: [String; 2], asked: Arc<AtomicUsize>) {
     while let Ok((stream, _)) = listener.accept().await {
         // Whoever goes away has asked for nothing.
-        let _ = serve(stream, &documents, &asked).await;
+        let _ = serve_document(stream, &documents, &asked).await;
     }
 }
 
-async fn serve(mut stream: TcpStream, documents: &[String; 2], asked: &AtomicUsize) -> Result<()> {
+async fn serve_document(
+    mut stream: TcpStream,
+    documents: &[String; 2],
+    asked: &AtomicUsize,
+) -> Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST {
         if stream.read_buf(&mut request).await? == 0 {
@@ -193,37 +199,37 @@ async fn serve(mut stream: TcpStream, documents: &[String; 2], asked: &AtomicUsi
     Ok(stream.shutdown().await?)
 }
 
-async fn forged(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
-    let claims = scene.claims("rita");
+async fn forge_tokens(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
+    let claims = scene.subject_claims("rita");
     let head = |alg: &str| json!({"alg": alg, "kid": "one", "typ": "at+jwt"});
-    let text = |alg: &str| format!("{}.{}", part(&head(alg)), part(&claims));
+    let text = |alg: &str| format!("{}.{}", encode_part(&head(alg)), encode_part(&claims));
     let public = scene.key.public_key().as_ref().to_vec();
     let shared = hmac::Key::new(hmac::HMAC_SHA256, &public);
     let mac = hmac::sign(&shared, text("HS256").as_bytes());
-    let good = scene.token(&claims);
-    let other = scene.token(&scene.claims("nobody"));
+    let good = scene.issue_token(&claims);
+    let other = scene.issue_token(&scene.subject_claims("nobody"));
     let (body, signature) = (good.rsplit_once('.'), other.rsplit_once('.'));
     let swapped = body.zip(signature).map(|((text, _), (_, other))| format!("{text}.{other}"));
     let tokens = [
-        scene.signed(&scene.stranger, &head("EdDSA"), &claims),
+        scene.sign_token(&scene.stranger, &head("EdDSA"), &claims),
         format!("{}.", text("none")),
         format!("{}.{}", text("HS256"), URL_SAFE_NO_PAD.encode(mac.as_ref())),
         format!("{}.", text("EdDSA")),
         swapped.unwrap_or_default(),
     ];
     let told = scene.none_opens(&tokens).await?;
-    scene.ends().await?;
-    Ok(Verdict::told(told))
+    scene.close_checked().await?;
+    Ok(Verdict::with_words(told))
 }
 
-async fn for_others(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
-    let now = now();
+async fn for_others(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
+    let now = unix_seconds();
     let with = |claim: &str, value: Value| {
-        let mut claims = scene.claims("rita");
+        let mut claims = scene.subject_claims("rita");
         claims[claim] = value;
-        scene.token(&claims)
+        scene.issue_token(&claims)
     };
     let tokens = [
         with("aud", json!("https://other.test/mcp")),
@@ -235,46 +241,47 @@ async fn for_others(stage: &Stage) -> Stopped {
         with("iat", json!(now + 3_600)),
     ];
     let told = scene.none_opens(&tokens).await?;
-    scene.ends().await?;
-    Ok(Verdict::told(told))
+    scene.close_checked().await?;
+    Ok(Verdict::with_words(told))
 }
 
-async fn of_nobody(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
-    let tokens = ["Rita", "rita ", "blue", "*"].map(|subject| scene.token(&scene.claims(subject)));
+async fn name_unknown_subjects(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
+    let tokens = ["Rita", "rita ", "blue", "*"]
+        .map(|subject| scene.issue_token(&scene.subject_claims(subject)));
     let told = scene.none_opens(&tokens).await?;
-    scene.ends().await?;
-    Ok(Verdict::told(told))
+    scene.close_checked().await?;
+    Ok(Verdict::with_words(told))
 }
 
-async fn widened(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
-    let mut claims = scene.claims("rita");
+async fn widen_claims(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
+    let mut claims = scene.subject_claims("rita");
     for claim in ["scope", "scp", "roles", "role", "tenant"] {
         claims[claim] = json!("belljar:admin admin blue");
     }
-    let token = scene.token(&claims);
-    let blue = format!("/v1/sessions/{}", scene.own.session("blue")?);
-    let other = scene.brings(&token, &blue).await?;
-    check(other.status == 404, || format!("another tenant's session: {}", other.body))?;
-    let answer = scene.brings(&token, "/v1/audit").await?;
-    check(answer.status == 403, || answer.body.clone())?;
-    scene.ends().await?;
-    Ok(Verdict::told(answer.body))
+    let token = scene.issue_token(&claims);
+    let blue = format!("/v1/sessions/{}", scene.own.session_id("blue")?);
+    let other = scene.send_with_token(&token, &blue).await?;
+    escape_unless(other.status == 404, || format!("another tenant's session: {}", other.body))?;
+    let answer = scene.send_with_token(&token, "/v1/audit").await?;
+    escape_unless(answer.status == 403, || answer.body.clone())?;
+    scene.close_checked().await?;
+    Ok(Verdict::with_words(answer.body))
 }
 
-async fn flood(stage: &Stage) -> Stopped {
-    let scene = Scene::new(stage).await?;
-    let claims = scene.claims("rita");
+async fn flood_key_lookups(stage: &ServerStage) -> Stopped {
+    let scene = IssuerScene::new(stage).await?;
+    let claims = scene.subject_claims("rita");
     // An address that tries many waits, so it is asked for fewer than that.
     for number in 0..40 {
         let head = json!({"alg": "EdDSA", "kid": format!("made-up-{number}")});
-        let token = scene.signed(&scene.stranger, &head, &claims);
-        let answer = scene.brings(&token, "/v1/sessions").await?;
-        check(answer.status == 401, || answer.body.clone())?;
+        let token = scene.sign_token(&scene.stranger, &head, &claims);
+        let answer = scene.send_with_token(&token, "/v1/sessions").await?;
+        escape_unless(answer.status == 401, || answer.body.clone())?;
     }
     let asked = scene.asked.load(Ordering::Relaxed);
-    scene.ends().await?;
-    check(asked == 1, || format!("the issuer was asked {asked} times"))?;
-    Ok(Verdict::told("the issuer was asked once"))
+    scene.close_checked().await?;
+    escape_unless(asked == 1, || format!("the issuer was asked {asked} times"))?;
+    Ok(Verdict::with_words("the issuer was asked once"))
 }

@@ -1,8 +1,8 @@
 //! A tool of an agent that reaches for the server it runs in, and for files of others.
 
-use super::super::client::get;
-use super::super::stage::Stage;
-use super::{Row, check, row};
+use super::super::client::get_request;
+use super::super::stage::ServerStage;
+use super::{Row, escape_unless, row};
 use crate::attack::{Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -23,25 +23,27 @@ pub(super) const ATTACKS: &[Row] = &[
 ];
 
 /// Runs an agent, and gives what its tools returned. Each has to be an error.
-async fn all_fail(stage: &Stage, agent: &str, secrets: &[&str]) -> Stopped {
+async fn all_fail(stage: &ServerStage, agent: &str, secrets: &[&str]) -> Stopped {
     stage.red_may_change();
-    let answer = stage.talk("red-member", agent, "go").await?;
-    check(answer.status == 200, || answer.body.clone())?;
-    let session = answer.field("session")?;
+    let answer = stage.send_chat("red-member", agent, "go").await?;
+    escape_unless(answer.status == 200, || answer.body.clone())?;
+    let session = answer.json_field("session")?;
     let path = format!("/v1/sessions/{session}/messages?full=true");
-    let said = stage.caller("red-member").send(&get(&path)).await?;
-    check(said.body.contains("\"is_error\":true"), || said.body.clone())?;
-    check(!said.body.contains("\"is_error\":false"), || said.body.clone())?;
+    let said = stage.client_for("red-member").send(&get_request(&path)).await?;
+    escape_unless(said.body.contains("\"is_error\":true"), || said.body.clone())?;
+    escape_unless(!said.body.contains("\"is_error\":false"), || said.body.clone())?;
     for secret in secrets {
-        check(!said.body.contains(secret), || format!("it learned `{secret}`: {}", said.body))?;
+        escape_unless(!said.body.contains(secret), || {
+            format!("it learned `{secret}`: {}", said.body)
+        })?;
     }
-    Ok(Verdict::told(said.body))
+    Ok(Verdict::with_words(said.body))
 }
 
-async fn own_listener(stage: &Stage) -> Stopped {
+async fn own_listener(stage: &ServerStage) -> Stopped {
     all_fail(stage, "fetcher", &["entries", "\"status\":\"ok\""]).await
 }
 
-async fn other_files(stage: &Stage) -> Stopped {
+async fn other_files(stage: &ServerStage) -> Stopped {
     all_fail(stage, "reader", &["SQLite format", "kind = ", "key_file"]).await
 }

@@ -3,9 +3,9 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::super::client::{Client, Wire, ask, get};
-use super::super::stage::Stage;
-use super::{Row, asked, check, refused, row};
+use super::super::client::{ClientConnection, ServerClient, get_request, new_request};
+use super::super::stage::ServerStage;
+use super::{Row, check_refused, escape_unless, expect_refused, row};
 use crate::attack::{Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -42,7 +42,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "answers a question again, and otherwise",
         "a question is answered once (INV-29)",
         "not-found",
-        twice
+        answer_twice
     ),
     row!(
         "server-session-deleted-at-work",
@@ -70,125 +70,148 @@ pub(super) const ATTACKS: &[Row] = &[
         "says what is no message on a WebSocket",
         "messages are of one form (INV-120)",
         "invalid-request",
-        nonsense
+        send_unknown_message
     ),
 ];
 
 /// Begins a turn that waits, and gives its session and the stream that keeps it in view.
-async fn begin(caller: &Client, agent: &str, until: &str) -> Result<(String, Wire)> {
+async fn begin_turn(
+    caller: &ServerClient,
+    agent: &str,
+    until: &str,
+) -> Result<(String, ClientConnection)> {
     let body = json!({ "agent": agent, "text": "go", "stream": true });
-    let mut wire = caller.open(&ask("POST", "/v1/chat").json(&body)).await?;
-    let text = wire.until(until).await?;
+    let mut wire = caller.send_open(&new_request("POST", "/v1/chat").with_json(&body)).await?;
+    let text = wire.read_until(until).await?;
     let begins = text.split("\"session\":\"").nth(1).context("no session")?;
     let session = begins.split('"').next().unwrap_or_default().to_owned();
     Ok((session, wire))
 }
 
 /// Ends a turn, and removes its session.
-async fn end(caller: &Client, session: &str, mut wire: Wire) -> Result<()> {
-    caller.send(&ask("POST", &format!("/v1/sessions/{session}/cancel")).json(&json!({}))).await?;
-    wire.until("event: done").await?;
+async fn end_turn(caller: &ServerClient, session: &str, mut wire: ClientConnection) -> Result<()> {
+    caller
+        .send(&new_request("POST", &format!("/v1/sessions/{session}/cancel")).with_json(&json!({})))
+        .await?;
+    wire.read_until("event: done").await?;
     Ok(())
 }
 
 /// Blue's member begins a turn; red's admin does something to its session; the turn has to be as it
 /// was. What blue did itself is taken back by the stage of its own.
-async fn of_blue(
-    stage: &Stage,
+async fn disturb_blue_turn(
+    stage: &ServerStage,
     agent: &str,
     until: &str,
-    way: fn(&str) -> super::super::client::Ask,
+    way: fn(&str) -> super::super::client::CallerRequest,
 ) -> Stopped {
-    let own = stage.another().await?;
-    let blue = own.caller("blue-member");
-    let (session, wire) = begin(&blue, agent, until).await?;
-    let answer = own.caller("red-admin").send(&way(&session)).await?;
-    let running = blue.send(&get("/v1/running")).await?.body;
-    check(running.contains(&session), || format!("its turn is gone: {running}"))?;
-    end(&blue, &session, wire).await?;
+    let own = stage.start_another().await?;
+    let blue = own.client_for("blue-member");
+    let (session, wire) = begin_turn(&blue, agent, until).await?;
+    let answer = own.client_for("red-admin").send(&way(&session)).await?;
+    let running = blue.send(&get_request("/v1/running")).await?.body;
+    escape_unless(running.contains(&session), || format!("its turn is gone: {running}"))?;
+    end_turn(&blue, &session, wire).await?;
     own.close().await?;
-    refused(answer, 404)
+    check_refused(answer, 404)
 }
 
-async fn cancel_blues(stage: &Stage) -> Stopped {
-    let way = |id: &str| ask("POST", &format!("/v1/sessions/{id}/cancel")).json(&json!({}));
-    of_blue(stage, "hanger", "thinking", way).await
+async fn cancel_blues(stage: &ServerStage) -> Stopped {
+    let way =
+        |id: &str| new_request("POST", &format!("/v1/sessions/{id}/cancel")).with_json(&json!({}));
+    disturb_blue_turn(stage, "hanger", "thinking", way).await
 }
 
-async fn watch_blues(stage: &Stage) -> Stopped {
-    of_blue(stage, "hanger", "thinking", |id| get(&format!("/v1/sessions/{id}/events"))).await
+async fn watch_blues(stage: &ServerStage) -> Stopped {
+    disturb_blue_turn(stage, "hanger", "thinking", |id| {
+        get_request(&format!("/v1/sessions/{id}/events"))
+    })
+    .await
 }
 
-async fn answer_blues(stage: &Stage) -> Stopped {
+async fn answer_blues(stage: &ServerStage) -> Stopped {
     let way = |id: &str| {
-        ask("POST", &format!("/v1/sessions/{id}/questions/1")).json(&json!({ "answer": "yes" }))
+        new_request("POST", &format!("/v1/sessions/{id}/questions/1"))
+            .with_json(&json!({ "answer": "yes" }))
     };
-    of_blue(stage, "asker", "permission_asked", way).await
+    disturb_blue_turn(stage, "asker", "permission_asked", way).await
 }
 
 /// The number of the open question of a session.
-async fn question(caller: &Client, session: &str) -> Result<u64> {
-    let open = caller.send(&get(&format!("/v1/sessions/{session}/questions"))).await?.value()?;
+async fn open_question(caller: &ServerClient, session: &str) -> Result<u64> {
+    let open = caller
+        .send(&get_request(&format!("/v1/sessions/{session}/questions")))
+        .await?
+        .json_body()?;
     let first = open["questions"].as_array().and_then(|all| all.first()).cloned();
     first.as_ref().and_then(|one: &Value| one["id"].as_u64()).context("no open question")
 }
 
-async fn answer_own(stage: &Stage) -> Stopped {
+async fn answer_own(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let member = stage.caller("red-member");
-    let (session, wire) = begin(&member, "asker", "permission_asked").await?;
-    let path = format!("/v1/sessions/{session}/questions/{}", question(&member, &session).await?);
-    let ask = ask("POST", &path).json(&json!({ "answer": "yes" }));
-    let told = asked(stage, "red-reader", ask, 403).await;
-    end(&member, &session, wire).await?;
+    let member = stage.client_for("red-member");
+    let (session, wire) = begin_turn(&member, "asker", "permission_asked").await?;
+    let path =
+        format!("/v1/sessions/{session}/questions/{}", open_question(&member, &session).await?);
+    let ask = new_request("POST", &path).with_json(&json!({ "answer": "yes" }));
+    let told = expect_refused(stage, "red-reader", ask, 403).await;
+    end_turn(&member, &session, wire).await?;
     told
 }
 
-async fn twice(stage: &Stage) -> Stopped {
+async fn answer_twice(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let member = stage.caller("red-member");
-    let (session, mut wire) = begin(&member, "asker", "permission_asked").await?;
-    let path = format!("/v1/sessions/{session}/questions/{}", question(&member, &session).await?);
-    let say = |word: &str| ask("POST", &path).json(&json!({ "answer": word }));
+    let member = stage.client_for("red-member");
+    let (session, mut wire) = begin_turn(&member, "asker", "permission_asked").await?;
+    let path =
+        format!("/v1/sessions/{session}/questions/{}", open_question(&member, &session).await?);
+    let say = |word: &str| new_request("POST", &path).with_json(&json!({ "answer": word }));
     let first = member.send(&say("no")).await?;
-    check(first.status == 200, || first.body.clone())?;
+    escape_unless(first.status == 200, || first.body.clone())?;
     let second = member.send(&say("yes")).await?;
-    let text = wire.until("event: done").await?;
-    check(!text.contains("own words"), || text.clone())?;
-    refused(second, 404)
+    let text = wire.read_until("event: done").await?;
+    escape_unless(!text.contains("own words"), || text.clone())?;
+    check_refused(second, 404)
 }
 
-async fn delete_at_work(stage: &Stage) -> Stopped {
+async fn delete_at_work(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let member = stage.caller("red-member");
-    let (session, wire) = begin(&member, "hanger", "thinking").await?;
-    let told =
-        asked(stage, "red-member", ask("DELETE", &format!("/v1/sessions/{session}")), 409).await;
-    end(&member, &session, wire).await?;
+    let member = stage.client_for("red-member");
+    let (session, wire) = begin_turn(&member, "hanger", "thinking").await?;
+    let told = expect_refused(
+        stage,
+        "red-member",
+        new_request("DELETE", &format!("/v1/sessions/{session}")),
+        409,
+    )
+    .await;
+    end_turn(&member, &session, wire).await?;
     told
 }
 
-async fn second_turn(stage: &Stage) -> Stopped {
+async fn second_turn(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    let member = stage.caller("red-member");
-    let (session, wire) = begin(&member, "hanger", "thinking").await?;
+    let member = stage.client_for("red-member");
+    let (session, wire) = begin_turn(&member, "hanger", "thinking").await?;
     let body = json!({ "session": session, "text": "more" });
-    let told = asked(stage, "red-member", ask("POST", "/v1/chat").json(&body), 409).await;
-    end(&member, &session, wire).await?;
+    let told =
+        expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json(&body), 409)
+            .await;
+    end_turn(&member, &session, wire).await?;
     told
 }
 
-async fn socket_revoked(stage: &Stage) -> Stopped {
+async fn socket_revoked(stage: &ServerStage) -> Stopped {
     let key = stage.new_key("red", "member").await?;
-    let mut wire = stage.with_key(Some(&key)).socket().await?;
-    wire.say("{\"type\":\"ping\"}").await?;
-    wire.until("pong").await?;
-    stage.belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
-    wire.say(&json!({ "type": "chat", "agent": "teller", "text": "go" }).to_string()).await?;
-    Ok(Verdict::told(wire.rest().await?))
+    let mut wire = stage.with_key(Some(&key)).open_socket().await?;
+    wire.send_text("{\"type\":\"ping\"}").await?;
+    wire.read_until("pong").await?;
+    stage.run_belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
+    wire.send_text(&json!({ "type": "chat", "agent": "teller", "text": "go" }).to_string()).await?;
+    Ok(Verdict::with_words(wire.read_rest().await?))
 }
 
-async fn nonsense(stage: &Stage) -> Stopped {
+async fn send_unknown_message(stage: &ServerStage) -> Stopped {
     let message = json!({ "type": "run", "command": "true" });
-    Ok(Verdict::told(stage.caller("red-member").on_socket(&message).await?))
+    Ok(Verdict::with_words(stage.client_for("red-member").on_socket(&message).await?))
 }

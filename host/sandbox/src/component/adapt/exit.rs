@@ -31,9 +31,9 @@ pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
     let mut rest = module.get(HEADER..)?;
     let mut changed = false;
     while let Some((id, after)) = rest.split_first() {
-        let (length, after) = number(after)?;
+        let (length, after) = read_number(after)?;
         let (content, after) = after.split_at_checked(length)?;
-        let renamed = if *id == IMPORTS { renamed(content)? } else { None };
+        let renamed = if *id == IMPORTS { rename_imports(content)? } else { None };
         changed |= renamed.is_some();
         let content = renamed.as_deref().unwrap_or(content);
         made.push(*id);
@@ -52,15 +52,15 @@ pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The imports with the replaced name; the inner `None` = no such import.
-fn renamed(content: &[u8]) -> Option<Option<Vec<u8>>> {
-    let (count, mut rest) = number(content)?;
+fn rename_imports(content: &[u8]) -> Option<Option<Vec<u8>>> {
+    let (count, mut rest) = read_number(content)?;
     let mut made = Vec::with_capacity(content.len());
     put_number(&mut made, count);
     let mut changed = false;
     for _ in 0..count {
-        let (module, after) = name(rest)?;
-        let (field, after) = name(after)?;
-        let kind = description(after)?;
+        let (module, after) = read_name(rest)?;
+        let (field, after) = read_name(after)?;
+        let kind = description_length(after)?;
         let (kind, after) = after.split_at_checked(kind)?;
         let is_old = (module, field) == OLD;
         changed |= is_old;
@@ -76,21 +76,21 @@ fn renamed(content: &[u8]) -> Option<Option<Vec<u8>>> {
 }
 
 /// The length of an import's description. A command of preview 1 only imports functions.
-fn description(bytes: &[u8]) -> Option<usize> {
+fn description_length(bytes: &[u8]) -> Option<usize> {
     let (kind, after) = bytes.split_first()?;
     if *kind != 0 {
         return None;
     }
-    let (_, rest) = number(after)?;
+    let (_, rest) = read_number(after)?;
     bytes.len().checked_sub(rest.len())
 }
 
-fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, after) = number(bytes)?;
+fn read_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, after) = read_number(bytes)?;
     after.split_at_checked(length)
 }
 
-fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+fn read_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_u64;
     for (turn, byte) in bytes.iter().take(5).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * turn);
@@ -126,14 +126,14 @@ mod tests {
             content.extend_from_slice(field);
             content.extend_from_slice(&[0, 3]);
         }
-        let made = renamed(&content).unwrap().unwrap();
+        let made = rename_imports(&content).unwrap().unwrap();
         let text = String::from_utf8_lossy(&made);
         assert!(text.contains("fd_write") && text.contains("exit-with-code"), "{text}");
         assert!(!text.contains("proc_exit"));
-        assert_eq!(renamed(&made).unwrap(), None);
+        assert_eq!(rename_imports(&made).unwrap(), None);
         // A length that lies, and an import of a memory.
-        assert_eq!(renamed(&content[..content.len() - 1]), None);
-        assert_eq!(renamed(b"\x01\x01a\x01b\x02\0\x01"), None);
+        assert_eq!(rename_imports(&content[..content.len() - 1]), None);
+        assert_eq!(rename_imports(b"\x01\x01a\x01b\x02\0\x01"), None);
     }
 
     #[test]

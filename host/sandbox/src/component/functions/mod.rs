@@ -14,11 +14,11 @@ use wasmtime::{Engine, Store};
 use crate::component::bindings::exports::belljar::tool::tools::{
     Attachment, Call, Output, Part, ToolError,
 };
-use crate::component::described::Claim;
-use crate::component::interfaces::need;
-use crate::component::tool_info::Hints;
+use crate::component::described::ToolClaim;
+use crate::component::interfaces::import_need;
+use crate::component::tool_info::ToolHints;
 use crate::jar::state::Guest;
-use crate::{LoadError, Need};
+use crate::{ImportNeed, LoadError};
 
 /// The most exported functions: more than a model could be offered, and few enough to check all types
 /// quickly.
@@ -32,14 +32,14 @@ const BYTES_NAME: &str = "result.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
 /// The functions of one component.
-pub(crate) struct Functions {
-    offered: Vec<Function>,
+pub(crate) struct FunctionSet {
+    offered: Vec<OfferedFunction>,
     left_out: Vec<LeftOutFunction>,
-    hints: Hints,
+    hints: ToolHints,
 }
 
 /// An offered function.
-struct Function {
+struct OfferedFunction {
     /// The tool's name, for example `greet`.
     tool: String,
     /// The name in the component's spelling.
@@ -57,13 +57,16 @@ pub struct LeftOutFunction {
     pub reason: String,
 }
 
-impl Functions {
+impl FunctionSet {
     /// Finds the functions. An error if there are too many, or if none is callable.
-    pub(crate) fn find(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
+    pub(crate) fn from_component(
+        engine: &Engine,
+        component: &Component,
+    ) -> Result<Self, LoadError> {
         let (mut found, mut left_out) = (Vec::new(), Vec::new());
         let ty = component.component_type();
         let mut look = |interface: Option<&str>, name: &str, ty: ComponentFunc| {
-            let spelled = names::spelled(interface, name);
+            let spelled = names::spell_function(interface, name);
             if found.len() + left_out.len() >= MAX_FUNCTIONS {
                 let why = format!("it exports over {MAX_FUNCTIONS} functions");
                 return Err(LoadError::WrongWorld(why));
@@ -73,9 +76,9 @@ impl Functions {
                 (Some(_), None) => None,
                 _ => component.get_export_index(outer.as_ref(), name),
             };
-            let usable = match names::refused(name) {
+            let usable = match names::refusal_reason(name) {
                 Some(reason) => Err(reason.to_owned()),
-                None => schema::of_arguments(&ty).and_then(|_| schema::check_result(&ty)),
+                None => schema::arguments_schema(&ty).and_then(|_| schema::check_result(&ty)),
             };
             match (usable, index) {
                 (Ok(()), Some(index)) => found.push((spelled, index, ty)),
@@ -103,20 +106,20 @@ impl Functions {
             }
         }
         if found.is_empty() {
-            return Err(LoadError::WrongWorld(nothing(&left_out)));
+            return Err(LoadError::WrongWorld(no_function_reason(&left_out)));
         }
-        let tools = names::tools(found.iter().map(|(spelled, ..)| spelled.as_str()));
-        let offered = found.into_iter().zip(tools).map(|((spelled, index, ty), tool)| Function {
-            tool,
-            spelled,
-            index,
-            ty,
-        });
-        let reaches = |name: &str| matches!(need(name), Need::Files | Need::Network | Need::Peers);
+        let tools = names::tool_names(found.iter().map(|(spelled, ..)| spelled.as_str()));
+        let offered = found
+            .into_iter()
+            .zip(tools)
+            .map(|((spelled, index, ty), tool)| OfferedFunction { tool, spelled, index, ty });
+        let reaches = |name: &str| {
+            matches!(import_need(name), ImportNeed::Files | ImportNeed::Network | ImportNeed::Peers)
+        };
         let outward = ty.imports(engine).any(|(name, _)| reaches(name));
         // This hint is derived from the imports, not promised by the component: without such
         // imports, a component cannot change anything.
-        let hints = Hints { read_only: !outward, ..Hints::default() };
+        let hints = ToolHints { read_only: !outward, ..ToolHints::default() };
         Ok(Self { offered: offered.collect(), left_out, hints })
     }
 
@@ -127,23 +130,23 @@ impl Functions {
 
     /// The functions in the form of self-described tools, for the same checks; at most `most`, and one more
     /// as a sign of further ones.
-    pub(crate) fn claims(&self, most: usize) -> Vec<Claim> {
+    pub(crate) fn to_claims(&self, most: usize) -> Vec<ToolClaim> {
         let offered = self.offered.iter().take(most.saturating_add(1));
-        let claim = |function: &Function| Claim {
+        let claim = |function: &OfferedFunction| ToolClaim {
             name: function.tool.clone(),
             description: format!(
                 "Calls the function `{}` of this component: {}",
                 function.spelled,
-                shape::of_function(&function.ty)
+                shape::format_function(&function.ty)
             ),
-            schema: schema::of_arguments(&function.ty).unwrap_or_default().to_string(),
+            schema: schema::arguments_schema(&function.ty).unwrap_or_default().to_string(),
             hints: self.hints,
         };
         offered.map(claim).collect()
     }
 
     /// Calls a function with JSON arguments. The outer error is a trap.
-    pub(crate) async fn call(
+    pub(crate) async fn call_function(
         &self,
         store: &mut Store<Guest>,
         instance: &Instance,
@@ -157,7 +160,7 @@ impl Functions {
             Ok(arguments) => arguments,
             Err(error) => return Ok(Err(ToolError::InvalidArguments(error.to_string()))),
         };
-        let arguments = match values::arguments(&function.ty, &arguments) {
+        let arguments = match values::parse_arguments(&function.ty, &arguments) {
             Ok(arguments) => arguments,
             Err(why) => return Ok(Err(ToolError::InvalidArguments(why))),
         };
@@ -167,13 +170,13 @@ impl Functions {
         let mut results = vec![Val::Bool(false); function.ty.results().len()];
         callee.call_async(&mut *store, &arguments, &mut results).await?;
         drop(arguments);
-        Ok(answer(&function.ty, results))
+        Ok(to_output(&function.ty, results))
     }
 }
 
 /// A function's result as an answer: text as text, bytes as a file, any other value as JSON; the error of a
 /// result becomes the tool's error.
-fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
+fn to_output(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
     let (Some(ty), Some(value)) = (ty.results().next(), results.into_iter().next()) else {
         return Ok(Output { parts: vec![Part::Json("null".to_owned())] });
     };
@@ -185,7 +188,7 @@ fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
                     Val::String(text) => text,
                     _ => String::new(),
                 },
-                (Some(ty), Some(value)) => values::json(&ty, &value).to_string(),
+                (Some(ty), Some(value)) => values::to_json(&ty, &value).to_string(),
                 _ => "it failed, and says no more".to_owned(),
             };
             return Err(ToolError::Failed(text));
@@ -194,13 +197,13 @@ fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
     };
     let part = match (ty, value) {
         (Some(_), Some(Val::String(text))) => Part::Text(text),
-        (Some(ty), Some(value)) => match values::bytes(&ty, &value) {
+        (Some(ty), Some(value)) => match values::to_byte_list(&ty, &value) {
             Some(data) => Part::Attachment(Attachment {
                 name: BYTES_NAME.to_owned(),
                 media_type: BYTES_TYPE.to_owned(),
                 data,
             }),
-            None => Part::Json(values::json(&ty, &value).to_string()),
+            None => Part::Json(values::to_json(&ty, &value).to_string()),
         },
         _ => Part::Json("null".to_owned()),
     };
@@ -208,12 +211,12 @@ fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
 }
 
 /// The reason why a component offers no function at all.
-fn nothing(left_out: &[LeftOutFunction]) -> String {
+fn no_function_reason(left_out: &[LeftOutFunction]) -> String {
     if left_out.is_empty() {
         return "it exports no function".to_owned();
     }
     let named = left_out.iter().take(MAX_NAMED).map(|left| {
-        let shown = belljar_policy::Shown::clipped(&left.function, 128);
+        let shown = belljar_policy::ShownText::clip_line(&left.function, 128);
         format!("`{shown}`: {}", left.reason)
     });
     let named: Vec<_> = named.collect();

@@ -11,7 +11,7 @@ const MAX_NAME: usize = 64;
 const DIGITS: usize = 8;
 
 /// The spelling of a function: `namespace:package/interface@version#function`, or the function alone.
-pub(super) fn spelled(interface: Option<&str>, function: &str) -> String {
+pub(super) fn spell_function(interface: Option<&str>, function: &str) -> String {
     match interface {
         Some(interface) => format!("{interface}#{function}"),
         None => function.to_owned(),
@@ -19,27 +19,27 @@ pub(super) fn spelled(interface: Option<&str>, function: &str) -> String {
 }
 
 /// Why a function with this name is never offered; `None` = it may be.
-pub(super) fn refused(function: &str) -> Option<&'static str> {
+pub(super) fn refusal_reason(function: &str) -> Option<&'static str> {
     function.starts_with('[').then_some("it belongs to a resource, which JSON cannot name")
 }
 
 /// The tools' names for functions, in the same order. The version is left out. If two names would be equal,
 /// or a name is too long, a part of the digest of the component's spelling is appended, so that a name
 /// depends only on the component.
-pub(super) fn tools<'a>(spelled: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let plain: Vec<String> = spelled.clone().map(plain).collect();
+pub(super) fn tool_names<'a>(spelled: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let plain: Vec<String> = spelled.clone().map(plain_name).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for name in &plain {
         *counts.entry(name).or_default() += 1;
     }
     let named = plain.iter().zip(spelled).map(|(name, spelled)| {
         let alone = counts.get(name.as_str()) == Some(&1);
-        if alone && name.len() <= MAX_NAME { name.clone() } else { marked(name, spelled) }
+        if alone && name.len() <= MAX_NAME { name.clone() } else { mark_name(name, spelled) }
     });
     named.collect()
 }
 
-fn plain(spelled: &str) -> String {
+fn plain_name(spelled: &str) -> String {
     let (interface, function) = spelled.rsplit_once('#').unwrap_or(("", spelled));
     let interface = interface.split('@').next().unwrap_or_default();
     let whole =
@@ -53,7 +53,7 @@ fn plain(spelled: &str) -> String {
     if legal.starts_with(|c: char| c.is_ascii_lowercase()) { legal } else { format!("f_{legal}") }
 }
 
-fn marked(name: &str, spelled: &str) -> String {
+fn mark_name(name: &str, spelled: &str) -> String {
     let digest = Sha256::digest(spelled.as_bytes());
     let digits: String = digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
     let room = MAX_NAME - DIGITS - 1;
@@ -77,7 +77,7 @@ mod tests {
             "x:y/z@1.0.0#HTTP-get",
             &long,
         ];
-        let tools = tools(spelled.iter().copied());
+        let tools = tool_names(spelled.iter().copied());
         assert_eq!(tools[0], "docs_adder_ops_add_two");
         assert_eq!((tools[1].as_str(), tools[4].as_str()), ("run", "x_y_z_http_get"));
         assert!(tools[2].starts_with("a_b_c_d_e_") && tools[3].starts_with("a_b_c_d_e_"));
@@ -87,13 +87,13 @@ mod tests {
             let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
             assert!(tool.bytes().all(legal), "{tool}");
         }
-        assert_eq!(tools, super::tools(spelled.iter().copied()), "the same each time");
-        assert!(refused("[method]a.b").is_some() && refused("a").is_none());
+        assert_eq!(tools, super::tool_names(spelled.iter().copied()), "the same each time");
+        assert!(refusal_reason("[method]a.b").is_some() && refusal_reason("a").is_none());
     }
 
     #[test]
     fn two_versions_of_one_interface_are_two_tools() {
-        let tools = tools(["a:b/c@1.0.0#f", "a:b/c@2.0.0#f"].into_iter());
+        let tools = tool_names(["a:b/c@1.0.0#f", "a:b/c@2.0.0#f"].into_iter());
         assert_ne!(tools[0], tools[1]);
     }
 }

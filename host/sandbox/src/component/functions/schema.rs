@@ -17,7 +17,7 @@ const MAX_TYPES: usize = 500;
 const MAX_PARAMETER: usize = 64;
 
 /// The schema of the arguments, or the reason why the function has none.
-pub(super) fn of_arguments(function: &ComponentFunc) -> Result<Value, String> {
+pub(super) fn arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
     let mut left = MAX_TYPES;
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -25,26 +25,26 @@ pub(super) fn of_arguments(function: &ComponentFunc) -> Result<Value, String> {
         if name.len() > MAX_PARAMETER {
             return Err(format!("a parameter's name has over {MAX_PARAMETER} bytes"));
         }
-        let schema = of_type(&ty, MAX_DEPTH, &mut left)
+        let schema = type_schema(&ty, MAX_DEPTH, &mut left)
             .map_err(|why| format!("its parameter `{name}` {why}"))?;
         if !matches!(ty, Type::Option(_)) {
             required.push(name.to_owned());
         }
         properties.insert(name.to_owned(), schema);
     }
-    Ok(object(properties, required))
+    Ok(object_schema(properties, required))
 }
 
 /// Checks that the result can be converted to JSON.
 pub(super) fn check_result(function: &ComponentFunc) -> Result<(), String> {
     let mut left = MAX_TYPES;
     for ty in function.results() {
-        of_type(&ty, MAX_DEPTH, &mut left).map_err(|why| format!("its result {why}"))?;
+        type_schema(&ty, MAX_DEPTH, &mut left).map_err(|why| format!("its result {why}"))?;
     }
     Ok(())
 }
 
-fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
+fn type_schema(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
     if depth == 0 {
         return Err(format!("nests deeper than {MAX_DEPTH} levels"));
     }
@@ -52,33 +52,35 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
         .checked_sub(1)
         .ok_or_else(|| format!("has over {MAX_TYPES} types within each other"))?;
     *left = left
-        .checked_sub(cases(ty))
+        .checked_sub(count_cases(ty))
         .ok_or_else(|| format!("has over {MAX_TYPES} types and cases"))?;
     let depth = depth - 1;
     Ok(match ty {
         Type::Bool => json!({ "type": "boolean" }),
-        Type::S8 => integer(i8::MIN, i8::MAX),
-        Type::U8 => integer(u8::MIN, u8::MAX),
-        Type::S16 => integer(i16::MIN, i16::MAX),
-        Type::U16 => integer(u16::MIN, u16::MAX),
-        Type::S32 => integer(i32::MIN, i32::MAX),
-        Type::U32 => integer(u32::MIN, u32::MAX),
-        Type::S64 => integer(i64::MIN, i64::MAX),
-        Type::U64 => integer(u64::MIN, u64::MAX),
+        Type::S8 => integer_schema(i8::MIN, i8::MAX),
+        Type::U8 => integer_schema(u8::MIN, u8::MAX),
+        Type::S16 => integer_schema(i16::MIN, i16::MAX),
+        Type::U16 => integer_schema(u16::MIN, u16::MAX),
+        Type::S32 => integer_schema(i32::MIN, i32::MAX),
+        Type::U32 => integer_schema(u32::MIN, u32::MAX),
+        Type::S64 => integer_schema(i64::MIN, i64::MAX),
+        Type::U64 => integer_schema(u64::MIN, u64::MAX),
         Type::Float32 | Type::Float64 => json!({ "type": "number" }),
         Type::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
         Type::String => json!({ "type": "string" }),
         Type::List(list) if list.ty() == Type::U8 => {
             json!({ "type": "string", "contentEncoding": "base64" })
         }
-        Type::List(list) => json!({ "type": "array", "items": of_type(&list.ty(), depth, left)? }),
+        Type::List(list) => {
+            json!({ "type": "array", "items": type_schema(&list.ty(), depth, left)? })
+        }
         Type::FixedLengthList(list) => {
-            let items = of_type(&list.ty(), depth, left)?;
+            let items = type_schema(&list.ty(), depth, left)?;
             let length = list.len();
             json!({ "type": "array", "items": items, "minItems": length, "maxItems": length })
         }
         Type::Tuple(tuple) => {
-            let items = tuple.types().map(|ty| of_type(&ty, depth, left));
+            let items = tuple.types().map(|ty| type_schema(&ty, depth, left));
             let items = items.collect::<Result<Vec<_>, _>>()?;
             let length = items.len();
             json!({
@@ -91,17 +93,17 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
                 if !matches!(field.ty, Type::Option(_)) {
                     required.push(field.name.to_owned());
                 }
-                properties.insert(field.name.to_owned(), of_type(&field.ty, depth, left)?);
+                properties.insert(field.name.to_owned(), type_schema(&field.ty, depth, left)?);
             }
-            object(properties, required)
+            object_schema(properties, required)
         }
         Type::Variant(variant) => {
-            let cases = variant.cases().map(|it| case(it.name, it.ty, depth, left));
+            let cases = variant.cases().map(|it| case_schema(it.name, it.ty, depth, left));
             json!({ "oneOf": cases.collect::<Result<Vec<_>, _>>()? })
         }
         Type::Result(result) => {
             let (ok, err) = (result.ok(), result.err());
-            json!({ "oneOf": [case("ok", ok, depth, left)?, case("err", err, depth, left)?] })
+            json!({ "oneOf": [case_schema("ok", ok, depth, left)?, case_schema("err", err, depth, left)?] })
         }
         Type::Enum(names) => json!({ "enum": names.names().collect::<Vec<_>>() }),
         Type::Flags(flags) => {
@@ -110,10 +112,10 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
         }
         // `null` would be ambiguous between the two options, so the inner one has a name.
         Type::Option(option) if matches!(option.ty(), Type::Option(_)) => {
-            json!({ "anyOf": [case("some", Some(option.ty()), depth, left)?, { "type": "null" }] })
+            json!({ "anyOf": [case_schema("some", Some(option.ty()), depth, left)?, { "type": "null" }] })
         }
         Type::Option(option) => {
-            json!({ "anyOf": [of_type(&option.ty(), depth, left)?, { "type": "null" }] })
+            json!({ "anyOf": [type_schema(&option.ty(), depth, left)?, { "type": "null" }] })
         }
         Type::Own(_) | Type::Borrow(_) => {
             return Err("holds a resource, which JSON cannot name".to_owned());
@@ -127,7 +129,7 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
 }
 
 /// The number of cases of a type.
-fn cases(ty: &Type) -> usize {
+fn count_cases(ty: &Type) -> usize {
     match ty {
         Type::Variant(variant) => variant.cases().count(),
         Type::Enum(names) => names.names().count(),
@@ -137,18 +139,23 @@ fn cases(ty: &Type) -> usize {
 }
 
 /// The schema of a case: its name, or an object with one property if the case has a value.
-fn case(name: &str, ty: Option<Type>, depth: usize, left: &mut usize) -> Result<Value, String> {
+fn case_schema(
+    name: &str,
+    ty: Option<Type>,
+    depth: usize,
+    left: &mut usize,
+) -> Result<Value, String> {
     match ty {
         None => Ok(json!({ "const": name })),
         Some(ty) => {
             let mut properties = Map::new();
-            properties.insert(name.to_owned(), of_type(&ty, depth, left)?);
-            Ok(object(properties, vec![name.to_owned()]))
+            properties.insert(name.to_owned(), type_schema(&ty, depth, left)?);
+            Ok(object_schema(properties, vec![name.to_owned()]))
         }
     }
 }
 
-fn object(properties: Map<String, Value>, required: Vec<String>) -> Value {
+fn object_schema(properties: Map<String, Value>, required: Vec<String>) -> Value {
     json!({
         "type": "object",
         "properties": properties,
@@ -157,7 +164,7 @@ fn object(properties: Map<String, Value>, required: Vec<String>) -> Value {
     })
 }
 
-fn integer<T: Into<serde_json::Number>>(least: T, most: T) -> Value {
+fn integer_schema<T: Into<serde_json::Number>>(least: T, most: T) -> Value {
     let (least, most) = (Value::Number(least.into()), Value::Number(most.into()));
     json!({ "type": "integer", "minimum": least, "maximum": most })
 }

@@ -8,7 +8,7 @@ use wasmtime::component::types::ComponentFunc;
 const MAX_SHAPE: usize = 1_000;
 
 /// The type of a function, for example `func(a: u32) -> string`.
-pub(super) fn of_function(function: &ComponentFunc) -> String {
+pub(super) fn format_function(function: &ComponentFunc) -> String {
     let mut text = String::from("func(");
     for (turn, (name, ty)) in function.params().enumerate() {
         if turn > 0 {
@@ -16,12 +16,12 @@ pub(super) fn of_function(function: &ComponentFunc) -> String {
         }
         text.push_str(name);
         text.push_str(": ");
-        of_type(&ty, &mut text);
+        format_type(&ty, &mut text);
     }
     text.push(')');
     if let Some(ty) = function.results().next() {
         text.push_str(" -> ");
-        of_type(&ty, &mut text);
+        format_type(&ty, &mut text);
     }
     if text.len() > MAX_SHAPE {
         text.truncate(text.floor_char_boundary(MAX_SHAPE));
@@ -32,7 +32,7 @@ pub(super) fn of_function(function: &ComponentFunc) -> String {
 
 /// Appends the text of a type. Only types with a schema occur, so the depth is bounded; the length is bounded
 /// by stopping at the limit.
-fn of_type(ty: &Type, text: &mut String) {
+fn format_type(ty: &Type, text: &mut String) {
     if text.len() > MAX_SHAPE {
         return;
     }
@@ -50,24 +50,24 @@ fn of_type(ty: &Type, text: &mut String) {
         Type::Float64 => text.push_str("f64"),
         Type::Char => text.push_str("char"),
         Type::String => text.push_str("string"),
-        Type::List(list) => around("list<", [Some(list.ty())], text),
-        Type::FixedLengthList(list) => around("list<", [Some(list.ty())], text),
-        Type::Option(option) => around("option<", [Some(option.ty())], text),
-        Type::Result(result) => around("result<", [result.ok(), result.err()], text),
-        Type::Tuple(tuple) => around("tuple<", tuple.types().map(Some), text),
+        Type::List(list) => format_enclosed("list<", [Some(list.ty())], text),
+        Type::FixedLengthList(list) => format_enclosed("list<", [Some(list.ty())], text),
+        Type::Option(option) => format_enclosed("option<", [Some(option.ty())], text),
+        Type::Result(result) => format_enclosed("result<", [result.ok(), result.err()], text),
+        Type::Tuple(tuple) => format_enclosed("tuple<", tuple.types().map(Some), text),
         Type::Record(record) => {
             let fields = record.fields().map(|field| (field.name.to_owned(), Some(field.ty)));
-            braces("record", fields, text);
+            format_braced("record", fields, text);
         }
         Type::Variant(variant) => {
             let cases = variant.cases().map(|case| (case.name.to_owned(), case.ty));
-            braces("variant", cases, text);
+            format_braced("variant", cases, text);
         }
         Type::Enum(names) => {
-            braces("enum", names.names().map(|name| (name.to_owned(), None)), text);
+            format_braced("enum", names.names().map(|name| (name.to_owned(), None)), text);
         }
         Type::Flags(flags) => {
-            braces("flags", flags.names().map(|name| (name.to_owned(), None)), text);
+            format_braced("flags", flags.names().map(|name| (name.to_owned(), None)), text);
         }
         Type::Map(_)
         | Type::Own(_)
@@ -78,21 +78,25 @@ fn of_type(ty: &Type, text: &mut String) {
     }
 }
 
-fn around(open: &str, types: impl IntoIterator<Item = Option<Type>>, text: &mut String) {
+fn format_enclosed(open: &str, types: impl IntoIterator<Item = Option<Type>>, text: &mut String) {
     text.push_str(open);
     for (turn, ty) in types.into_iter().enumerate() {
         if turn > 0 {
             text.push_str(", ");
         }
         match ty {
-            Some(ty) => of_type(&ty, text),
+            Some(ty) => format_type(&ty, text),
             None => text.push('_'),
         }
     }
     text.push('>');
 }
 
-fn braces(word: &str, items: impl Iterator<Item = (String, Option<Type>)>, text: &mut String) {
+fn format_braced(
+    word: &str,
+    items: impl Iterator<Item = (String, Option<Type>)>,
+    text: &mut String,
+) {
     text.push_str(word);
     text.push_str(" { ");
     for (turn, (name, ty)) in items.enumerate() {
@@ -105,7 +109,7 @@ fn braces(word: &str, items: impl Iterator<Item = (String, Option<Type>)>, text:
         text.push_str(&name);
         if let Some(ty) = ty {
             text.push_str(": ");
-            of_type(&ty, text);
+            format_type(&ty, text);
         }
     }
     text.push_str(" }");

@@ -18,13 +18,13 @@ const SPECIAL: [(&str, f64); 3] =
     [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
 
 /// The parameters of a function, or the error in the arguments.
-pub(super) fn arguments(
+pub(super) fn parse_arguments(
     function: &ComponentFunc,
     given: &Map<String, Value>,
 ) -> Result<Vec<Val>, String> {
-    let mut maker = Maker { left: MAX_VALUES };
+    let mut maker = ValueBuilder { left: MAX_VALUES };
     maker
-        .fields(function.params().map(|(name, ty)| (name.to_owned(), ty)), given)
+        .build_fields(function.params().map(|(name, ty)| (name.to_owned(), ty)), given)
         .map(|fields| fields.into_iter().map(|(_, value)| value).collect())
 }
 
@@ -37,16 +37,16 @@ pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
 }
 
 /// The bytes of a list of bytes; `None` = another value.
-pub(super) fn bytes(ty: &Type, value: &Val) -> Option<Vec<u8>> {
+pub(super) fn to_byte_list(ty: &Type, value: &Val) -> Option<Vec<u8>> {
     match (ty, value) {
-        (Type::List(list), Val::List(items)) if list.ty() == Type::U8 => Some(raw(items)),
+        (Type::List(list), Val::List(items)) if list.ty() == Type::U8 => Some(collect_bytes(items)),
         _ => None,
     }
 }
 
 /// A value as JSON. The type must have a schema.
-pub(super) fn json(ty: &Type, value: &Val) -> Value {
-    if let Some(bytes) = bytes(ty, value) {
+pub(super) fn to_json(ty: &Type, value: &Val) -> Value {
+    if let Some(bytes) = to_byte_list(ty, value) {
         return Value::String(STANDARD.encode(bytes));
     }
     match (ty, value) {
@@ -61,36 +61,38 @@ pub(super) fn json(ty: &Type, value: &Val) -> Value {
         (_, Val::U64(number)) => (*number).into(),
         // In decimal form as a person would write it, because the double nearest to a 32-bit 0.1
         // has 17 digits.
-        (_, Val::Float32(number)) => float(number.to_string().parse().unwrap_or(f64::NAN)),
-        (_, Val::Float64(number)) => float(*number),
+        (_, Val::Float32(number)) => float_to_json(number.to_string().parse().unwrap_or(f64::NAN)),
+        (_, Val::Float64(number)) => float_to_json(*number),
         (_, Val::Char(char)) => Value::String(char.to_string()),
         (_, Val::String(text)) => Value::String(text.clone()),
-        (Type::List(list), Val::List(items)) => all(&list.ty(), items),
-        (Type::FixedLengthList(list), Val::FixedLengthList(items)) => all(&list.ty(), items),
+        (Type::List(list), Val::List(items)) => to_json_array(&list.ty(), items),
+        (Type::FixedLengthList(list), Val::FixedLengthList(items)) => {
+            to_json_array(&list.ty(), items)
+        }
         (Type::Tuple(tuple), Val::Tuple(items)) => {
-            tuple.types().zip(items).map(|(ty, item)| json(&ty, item)).collect()
+            tuple.types().zip(items).map(|(ty, item)| to_json(&ty, item)).collect()
         }
         (Type::Record(record), Val::Record(fields)) => {
             let fields = record.fields().zip(fields);
             let fields =
-                fields.map(|(field, (name, value))| (name.clone(), json(&field.ty, value)));
+                fields.map(|(field, (name, value))| (name.clone(), to_json(&field.ty, value)));
             Value::Object(fields.collect())
         }
         (Type::Variant(variant), Val::Variant(name, value)) => {
             let find = |_| variant.cases().find(|case| case.name == name);
             let ty = value.as_ref().and_then(find).and_then(|case| case.ty);
-            case(name, ty, value.as_deref())
+            case_to_json(name, ty, value.as_deref())
         }
         (Type::Result(result), Val::Result(value)) => match value {
-            Ok(value) => case("ok", result.ok(), value.as_deref()),
-            Err(value) => case("err", result.err(), value.as_deref()),
+            Ok(value) => case_to_json("ok", result.ok(), value.as_deref()),
+            Err(value) => case_to_json("err", result.err(), value.as_deref()),
         },
         (Type::Option(option), Val::Option(value)) => match value {
             None => Value::Null,
             Some(value) if matches!(option.ty(), Type::Option(_)) => {
-                case("some", Some(option.ty()), Some(value))
+                case_to_json("some", Some(option.ty()), Some(value))
             }
-            Some(value) => json(&option.ty(), value),
+            Some(value) => to_json(&option.ty(), value),
         },
         (_, Val::Enum(name)) => Value::String(name.clone()),
         (_, Val::Flags(names)) => names.iter().cloned().map(Value::String).collect(),
@@ -98,22 +100,22 @@ pub(super) fn json(ty: &Type, value: &Val) -> Value {
     }
 }
 
-fn all(ty: &Type, items: &[Val]) -> Value {
-    items.iter().map(|item| json(ty, item)).collect()
+fn to_json_array(ty: &Type, items: &[Val]) -> Value {
+    items.iter().map(|item| to_json(ty, item)).collect()
 }
 
-fn case(name: &str, ty: Option<Type>, value: Option<&Val>) -> Value {
+fn case_to_json(name: &str, ty: Option<Type>, value: Option<&Val>) -> Value {
     match (ty, value) {
         (Some(ty), Some(value)) => {
             let mut object = Map::new();
-            object.insert(name.to_owned(), json(&ty, value));
+            object.insert(name.to_owned(), to_json(&ty, value));
             Value::Object(object)
         }
         _ => Value::String(name.to_owned()),
     }
 }
 
-fn float(number: f64) -> Value {
+fn float_to_json(number: f64) -> Value {
     match Number::from_f64(number) {
         Some(number) => Value::Number(number),
         None if number.is_nan() => Value::from("NaN"),
@@ -122,7 +124,7 @@ fn float(number: f64) -> Value {
     }
 }
 
-fn raw(items: &[Val]) -> Vec<u8> {
+fn collect_bytes(items: &[Val]) -> Vec<u8> {
     let byte = |item: &Val| match item {
         Val::U8(byte) => Some(*byte),
         _ => None,
@@ -131,12 +133,12 @@ fn raw(items: &[Val]) -> Vec<u8> {
 }
 
 /// Makes values, and counts them. An error names the place from the inside out.
-struct Maker {
+struct ValueBuilder {
     left: usize,
 }
 
-impl Maker {
-    fn count(&mut self, values: usize) -> Result<(), String> {
+impl ValueBuilder {
+    fn count_values(&mut self, values: usize) -> Result<(), String> {
         match self.left.checked_sub(values) {
             Some(left) => {
                 self.left = left;
@@ -146,20 +148,20 @@ impl Maker {
         }
     }
 
-    fn value(&mut self, ty: &Type, given: &Value) -> Result<Val, String> {
-        self.count(1)?;
+    fn build_value(&mut self, ty: &Type, given: &Value) -> Result<Val, String> {
+        self.count_values(1)?;
         Ok(match ty {
             Type::Bool => Val::Bool(given.as_bool().ok_or("is not true or false")?),
-            Type::S8 => Val::S8(signed(given)?),
-            Type::S16 => Val::S16(signed(given)?),
-            Type::S32 => Val::S32(signed(given)?),
-            Type::S64 => Val::S64(signed(given)?),
-            Type::U8 => Val::U8(unsigned(given)?),
-            Type::U16 => Val::U16(unsigned(given)?),
-            Type::U32 => Val::U32(unsigned(given)?),
-            Type::U64 => Val::U64(unsigned(given)?),
+            Type::S8 => Val::S8(parse_signed(given)?),
+            Type::S16 => Val::S16(parse_signed(given)?),
+            Type::S32 => Val::S32(parse_signed(given)?),
+            Type::S64 => Val::S64(parse_signed(given)?),
+            Type::U8 => Val::U8(parse_unsigned(given)?),
+            Type::U16 => Val::U16(parse_unsigned(given)?),
+            Type::U32 => Val::U32(parse_unsigned(given)?),
+            Type::U64 => Val::U64(parse_unsigned(given)?),
             Type::Float32 => {
-                let double = double(given)?;
+                let double = parse_double(given)?;
                 #[expect(clippy::cast_possible_truncation, reason = "rounded, as any f32 is")]
                 let float = double as f32;
                 if float.is_infinite() && double.is_finite() {
@@ -167,60 +169,60 @@ impl Maker {
                 }
                 Val::Float32(float)
             }
-            Type::Float64 => Val::Float64(double(given)?),
+            Type::Float64 => Val::Float64(parse_double(given)?),
             Type::Char => {
-                let mut chars = text(given)?.chars();
+                let mut chars = expect_text(given)?.chars();
                 match (chars.next(), chars.next()) {
                     (Some(char), None) => Val::Char(char),
                     _ => return Err("is not one character".to_owned()),
                 }
             }
-            Type::String => Val::String(text(given)?.to_owned()),
+            Type::String => Val::String(expect_text(given)?.to_owned()),
             Type::List(list) if list.ty() == Type::U8 && given.is_string() => {
-                let bytes = STANDARD.decode(text(given)?).map_err(|_| "is not base64")?;
-                self.count(bytes.len())?;
+                let bytes = STANDARD.decode(expect_text(given)?).map_err(|_| "is not base64")?;
+                self.count_values(bytes.len())?;
                 Val::List(bytes.into_iter().map(Val::U8).collect())
             }
-            Type::List(list) => Val::List(self.items(&list.ty(), array(given)?)?),
+            Type::List(list) => Val::List(self.build_items(&list.ty(), expect_array(given)?)?),
             Type::FixedLengthList(list) => {
-                let items = array(given)?;
+                let items = expect_array(given)?;
                 if u32::try_from(items.len()) != Ok(list.len()) {
                     return Err(format!("does not have {} items", list.len()));
                 }
-                Val::FixedLengthList(self.items(&list.ty(), items)?)
+                Val::FixedLengthList(self.build_items(&list.ty(), items)?)
             }
             Type::Tuple(tuple) => {
-                let (types, items) = (tuple.types(), array(given)?);
+                let (types, items) = (tuple.types(), expect_array(given)?);
                 if types.len() != items.len() {
                     return Err(format!("does not have {} items", types.len()));
                 }
                 let pairs = types.zip(items).enumerate();
                 let values = pairs.map(|(turn, (ty, item))| {
-                    self.value(&ty, item).map_err(|why| format!("[{turn}] {why}"))
+                    self.build_value(&ty, item).map_err(|why| format!("[{turn}] {why}"))
                 });
                 Val::Tuple(values.collect::<Result<_, _>>()?)
             }
             Type::Record(record) => {
                 let given = given.as_object().ok_or("is not an object")?;
                 let fields = record.fields().map(|field| (field.name.to_owned(), field.ty));
-                Val::Record(self.fields(fields, given)?)
+                Val::Record(self.build_fields(fields, given)?)
             }
             Type::Variant(variant) => {
-                let (name, value) = named(given)?;
+                let (name, value) = parse_case(given)?;
                 let case = variant.cases().find(|case| case.name == name);
                 let case = case.ok_or_else(|| no_case(name))?;
-                Val::Variant(name.to_owned(), self.payload(case.ty, value)?)
+                Val::Variant(name.to_owned(), self.build_payload(case.ty, value)?)
             }
             Type::Result(result) => {
-                let (name, value) = named(given)?;
+                let (name, value) = parse_case(given)?;
                 Val::Result(match name {
-                    "ok" => Ok(self.payload(result.ok(), value)?),
-                    "err" => Err(self.payload(result.err(), value)?),
+                    "ok" => Ok(self.build_payload(result.ok(), value)?),
+                    "err" => Err(self.build_payload(result.err(), value)?),
                     _ => return Err(no_case(name)),
                 })
             }
             Type::Enum(names) => {
-                let name = text(given)?;
+                let name = expect_text(given)?;
                 if !names.names().any(|known| known == name) {
                     return Err(no_case(name));
                 }
@@ -228,12 +230,12 @@ impl Maker {
             }
             Type::Flags(flags) => {
                 let mut set = Vec::new();
-                for name in array(given)? {
-                    let name = text(name)?;
+                for name in expect_array(given)? {
+                    let name = expect_text(name)?;
                     if !flags.names().any(|known| known == name) {
                         return Err(no_case(name));
                     }
-                    self.count(1)?;
+                    self.count_values(1)?;
                     if !set.iter().any(|known| known == name) {
                         set.push(name.to_owned());
                     }
@@ -242,13 +244,15 @@ impl Maker {
             }
             Type::Option(_) if given.is_null() => Val::Option(None),
             Type::Option(option) if matches!(option.ty(), Type::Option(_)) => {
-                let inner = match named(given)? {
+                let inner = match parse_case(given)? {
                     ("some", Some(inner)) => inner,
                     _ => return Err("is neither null nor an object with `some`".to_owned()),
                 };
-                Val::Option(Some(Box::new(self.value(&option.ty(), inner)?)))
+                Val::Option(Some(Box::new(self.build_value(&option.ty(), inner)?)))
             }
-            Type::Option(option) => Val::Option(Some(Box::new(self.value(&option.ty(), given)?))),
+            Type::Option(option) => {
+                Val::Option(Some(Box::new(self.build_value(&option.ty(), given)?)))
+            }
             Type::Map(_)
             | Type::Own(_)
             | Type::Borrow(_)
@@ -258,15 +262,16 @@ impl Maker {
         })
     }
 
-    fn items(&mut self, ty: &Type, given: &[Value]) -> Result<Vec<Val>, String> {
+    fn build_items(&mut self, ty: &Type, given: &[Value]) -> Result<Vec<Val>, String> {
         let pairs = given.iter().enumerate();
-        let values =
-            pairs.map(|(turn, item)| self.value(ty, item).map_err(|why| format!("[{turn}] {why}")));
+        let values = pairs.map(|(turn, item)| {
+            self.build_value(ty, item).map_err(|why| format!("[{turn}] {why}"))
+        });
         values.collect()
     }
 
     /// Every field except options is required, and unknown fields are refused.
-    fn fields(
+    fn build_fields(
         &mut self,
         fields: impl Iterator<Item = (String, Type)>,
         given: &Map<String, Value>,
@@ -277,7 +282,7 @@ impl Maker {
             let value = match given.get(&name) {
                 Some(value) => {
                     used += 1;
-                    self.value(&ty, value).map_err(|why| format!("`{name}` {why}"))?
+                    self.build_value(&ty, value).map_err(|why| format!("`{name}` {why}"))?
                 }
                 None if matches!(ty, Type::Option(_)) => Val::Option(None),
                 None => return Err(format!("`{name}` is missing")),
@@ -288,18 +293,19 @@ impl Maker {
             return Ok(made);
         }
         let other = given.keys().find(|key| made.iter().all(|(name, _)| name != *key));
-        let other = belljar_policy::Shown::clipped(other.map_or("", String::as_str), MAX_SHOWN);
+        let other =
+            belljar_policy::ShownText::clip_line(other.map_or("", String::as_str), MAX_SHOWN);
         Err(format!("there is no `{other}`"))
     }
 
-    fn payload(
+    fn build_payload(
         &mut self,
         ty: Option<Type>,
         given: Option<&Value>,
     ) -> Result<Option<Box<Val>>, String> {
         match (ty, given) {
             (None, None | Some(Value::Null)) => Ok(None),
-            (Some(ty), Some(given)) => Ok(Some(Box::new(self.value(&ty, given)?))),
+            (Some(ty), Some(given)) => Ok(Some(Box::new(self.build_value(&ty, given)?))),
             (None, Some(_)) => Err("has a value, and its case takes none".to_owned()),
             (Some(_), None) => Err("has no value, and its case takes one".to_owned()),
         }
@@ -307,7 +313,7 @@ impl Maker {
 }
 
 /// A case: its name alone, or an object with one property.
-fn named(given: &Value) -> Result<(&str, Option<&Value>), String> {
+fn parse_case(given: &Value) -> Result<(&str, Option<&Value>), String> {
     if let Some(name) = given.as_str() {
         return Ok((name, None));
     }
@@ -319,28 +325,28 @@ fn named(given: &Value) -> Result<(&str, Option<&Value>), String> {
 }
 
 fn no_case(name: &str) -> String {
-    format!("has no case `{}`", belljar_policy::Shown::clipped(name, MAX_SHOWN))
+    format!("has no case `{}`", belljar_policy::ShownText::clip_line(name, MAX_SHOWN))
 }
 
-fn text(given: &Value) -> Result<&str, String> {
+fn expect_text(given: &Value) -> Result<&str, String> {
     given.as_str().ok_or_else(|| "is not a text".to_owned())
 }
 
-fn array(given: &Value) -> Result<&[Value], String> {
+fn expect_array(given: &Value) -> Result<&[Value], String> {
     given.as_array().map(Vec::as_slice).ok_or_else(|| "is not a list".to_owned())
 }
 
-fn signed<T: TryFrom<i64>>(given: &Value) -> Result<T, String> {
+fn parse_signed<T: TryFrom<i64>>(given: &Value) -> Result<T, String> {
     let number = given.as_i64().and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| "is not a whole number of its range".to_owned())
 }
 
-fn unsigned<T: TryFrom<u64>>(given: &Value) -> Result<T, String> {
+fn parse_unsigned<T: TryFrom<u64>>(given: &Value) -> Result<T, String> {
     let number = given.as_u64().and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| "is not a whole number of its range".to_owned())
 }
 
-fn double(given: &Value) -> Result<f64, String> {
+fn parse_double(given: &Value) -> Result<f64, String> {
     let special =
         |text: &str| SPECIAL.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
     let number = given.as_f64().or_else(|| given.as_str().and_then(special));

@@ -9,13 +9,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use belljar_policy::PROTECTED_NAMES;
-use belljar_policy::spelling::{meant, spell};
+use belljar_policy::spelling::{parse_spelled, spell_name};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
-use super::closed::{Closed, Led, lead};
+use super::closed::{ClosedPaths, PathTrace, trace_path};
 use super::names::is_protected;
-use super::walk::{HostDir, MAX_DEPTH, PathEnd, kind};
+use super::walk::{HostDir, MAX_DEPTH, PathEnd, file_type};
 
 /// Entries that are searched before a directory is renamed. A larger directory cannot be renamed, because the
 /// search must be complete and bounded.
@@ -23,7 +23,7 @@ pub(crate) const MAX_SEARCHED: usize = 20_000;
 
 /// The relation of a path to the links with protected names in its own directory and in the mount's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Meant {
+pub(crate) enum ProtectedLinkRole {
     /// No relation.
     Not,
     /// A directory or link on the path of such a link: replacing it would change the link's meaning.
@@ -40,36 +40,36 @@ pub(crate) fn meant_by_protected_links<D: HostDir>(
     mount: &Path,
     root: BorrowedFd<'_>,
     place: &PathEnd<D>,
-) -> Meant {
+) -> ProtectedLinkRole {
     let here = meant_from(mount, root, "", &place.real);
-    if place.parent_real().is_empty() || here == Meant::Itself {
+    if place.parent_real().is_empty() || here == ProtectedLinkRole::Itself {
         return here;
     }
     // A directory that is only in the overlay has no links, because guests cannot make them.
-    let Some(dir) = place.at().host_dir() else { return here };
+    let Some(dir) = place.parent_dir().host_dir() else { return here };
     here.max(meant_from(mount, dir, place.parent_real(), &place.real))
 }
 
 /// The relation of `path` to the links in the directory `dir`, which is at `real` below the mount.
-fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Meant {
-    let mut most = Meant::Not;
+fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> ProtectedLinkRole {
+    let mut most = ProtectedLinkRole::Not;
     let below = |path: &Path| {
         let path = path.strip_prefix(mount).ok()?;
-        Some(spell(path.as_os_str()).into_owned())
+        Some(spell_name(path.as_os_str()).into_owned())
     };
     for name in PROTECTED_NAMES {
         // Usually no such link exists, and the check is one system call.
         if readlinkat(dir, *name, Vec::new()).is_err() {
             continue;
         }
-        let Led { end, way } = lead(&mount.join(meant(real)).join(name));
+        let PathTrace { end, way } = trace_path(&mount.join(parse_spelled(real)).join(name));
         let end = below(&end);
         if end.as_ref().is_some_and(|end| is_at_or_below(path, end)) {
-            return Meant::Itself;
+            return ProtectedLinkRole::Itself;
         }
         let mut passed = way.iter().filter_map(|passed| below(passed)).chain(end);
         if passed.any(|passed| is_at_or_below(&passed, path)) {
-            most = Meant::OnTheWay;
+            most = ProtectedLinkRole::OnTheWay;
         }
     }
     most
@@ -93,19 +93,19 @@ pub(crate) enum DirContent {
 
 /// Searches a directory for protected names. Moving a directory moves its content, and a directory prepared
 /// elsewhere must not become a user's `.belljar`.
-pub(crate) fn content(
+pub(crate) fn search_directory(
     dir: BorrowedFd<'_>,
     name: &OsStr,
-    closed: &Closed,
+    closed: &ClosedPaths,
 ) -> Result<DirContent, Errno> {
     let mut left = MAX_SEARCHED;
-    search(dir, name, closed, 0, &mut left)
+    search_below(dir, name, closed, 0, &mut left)
 }
 
-fn search(
+fn search_below(
     parent: BorrowedFd<'_>,
     name: &OsStr,
-    closed: &Closed,
+    closed: &ClosedPaths,
     depth: usize,
     left: &mut usize,
 ) -> Result<DirContent, Errno> {
@@ -136,12 +136,12 @@ fn search(
         let is_dir = match entry.file_type() {
             FileType::Unknown => {
                 let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-                kind(&rustix::fs::statat(&dir, name, flags)?) == FileType::Directory
+                file_type(&rustix::fs::statat(&dir, name, flags)?) == FileType::Directory
             }
             known => known == FileType::Directory,
         };
         if is_dir {
-            match search(dir.as_fd(), name, closed, depth + 1, left)? {
+            match search_below(dir.as_fd(), name, closed, depth + 1, left)? {
                 DirContent::Plain => {}
                 found => return Ok(found),
             }

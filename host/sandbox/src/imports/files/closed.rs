@@ -19,7 +19,7 @@ type Identity = (i128, u64);
 
 /// Closed directories and files, with their content and the links to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedPaths {
     ends: Vec<Identity>,
     /// The links followed to reach them, and directories passed by `..`.
     way: Vec<Identity>,
@@ -27,12 +27,12 @@ pub(crate) struct Closed {
     missing: Vec<(Identity, OsString)>,
 }
 
-impl Closed {
+impl ClosedPaths {
     /// Resolves these paths at present.
-    pub(crate) fn find(paths: &[PathBuf]) -> Self {
+    pub(crate) fn from_paths(paths: &[PathBuf]) -> Self {
         let mut closed = Self::default();
         for path in paths {
-            let Led { end, way } = lead(path);
+            let PathTrace { end, way } = trace_path(path);
             closed.way.extend(way.iter().filter_map(|passed| identity_at(passed)));
             match identity_at(&end) {
                 Some(found) => closed.ends.push(found),
@@ -48,7 +48,7 @@ impl Closed {
 
     /// Whether an open directory, or one of its parents, is closed. Reads the parents from the file system,
     /// not from the path, so that neither a link nor a renaming deceives the check.
-    pub(crate) fn reaches(&self, dir: BorrowedFd<'_>) -> bool {
+    pub(crate) fn contains_dir(&self, dir: BorrowedFd<'_>) -> bool {
         if self.ends.is_empty() {
             return false;
         }
@@ -57,7 +57,7 @@ impl Closed {
         loop {
             // An unreadable parent counts as closed, because it cannot be checked.
             let Ok(stat) = statat(dir, &*up, AtFlags::empty()) else { return true };
-            let here = identity(&stat);
+            let here = stat_identity(&stat);
             if self.ends.contains(&here) {
                 return true;
             }
@@ -70,17 +70,19 @@ impl Closed {
 
     /// Whether a path is closed, inside a closed directory, part of the path to one, or a missing closed
     /// path.
-    pub(crate) fn holds<D: HostDir>(&self, place: &PathEnd<D>) -> bool {
-        let Some(dir) = place.at().host_dir().filter(|_| !self.is_empty()) else {
+    pub(crate) fn contains_place<D: HostDir>(&self, place: &PathEnd<D>) -> bool {
+        let Some(dir) = place.parent_dir().host_dir().filter(|_| !self.is_empty()) else {
             return false;
         };
-        self.is_at(dir, place.arg()) || self.reaches(dir) || self.would_be(dir, place.arg())
+        self.is_at(dir, place.name_arg())
+            || self.contains_dir(dir)
+            || self.would_be(dir, place.name_arg())
     }
 
     /// Whether the name refers to a closed object, or to a link or directory on the path to one.
     pub(crate) fn is_at(&self, dir: BorrowedFd<'_>, name: &OsStr) -> bool {
         let found = || statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-        !self.is_empty() && found().is_ok_and(|stat| self.is(identity(&stat)))
+        !self.is_empty() && found().is_ok_and(|stat| self.contains_identity(stat_identity(&stat)))
     }
 
     /// Whether an entry with this inode may be closed. Most entries are not, and need no second check.
@@ -90,10 +92,10 @@ impl Closed {
 
     /// Whether an open directory is itself closed.
     pub(crate) fn is_open(&self, dir: impl AsFd) -> Result<bool, Errno> {
-        Ok(!self.is_empty() && self.is(identity(&rustix::fs::fstat(dir)?)))
+        Ok(!self.is_empty() && self.contains_identity(stat_identity(&rustix::fs::fstat(dir)?)))
     }
 
-    fn is(&self, found: Identity) -> bool {
+    fn contains_identity(&self, found: Identity) -> bool {
         self.ends.contains(&found) || self.way.contains(&found)
     }
 
@@ -102,17 +104,17 @@ impl Closed {
             return false;
         }
         let Ok(stat) = statat(dir, ".", AtFlags::empty()) else { return true };
-        let here = identity(&stat);
+        let here = stat_identity(&stat);
         self.missing.iter().any(|(parent, missing)| missing == name && *parent == here)
     }
 }
 
-fn identity(stat: &Stat) -> Identity {
+fn stat_identity(stat: &Stat) -> Identity {
     (stat.st_dev.into(), stat.st_ino)
 }
 
 fn identity_at(path: &Path) -> Option<Identity> {
-    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(stat_identity)
 }
 
 /// The first missing name of a path, with its existing parent directory.
@@ -125,7 +127,7 @@ fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
 
 /// The resolution of a path.
 #[derive(Debug)]
-pub(crate) struct Led {
+pub(crate) struct PathTrace {
     /// The final path, without links, whether it exists or not.
     pub(crate) end: PathBuf,
     /// The links that were followed and the directories passed by `..`, each path without links.
@@ -134,10 +136,10 @@ pub(crate) struct Led {
 
 /// Follows a path like the operating system. Only for the operator's paths and a user's links, which guests
 /// cannot make; guests' paths are resolved by `walk`.
-pub(crate) fn lead(path: &Path) -> Led {
+pub(crate) fn trace_path(path: &Path) -> PathTrace {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let (mut end, mut way) = (PathBuf::new(), Vec::new());
-    let mut left = parts(&path);
+    let mut left = reversed_names(&path);
     for _ in 0..MAX_STEPS {
         let Some(part) = left.pop() else { break };
         if part == ".." {
@@ -149,17 +151,17 @@ pub(crate) fn lead(path: &Path) -> Led {
         let next = end.join(part);
         match std::fs::read_link(&next) {
             Ok(target) => {
-                left.extend(parts(&target));
+                left.extend(reversed_names(&target));
                 way.push(next);
             }
             Err(_) => end = next,
         }
     }
-    Led { end, way }
+    PathTrace { end, way }
 }
 
 /// The names of a path, in reverse.
-fn parts(path: &Path) -> Vec<OsString> {
+fn reversed_names(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev().filter(|part| !matches!(part, Component::CurDir));
     parts.map(|part| part.as_os_str().to_owned()).collect()
 }

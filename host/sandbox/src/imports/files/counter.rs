@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A limit on open objects, with their present number.
 #[derive(Debug)]
-pub(crate) struct Counter {
+pub(crate) struct OpenCounter {
     open: Arc<AtomicU64>,
     limit: u64,
 }
 
-/// Counts one open object.
+/// One place in an [`OpenCounter`], for one open object; freed on drop.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<AtomicU64>);
+pub(crate) struct OpenSlot(Arc<AtomicU64>);
 
-impl Counter {
+impl OpenCounter {
     pub(crate) fn new(limit: u64) -> Self {
         Self { open: Arc::default(), limit }
     }
@@ -24,14 +24,14 @@ impl Counter {
     }
 
     /// Counts one more object; `None` = the limit is reached.
-    pub(crate) fn take(&self) -> Option<Slot> {
+    pub(crate) fn acquire_slot(&self) -> Option<OpenSlot> {
         let fits = |open: u64| (open < self.limit).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
-        Some(Slot(Arc::clone(&self.open)))
+        Some(OpenSlot(Arc::clone(&self.open)))
     }
 }
 
-impl Drop for Slot {
+impl Drop for OpenSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

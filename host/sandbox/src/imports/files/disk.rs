@@ -11,57 +11,57 @@ use rustix::fs::{
 use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 
-use super::alias::{DirContent, content};
-use super::closed::Closed;
-use super::open::Ask;
-use super::tree::{Tree, is};
-use super::walk::{Dir, Disk, PathEnd, kind};
-use super::{Base, FilesCtx, Over, error};
-use crate::overlay::{Fault, Found};
+use super::alias::{DirContent, search_directory};
+use super::closed::ClosedPaths;
+use super::open::OpenRequest;
+use super::tree::{FileTree, has_file_type};
+use super::walk::{DiskDir, DiskTree, PathEnd, file_type};
+use super::{BaseDir, FilesCtx, OverlayTarget, to_fs_error};
+use crate::overlay::{ChangeFault, FoundEntry};
 
-impl Tree for Disk {
-    fn first(&self, base: &Base) -> Dir {
-        Dir::Start(Arc::clone(&base.start.dir))
+impl FileTree for DiskTree {
+    fn base_dir(&self, base: &BaseDir) -> DiskDir {
+        DiskDir::Start(Arc::clone(&base.start.dir))
     }
 
-    fn find(&self, place: &PathEnd) -> Result<Found, Errno> {
-        place.stat().map(Found::on_disk)
+    fn find_at(&self, place: &PathEnd) -> Result<FoundEntry, Errno> {
+        place.stat_entry().map(FoundEntry::on_disk)
     }
 
-    fn target(&self, place: &PathEnd) -> FsResult<CString> {
-        readlinkat(place.dir(), place.arg(), Vec::new()).map_err(error)
+    fn link_target(&self, place: &PathEnd) -> FsResult<CString> {
+        readlinkat(place.parent_fd(), place.name_arg(), Vec::new()).map_err(to_fs_error)
     }
 
     fn open_dir(
         &self,
         place: &PathEnd,
-        _found: &Found,
-    ) -> Result<(Arc<File>, Option<Over>), Errno> {
+        _found: &FoundEntry,
+    ) -> Result<(Arc<File>, Option<OverlayTarget>), Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(place.dir(), place.arg(), flags, Mode::empty())?;
+        let opened = openat(place.parent_fd(), place.name_arg(), flags, Mode::empty())?;
         Ok((Arc::new(File::from(opened)), None))
     }
 
     fn open_file(
         &mut self,
         ctx: &FilesCtx,
-        base: &Base,
+        base: &BaseDir,
         place: &PathEnd,
-        found: Option<&Found>,
-        ask: &Ask,
-    ) -> FsResult<(File, Option<Over>)> {
+        found: Option<&FoundEntry>,
+        ask: &OpenRequest,
+    ) -> FsResult<(File, Option<OverlayTarget>)> {
         let create = found.is_none();
         // The process's umask narrows this mode.
         let mode = Mode::from_raw_mode(0o666);
-        let opened =
-            openat(place.dir(), place.arg(), ask.file_flags(create), mode).map_err(error)?;
-        let stat = fstat(&opened).map_err(error)?;
-        if !is(&stat, FileType::RegularFile) {
-            return Err(ctx.special(&base.opened, &place.real));
+        let opened = openat(place.parent_fd(), place.name_arg(), ask.file_flags(create), mode)
+            .map_err(to_fs_error)?;
+        let stat = fstat(&opened).map_err(to_fs_error)?;
+        if !has_file_type(&stat, FileType::RegularFile) {
+            return Err(ctx.refuse_special(&base.opened, &place.real));
         }
         if ask.write {
-            let found = Found::on_disk(stat);
-            ctx.has_one_name("open", &base.opened.mount, &place.real, &found)?;
+            let found = FoundEntry::on_disk(stat);
+            ctx.check_single_name("open", &base.opened.mount, &place.real, &found)?;
         }
         let file = File::from(opened);
         if ask.truncate {
@@ -70,36 +70,57 @@ impl Tree for Disk {
         Ok((file, None))
     }
 
-    fn make_dir(&mut self, place: &PathEnd) -> Result<(), Fault> {
+    fn make_dir(&mut self, place: &PathEnd) -> Result<(), ChangeFault> {
         // The process's umask narrows this mode.
-        Ok(mkdirat(place.dir(), place.arg(), Mode::from_raw_mode(0o777))?)
+        Ok(mkdirat(place.parent_fd(), place.name_arg(), Mode::from_raw_mode(0o777))?)
     }
 
-    fn remove_dir(&mut self, place: &PathEnd) -> Result<(), Fault> {
-        Ok(unlinkat(place.dir(), place.arg(), AtFlags::REMOVEDIR)?)
+    fn remove_dir(&mut self, place: &PathEnd) -> Result<(), ChangeFault> {
+        Ok(unlinkat(place.parent_fd(), place.name_arg(), AtFlags::REMOVEDIR)?)
     }
 
-    fn unlink(&mut self, place: &PathEnd, _found: &Found) -> Result<(), Fault> {
-        Ok(unlinkat(place.dir(), place.arg(), AtFlags::empty())?)
+    fn unlink_at(&mut self, place: &PathEnd, _found: &FoundEntry) -> Result<(), ChangeFault> {
+        Ok(unlinkat(place.parent_fd(), place.name_arg(), AtFlags::empty())?)
     }
 
-    fn search(&self, place: &PathEnd, closed: &Closed) -> Result<DirContent, Errno> {
-        content(place.dir(), place.arg(), closed)
+    fn search_content(&self, place: &PathEnd, closed: &ClosedPaths) -> Result<DirContent, Errno> {
+        search_directory(place.parent_fd(), place.name_arg(), closed)
     }
 
-    fn rename(&mut self, old: &PathEnd, new: &PathEnd, found: &Found) -> Result<(), Fault> {
-        if is(&found.stat, FileType::RegularFile) {
+    fn rename_at(
+        &mut self,
+        old: &PathEnd,
+        new: &PathEnd,
+        found: &FoundEntry,
+    ) -> Result<(), ChangeFault> {
+        if has_file_type(&found.stat, FileType::RegularFile) {
             keep_mode(old, new);
         }
-        Ok(renameat(old.dir(), old.arg(), new.dir(), new.arg())?)
+        Ok(renameat(old.parent_fd(), old.name_arg(), new.parent_fd(), new.name_arg())?)
     }
 
-    fn link(&mut self, old: &PathEnd, new: &PathEnd, _found: &Found) -> Result<(), Fault> {
-        Ok(linkat(old.dir(), old.arg(), new.dir(), new.arg(), AtFlags::empty())?)
+    fn link_at(
+        &mut self,
+        old: &PathEnd,
+        new: &PathEnd,
+        _found: &FoundEntry,
+    ) -> Result<(), ChangeFault> {
+        Ok(linkat(
+            old.parent_fd(),
+            old.name_arg(),
+            new.parent_fd(),
+            new.name_arg(),
+            AtFlags::empty(),
+        )?)
     }
 
-    fn touch(&mut self, place: &PathEnd, _found: &Found, times: &Timestamps) -> Result<(), Fault> {
-        Ok(utimensat(place.dir(), place.arg(), times, AtFlags::SYMLINK_NOFOLLOW)?)
+    fn set_times_at(
+        &mut self,
+        place: &PathEnd,
+        _found: &FoundEntry,
+        times: &Timestamps,
+    ) -> Result<(), ChangeFault> {
+        Ok(utimensat(place.parent_fd(), place.name_arg(), times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
 
@@ -109,15 +130,17 @@ const KEPT_MODE: u32 = 0o777;
 /// Sets a file's permissions to those of the file that is about to be replaced. Best effort: a file that
 /// cannot be opened keeps its own.
 fn keep_mode(from: &PathEnd, onto: &PathEnd) {
-    let Ok(replaced) = onto.stat() else { return };
-    if !is(&replaced, FileType::RegularFile) {
+    let Ok(replaced) = onto.stat_entry() else { return };
+    if !has_file_type(&replaced, FileType::RegularFile) {
         return;
     }
     // Neither following links nor blocking, in case the file was swapped.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) else { return };
+    let Ok(file) = openat(from.parent_fd(), from.name_arg(), flags, Mode::empty()) else { return };
     // A file with another name may be outside the mount under that name.
-    if fstat(&file).is_ok_and(|stat| kind(&stat) == FileType::RegularFile && stat.st_nlink == 1) {
+    if fstat(&file)
+        .is_ok_and(|stat| file_type(&stat) == FileType::RegularFile && stat.st_nlink == 1)
+    {
         let _ = fchmod(file, Mode::from_raw_mode(replaced.st_mode & KEPT_MODE));
     }
 }

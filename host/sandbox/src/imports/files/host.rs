@@ -10,10 +10,14 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
 
 use super::over::MergedListing;
-use super::paths::{Entries, all_entries, descriptor_stat, entries, timestamps};
-use super::streams::{FileReader, FileWriter, Handle, read_billed, resize_billed, write_billed};
-use super::{Access, FilesView, Listing, MAX_LISTED, MAX_STREAMS, Over, error};
-use crate::overlay::Found;
+use super::paths::{EntryCount, all_entries, count_entries, descriptor_stat, to_timestamps};
+use super::streams::{
+    FileReader, FileWriter, StreamHandle, read_billed, resize_billed, write_billed,
+};
+use super::{
+    FilesView, MAX_LISTED, MAX_STREAMS, MountAccess, OpenListing, OverlayTarget, to_fs_error,
+};
+use crate::overlay::FoundEntry;
 
 use types::{
     Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize,
@@ -30,20 +34,20 @@ const MAX_WRITE: usize = 1 << 20;
 impl preopens::Host for FilesView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         self.ctx.record.host_call();
-        self.preopens()
+        self.preopen_mounts()
     }
 }
 
 impl types::Host for FilesView<'_> {
     fn convert_error_code(&mut self, err: FsError) -> wasmtime::Result<ErrorCode> {
-        self.inner().convert_error_code(err)
+        self.wasi_view().convert_error_code(err)
     }
 
     fn filesystem_error_code(
         &mut self,
         err: Resource<wasmtime::Error>,
     ) -> wasmtime::Result<Option<ErrorCode>> {
-        self.inner().filesystem_error_code(err)
+        self.wasi_view().filesystem_error_code(err)
     }
 }
 
@@ -56,34 +60,34 @@ impl types::HostDescriptor for FilesView<'_> {
         _len: Filesize,
         _advice: Advice,
     ) -> FsResult<()> {
-        self.pace().await;
-        self.file(&fd).map(drop)
+        self.pace_call().await;
+        self.find_file(&fd).map(drop)
     }
 
     async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.pace().await;
+        self.pace_call().await;
         self.flush_to_disk(&fd, std::fs::File::sync_data).await
     }
 
     async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
-        self.pace().await;
-        self.opened(&fd)?;
-        self.inner().get_flags(fd).await
+        self.pace_call().await;
+        self.find_descriptor(&fd)?;
+        self.wasi_view().get_flags(fd).await
     }
 
     async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
-        self.pace().await;
-        self.opened(&fd)?;
-        self.inner().get_type(fd).await
+        self.pace_call().await;
+        self.find_descriptor(&fd)?;
+        self.wasi_view().get_type(fd).await
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
-        self.pace().await;
-        let (content, opened) = self.file(&fd)?;
+        self.pace_call().await;
+        let (content, opened) = self.find_file(&fd)?;
         self.ctx.may_write_open("set-size", &opened)?;
         i64::try_from(size).map_err(|_| ErrorCode::FileTooLarge)?;
         resize_billed(&content, &self.ctx.record, size)?;
-        self.ctx.wrote(&opened.mount, &opened.real);
+        self.ctx.record_written(&opened.mount, &opened.real);
         Ok(())
     }
 
@@ -93,19 +97,19 @@ impl types::HostDescriptor for FilesView<'_> {
         access: NewTimestamp,
         change: NewTimestamp,
     ) -> FsResult<()> {
-        self.pace().await;
-        let (file, opened) = self.either(&fd)?;
+        self.pace_call().await;
+        let (file, opened) = self.find_object(&fd)?;
         self.ctx.may_write_open("set-times", &opened)?;
         self.is_for_writing("set-times", &fd, &opened)?;
-        let times = || timestamps(access, change);
+        let times = || to_timestamps(access, change);
         if let (Some(overlay), Some(over)) = (&opened.mount.overlay, &opened.over) {
             self.set_times_over(overlay, over, &file, &opened, times)?;
         } else {
-            let found = Found::on_disk(fstat(&*file).map_err(error)?);
-            self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &found)?;
-            futimens(&*file, &times()?).map_err(error)?;
+            let found = FoundEntry::on_disk(fstat(&*file).map_err(to_fs_error)?);
+            self.ctx.check_single_name("set-times", &opened.mount, &opened.real, &found)?;
+            futimens(&*file, &times()?).map_err(to_fs_error)?;
         }
-        self.ctx.wrote(&opened.mount, &opened.real);
+        self.ctx.record_written(&opened.mount, &opened.real);
         Ok(())
     }
 
@@ -115,11 +119,11 @@ impl types::HostDescriptor for FilesView<'_> {
         len: Filesize,
         offset: Filesize,
     ) -> FsResult<(Vec<u8>, bool)> {
-        self.pace().await;
-        let (content, opened) = self.file(&fd)?;
+        self.pace_call().await;
+        let (content, opened) = self.find_file(&fd)?;
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let path = opened.guest_path();
-        let bytes = read_billed(content.file(), &self.ctx.record, &path, len, offset)?;
+        let bytes = read_billed(content.current_file(), &self.ctx.record, &path, len, offset)?;
         Ok((bytes.to_vec(), bytes.is_empty()))
     }
 
@@ -129,8 +133,8 @@ impl types::HostDescriptor for FilesView<'_> {
         buf: Vec<u8>,
         offset: Filesize,
     ) -> FsResult<Filesize> {
-        self.pace().await;
-        let (content, opened) = self.file(&fd)?;
+        self.pace_call().await;
+        let (content, opened) = self.find_file(&fd)?;
         self.ctx.may_write_open("write", &opened)?;
         let path = opened.guest_path();
         let buf = buf.get(..MAX_WRITE).unwrap_or(&buf);
@@ -142,14 +146,14 @@ impl types::HostDescriptor for FilesView<'_> {
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<ReaddirIterator>> {
-        self.pace().await;
-        let base = self.base(&fd)?;
+        self.pace_call().await;
+        let base = self.find_directory(&fd)?;
         if let Some(listing) = self.list_over(&base)? {
             return Ok(listing);
         }
         let free = MAX_LISTED.saturating_sub(self.ctx.listed);
-        let Entries { count, odd } = entries(&*base.start.dir, free)?;
-        self.tire();
+        let EntryCount { count, odd } = count_entries(&*base.start.dir, free)?;
+        self.yield_next();
         if count > free {
             return Err(self.too_many(&base));
         }
@@ -161,19 +165,19 @@ impl types::HostDescriptor for FilesView<'_> {
             return self.listing_of(names, held);
         }
         let listing = if count <= SHORT_LISTING {
-            self.inner().read_directory(fd).await?
+            self.wasi_view().read_directory(fd).await?
         } else {
             self.read_long_directory(&base.start.dir).await?
         };
         // An empty listing counts too, so that the number of listings is bounded.
         let held = count.max(1);
-        self.ctx.listings.insert(listing.rep(), Listing { held, merged: None });
+        self.ctx.listings.insert(listing.rep(), OpenListing { held, merged: None });
         self.ctx.listed += held;
         Ok(listing)
     }
 
     async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.pace().await;
+        self.pace_call().await;
         self.flush_to_disk(&fd, std::fs::File::sync_all).await
     }
 
@@ -182,13 +186,13 @@ impl types::HostDescriptor for FilesView<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        self.pace().await;
+        self.pace_call().await;
         self.make_dir(&fd, &path)
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        self.pace().await;
-        Ok(descriptor_stat(&self.status(&fd)?))
+        self.pace_call().await;
+        Ok(descriptor_stat(&self.stat_descriptor(&fd)?))
     }
 
     async fn stat_at(
@@ -197,8 +201,8 @@ impl types::HostDescriptor for FilesView<'_> {
         path_flags: PathFlags,
         path: String,
     ) -> FsResult<DescriptorStat> {
-        self.pace().await;
-        Ok(descriptor_stat(&self.look(&fd, path_flags, &path)?))
+        self.pace_call().await;
+        Ok(descriptor_stat(&self.stat_path(&fd, path_flags, &path)?))
     }
 
     async fn set_times_at(
@@ -209,8 +213,8 @@ impl types::HostDescriptor for FilesView<'_> {
         access: NewTimestamp,
         change: NewTimestamp,
     ) -> FsResult<()> {
-        self.pace().await;
-        self.touch_at(&fd, path_flags, &path, &timestamps(access, change)?)
+        self.pace_call().await;
+        self.touch_at(&fd, path_flags, &path, &to_timestamps(access, change)?)
     }
 
     async fn link_at(
@@ -221,7 +225,7 @@ impl types::HostDescriptor for FilesView<'_> {
         new_fd: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        self.pace().await;
+        self.pace_call().await;
         if old_path_flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
         }
@@ -236,8 +240,8 @@ impl types::HostDescriptor for FilesView<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
-        self.pace().await;
-        self.open(&fd, path_flags, &path, open_flags, flags)
+        self.pace_call().await;
+        self.open_path(&fd, path_flags, &path, open_flags, flags)
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
@@ -247,7 +251,7 @@ impl types::HostDescriptor for FilesView<'_> {
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        self.pace().await;
+        self.pace_call().await;
         self.read_link(&fd, &path)
     }
 
@@ -256,7 +260,7 @@ impl types::HostDescriptor for FilesView<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        self.pace().await;
+        self.pace_call().await;
         self.remove_dir(&fd, &path)
     }
 
@@ -267,8 +271,8 @@ impl types::HostDescriptor for FilesView<'_> {
         new_fd: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        self.pace().await;
-        self.rename(&fd, &old_path, &new_fd, &new_path)
+        self.pace_call().await;
+        self.rename_path(&fd, &old_path, &new_fd, &new_path)
     }
 
     async fn symlink_at(
@@ -277,13 +281,13 @@ impl types::HostDescriptor for FilesView<'_> {
         _old_path: String,
         new_path: String,
     ) -> FsResult<()> {
-        self.pace().await;
-        self.symlink(&fd, &new_path)
+        self.pace_call().await;
+        self.refuse_symlink(&fd, &new_path)
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.pace().await;
-        self.unlink(&fd, &path)
+        self.pace_call().await;
+        self.unlink_file(&fd, &path)
     }
 
     fn read_via_stream(
@@ -294,7 +298,7 @@ impl types::HostDescriptor for FilesView<'_> {
         if let Descriptor::Dir(_) = self.table.get(&fd)? {
             return Err(ErrorCode::IsDirectory.into());
         }
-        let handle = self.handle(&fd, "read-via-stream")?;
+        let handle = self.stream_handle(&fd, "read-via-stream")?;
         let reader: DynInputStream = Box::new(FileReader::new(handle, offset));
         Ok(self.table.push(reader)?)
     }
@@ -304,14 +308,14 @@ impl types::HostDescriptor for FilesView<'_> {
         fd: Resource<Descriptor>,
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
-        self.writer(&fd, Some(offset))
+        self.open_writer(&fd, Some(offset))
     }
 
     fn append_via_stream(
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DynOutputStream>> {
-        self.writer(&fd, None)
+        self.open_writer(&fd, None)
     }
 
     async fn is_same_object(
@@ -319,16 +323,16 @@ impl types::HostDescriptor for FilesView<'_> {
         a: Resource<Descriptor>,
         b: Resource<Descriptor>,
     ) -> wasmtime::Result<bool> {
-        self.pace().await;
+        self.pace_call().await;
         if let Some(same) = self.is_same_over(&a, &b) {
             return Ok(same);
         }
-        self.inner().is_same_object(a, b).await
+        self.wasi_view().is_same_object(a, b).await
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        self.pace().await;
-        Ok(self.ctx.identity(&self.status(&fd)?))
+        self.pace_call().await;
+        Ok(self.ctx.metadata_hash(&self.stat_descriptor(&fd)?))
     }
 
     async fn metadata_hash_at(
@@ -337,9 +341,9 @@ impl types::HostDescriptor for FilesView<'_> {
         path_flags: PathFlags,
         path: String,
     ) -> FsResult<MetadataHashValue> {
-        self.pace().await;
-        let stat = self.look(&fd, path_flags, &path)?;
-        Ok(self.ctx.identity(&stat))
+        self.pace_call().await;
+        let stat = self.stat_path(&fd, path_flags, &path)?;
+        Ok(self.ctx.metadata_hash(&stat))
     }
 }
 
@@ -348,14 +352,14 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         &mut self,
         stream: Resource<ReaddirIterator>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.pace().await;
+        self.pace_call().await;
         let open = self.ctx.listings.get_mut(&stream.rep());
         if let Some(merged) = open.and_then(|listing| listing.merged.as_mut()) {
             return Ok(merged.next());
         }
         loop {
             let borrowed = Resource::new_borrow(stream.rep());
-            match self.inner().read_directory_entry(borrowed).await {
+            match self.wasi_view().read_directory_entry(borrowed).await {
                 // The entry was added after the names were checked. Later entries are returned.
                 Err(error)
                     if matches!(error.downcast_ref(), Some(ErrorCode::IllegalByteSequence)) => {}
@@ -379,23 +383,23 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
 
 impl FilesView<'_> {
     /// The status of an open file or directory.
-    pub(super) fn status(&self, fd: &Resource<Descriptor>) -> FsResult<Stat> {
-        let (file, opened) = self.either(fd)?;
+    pub(super) fn stat_descriptor(&self, fd: &Resource<Descriptor>) -> FsResult<Stat> {
+        let (file, opened) = self.find_object(fd)?;
         match self.status_over(fd, &opened)? {
             Some(stat) => Ok(stat),
-            None => fstat(&*file).map_err(error),
+            None => fstat(&*file).map_err(to_fs_error),
         }
     }
 
     /// The handle of a stream over this file.
-    fn handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<Handle> {
+    fn stream_handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<StreamHandle> {
         self.ctx.record.host_call();
-        let (content, opened) = self.file(fd)?;
-        let Some(stream) = self.ctx.streams.take() else {
+        let (content, opened) = self.find_file(fd)?;
+        let Some(stream) = self.ctx.streams.acquire_slot() else {
             let facts = format!("{MAX_STREAMS} streams are open already");
-            return Err(self.ctx.refuse(what, DenyCode::LimitReached, facts));
+            return Err(self.ctx.refuse_operation(what, DenyCode::LimitReached, facts));
         };
-        Ok(Handle {
+        Ok(StreamHandle {
             content,
             record: Arc::clone(&self.ctx.record),
             path: opened.guest_path(),
@@ -404,13 +408,13 @@ impl FilesView<'_> {
         })
     }
 
-    fn writer(
+    fn open_writer(
         &mut self,
         fd: &Resource<Descriptor>,
         at: Option<Filesize>,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let handle = self.handle(fd, "write-via-stream")?;
-        self.ctx.may_write_open("write-via-stream", &self.opened(fd)?)?;
+        let handle = self.stream_handle(fd, "write-via-stream")?;
+        self.ctx.may_write_open("write-via-stream", &self.find_descriptor(fd)?)?;
         let writer: DynOutputStream = Box::new(FileWriter::new(handle, at));
         Ok(self.table.push(writer)?)
     }
@@ -421,12 +425,14 @@ impl FilesView<'_> {
         fd: &Resource<Descriptor>,
         sync: fn(&std::fs::File) -> std::io::Result<()>,
     ) -> FsResult<()> {
-        let (file, opened) = self.either(fd)?;
+        let (file, opened) = self.find_object(fd)?;
         match (opened.mount.access, &opened.over) {
-            (Access::Read, _) | (Access::Overlay, Some(Over::Dir(_) | Over::Reader(_)) | None) => {
-                Ok(())
-            }
-            (Access::Overlay, Some(Over::Upper(_))) | (Access::ReadWrite, _) => {
+            (MountAccess::Read, _)
+            | (
+                MountAccess::Overlay,
+                Some(OverlayTarget::Dir(_) | OverlayTarget::Reader(_)) | None,
+            ) => Ok(()),
+            (MountAccess::Overlay, Some(OverlayTarget::Upper(_))) | (MountAccess::ReadWrite, _) => {
                 #[expect(
                     clippy::disallowed_methods,
                     reason = "one at a time of a store, whose call waits for it"
@@ -445,7 +451,7 @@ impl FilesView<'_> {
         let dir = Dir::new(dir.try_clone()?, FsPerms::ReadOnly, OpenMode::READ, false);
         let fd = self.table.push(Descriptor::Dir(dir))?;
         let borrowed = Resource::new_borrow(fd.rep());
-        let listing = types::HostDescriptor::read_directory(&mut self.inner(), borrowed).await;
+        let listing = types::HostDescriptor::read_directory(&mut self.wasi_view(), borrowed).await;
         self.table.delete(fd)?;
         listing
     }

@@ -4,7 +4,7 @@
 //! host checks on every call
 //!
 //! - the mount's access, so that read-only and read-write mounts can share a store;
-//! - the protected names, on the path as resolved ([`walk`]) and not as spelled;
+//! - the protected names, on the path as resolved ([`resolve_path`]) and not as spelled;
 //! - that only regular files and directories are opened;
 //! - bytes, open files, files made, entries listed.
 //!
@@ -15,7 +15,7 @@
 //! hard links, which may lead outside the mount.
 //!
 //! File operations run on the calling thread (another thread would cost several times the operation on a
-//! local disk). [`FilesView::pace`] lets other tasks and timers run in between; slow operations (`sync`, long
+//! local disk). [`FilesView::pace_call`] lets other tasks and timers run in between; slow operations (`sync`, long
 //! listings) go to a blocking thread.
 
 mod alias;
@@ -41,7 +41,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use belljar_policy::{Access, DenyCode, Limits, Meter, Shown, WORKSPACE};
+use belljar_policy::{DenyCode, Limits, Meter, MountAccess, ShownText, WORKSPACE};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
@@ -50,16 +50,16 @@ use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 
-use self::alias::Meant;
-pub(crate) use self::closed::Closed;
-use self::counter::{Counter, Slot};
+use self::alias::ProtectedLinkRole;
+pub(crate) use self::closed::ClosedPaths;
+use self::counter::{OpenCounter, OpenSlot};
 use self::mount::MountInfo;
 pub(crate) use self::mount::OpenMount;
-use self::tree::Tree;
-use self::walk::{Follow, HostDir, PathEnd, Start, WalkError, walk_by};
-use crate::overlay::{DirRef, Fault, Found, Reader, Upper};
+use self::tree::FileTree;
+use self::walk::{FollowMode, HostDir, PathEnd, WalkError, WalkStart, walk_by};
+use crate::overlay::{ChangeFault, DirRef, FoundEntry, LowerReader, UpperFile};
 use crate::receipt::Denial;
-use crate::receipt::record::{Record, clip};
+use crate::receipt::record::{CallRecord, clip_text};
 
 /// Files, directories and hard links that one store may make. Bounded because an empty file uses an inode
 /// without metered bytes.
@@ -80,16 +80,16 @@ const SHOWN_PATH: usize = 256;
 /// The files of one store: mounts and open descriptors.
 pub(crate) struct FilesCtx {
     mounts: Vec<OpenMount>,
-    record: Arc<Record>,
+    record: Arc<CallRecord>,
     inner: WasiFilesystemCtx,
     /// The facts about each descriptor, by its number in the resource table. Added and removed with the
     /// resource; a descriptor without an entry is useless.
-    open: HashMap<u32, Opened>,
+    open: HashMap<u32, OpenDescriptor>,
     /// Open listings, by number in the resource table.
-    listings: HashMap<u32, Listing>,
+    listings: HashMap<u32, OpenListing>,
     listed: u64,
-    files: Counter,
-    streams: Counter,
+    files: OpenCounter,
+    streams: OpenCounter,
     made: u64,
     calls: u32,
     /// The secret salt that hides the host's inode numbers in `metadata-hash`.
@@ -100,25 +100,25 @@ pub(crate) struct FilesCtx {
 
 /// The facts about an open descriptor.
 #[derive(Clone)]
-struct Opened {
+struct OpenDescriptor {
     mount: Arc<MountInfo>,
     /// The path below the mount, with links resolved.
     real: Arc<str>,
     protected: bool,
     /// The object in an overlay, if the mount has one.
-    over: Option<Over>,
-    /// Freed when the descriptor and all its streams are dropped.
-    slot: Arc<Slot>,
+    over: Option<OverlayTarget>,
+    /// The place in the count of open files; freed with the descriptor and the last of its streams.
+    slot: Arc<OpenSlot>,
 }
 
 /// The object of an overlay that a descriptor refers to.
 #[derive(Clone)]
-enum Over {
+enum OverlayTarget {
     Dir(Arc<OverDir>),
     /// A file of the lower directory.
-    Reader(Arc<Reader>),
+    Reader(Arc<LowerReader>),
     /// A file of the layer.
-    Upper(Arc<Upper>),
+    Upper(Arc<UpperFile>),
 }
 
 /// A directory of an overlay.
@@ -130,13 +130,13 @@ struct OverDir {
 
 /// An open file, whether its content is in the lower directory or the layer.
 #[derive(Clone)]
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     file: Arc<File>,
-    over: Option<Over>,
+    over: Option<OverlayTarget>,
 }
 
 /// An open listing.
-struct Listing {
+struct OpenListing {
     /// The count of the listing's entries.
     held: u64,
     /// The remaining entries of an overlay's listing; other listings are in the resource table.
@@ -154,24 +154,24 @@ pub(crate) struct FilesView<'a> {
 /// The data of a store that has files.
 pub(crate) trait HasFiles: Send + 'static {
     /// The files with the table.
-    fn files(&mut self) -> FilesView<'_>;
+    fn files_view(&mut self) -> FilesView<'_>;
 }
 
 /// Links `wasi:filesystem/types` and `wasi:filesystem/preopens`.
 pub(crate) fn add_to_linker<T: HasFiles>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-    types::add_to_linker::<T, Files>(linker, |data| data.files())?;
-    preopens::add_to_linker::<T, Files>(linker, |data| data.files())
+    types::add_to_linker::<T, FilesMarker>(linker, |data| data.files_view())?;
+    preopens::add_to_linker::<T, FilesMarker>(linker, |data| data.files_view())
 }
 
-struct Files;
+struct FilesMarker;
 
-impl HasData for Files {
+impl HasData for FilesMarker {
     type Data<'a> = FilesView<'a>;
 }
 
 impl FilesCtx {
     /// The files of a new store. No system call is made.
-    pub(crate) fn new(mounts: &[OpenMount], limits: &Limits, record: Arc<Record>) -> Self {
+    pub(crate) fn new(mounts: &[OpenMount], limits: &Limits, record: Arc<CallRecord>) -> Self {
         Self {
             mounts: mounts.to_vec(),
             record,
@@ -179,8 +179,8 @@ impl FilesCtx {
             open: HashMap::new(),
             listings: HashMap::new(),
             listed: 0,
-            files: Counter::new(limits.open_files),
-            streams: Counter::new(MAX_STREAMS),
+            files: OpenCounter::new(limits.open_files),
+            streams: OpenCounter::new(MAX_STREAMS),
             made: 0,
             calls: 0,
             salt: RandomState::new(),
@@ -199,18 +199,18 @@ impl FilesCtx {
     }
 
     /// Records a refusal and returns the guest's error.
-    fn refuse(&self, what: &str, code: DenyCode, facts: String) -> FsError {
-        refuse(&self.record, what, code, facts);
+    fn refuse_operation(&self, what: &str, code: DenyCode, facts: String) -> FsError {
+        record_refusal(&self.record, what, code, facts);
         guest_error(code).into()
     }
 
     /// Reserves one of the store's open files.
-    fn slot(&self, what: &str) -> Result<Arc<Slot>, FsError> {
-        match self.files.take() {
+    fn acquire_slot(&self, what: &str) -> Result<Arc<OpenSlot>, FsError> {
+        match self.files.acquire_slot() {
             Some(slot) => Ok(Arc::new(slot)),
             None => {
                 let facts = format!("{} files are open already", self.files.limit());
-                refuse(&self.record, what, DenyCode::LimitReached, facts);
+                record_refusal(&self.record, what, DenyCode::LimitReached, facts);
                 // The interface has no error for too many open files.
                 Err(ErrorCode::InsufficientMemory.into())
             }
@@ -218,40 +218,40 @@ impl FilesCtx {
     }
 
     /// Counts one more file, directory or link.
-    fn make(&mut self, what: &str) -> Result<(), FsError> {
+    fn count_made(&mut self, what: &str) -> Result<(), FsError> {
         if self.made >= MAX_MADE {
             let facts = format!("{MAX_MADE} files and directories were made already");
-            return Err(self.refuse(what, DenyCode::LimitReached, facts));
+            return Err(self.refuse_operation(what, DenyCode::LimitReached, facts));
         }
         self.made += 1;
         Ok(())
     }
 
     /// Resolves a path. A path that leaves the starting directory is refused and recorded.
-    fn walk<T: Tree>(
+    fn resolve_path<T: FileTree>(
         &self,
         tree: &T,
         what: &str,
-        from: &Base,
+        from: &BaseDir,
         path: &str,
-        follow: Follow,
+        follow: FollowMode,
     ) -> Result<PathEnd<T::Dir>, FsError> {
-        let first = tree.first(from);
+        let first = tree.base_dir(from);
         #[cfg(test)]
         if seam::allows_all() {
             // The only case in which the operating system gets a whole path.
-            return Ok(PathEnd::of_name(first, path.into()));
+            return Ok(PathEnd::from_name(first, path.into()));
         }
         match walk_by(tree, first, &from.start, path, follow) {
             Ok(place) => Ok(place),
-            Err(WalkError::Errno(errno)) => Err(error(errno)),
+            Err(WalkError::Errno(errno)) => Err(to_fs_error(errno)),
             Err(WalkError::Escape(why)) => {
                 let facts = format!(
                     "`{}` from `{}`: {why}",
-                    Shown::clipped(path, SHOWN_PATH),
-                    Shown::clipped(&from.opened.guest_path(), SHOWN_PATH),
+                    ShownText::clip_line(path, SHOWN_PATH),
+                    ShownText::clip_line(&from.opened.guest_path(), SHOWN_PATH),
                 );
-                Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
+                Err(self.refuse_operation(what, DenyCode::PathNotAllowed, facts))
             }
         }
     }
@@ -261,14 +261,14 @@ impl FilesCtx {
     fn may_write<D: HostDir>(
         &self,
         what: &str,
-        opened: &Opened,
+        opened: &OpenDescriptor,
         place: &PathEnd<D>,
-    ) -> Result<Meant, FsError> {
+    ) -> Result<ProtectedLinkRole, FsError> {
         let mount = &opened.mount;
-        let protected = place.protected || mount.closed.holds(place);
+        let protected = place.protected || mount.closed.contains_place(place);
         self.may_write_real(what, mount, &place.real, protected)?;
-        let meant = mount.meant(place);
-        if meant == Meant::Itself {
+        let meant = mount.protected_link_role(place);
+        if meant == ProtectedLinkRole::Itself {
             return Err(self.refuse_meant(what, mount, &place.real, "is what"));
         }
         Ok(meant)
@@ -279,11 +279,11 @@ impl FilesCtx {
     fn may_move<D>(
         &self,
         what: &str,
-        opened: &Opened,
+        opened: &OpenDescriptor,
         place: &PathEnd<D>,
-        meant: Meant,
+        meant: ProtectedLinkRole,
     ) -> Result<(), FsError> {
-        if meant == Meant::OnTheWay {
+        if meant == ProtectedLinkRole::OnTheWay {
             let how = "is on the way to what";
             return Err(self.refuse_meant(what, &opened.mount, &place.real, how));
         }
@@ -292,13 +292,13 @@ impl FilesCtx {
 
     fn refuse_meant(&self, what: &str, mount: &MountInfo, real: &str, how: &str) -> FsError {
         let path = mount.guest_path(real);
-        let shown = Shown::clipped(&path, SHOWN_PATH);
+        let shown = ShownText::clip_line(&path, SHOWN_PATH);
         let facts = format!("`{shown}` {how} a link with a protected name means");
-        self.refuse(what, DenyCode::PathNotAllowed, facts)
+        self.refuse_operation(what, DenyCode::PathNotAllowed, facts)
     }
 
     /// Checks like [`Self::may_write`], for an open file.
-    fn may_write_open(&self, what: &str, opened: &Opened) -> Result<(), FsError> {
+    fn may_write_open(&self, what: &str, opened: &OpenDescriptor) -> Result<(), FsError> {
         self.may_write_real(what, &opened.mount, &opened.real, opened.protected)
     }
 
@@ -315,95 +315,95 @@ impl FilesCtx {
         }
         let path = || mount.guest_path(real);
         match mount.access {
-            Access::Read => {
+            MountAccess::Read => {
                 let facts = format!(
                     "`{}`: the mount `{}` is read-only",
-                    Shown::clipped(&path(), SHOWN_PATH),
+                    ShownText::clip_line(&path(), SHOWN_PATH),
                     mount.guest
                 );
-                Err(self.refuse(what, DenyCode::ReadOnly, facts))
+                Err(self.refuse_operation(what, DenyCode::ReadOnly, facts))
             }
-            Access::Overlay | Access::ReadWrite if protected => {
+            MountAccess::Overlay | MountAccess::ReadWrite if protected => {
                 let path = path();
-                let facts = format!("`{}` is protected", Shown::clipped(&path, SHOWN_PATH));
-                Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
+                let facts = format!("`{}` is protected", ShownText::clip_line(&path, SHOWN_PATH));
+                Err(self.refuse_operation(what, DenyCode::PathNotAllowed, facts))
             }
-            Access::Overlay | Access::ReadWrite => Ok(()),
+            MountAccess::Overlay | MountAccess::ReadWrite => Ok(()),
         }
     }
 
     /// Refuses to change a file with several hard links, which may lead outside the mount.
-    fn has_one_name(
+    fn check_single_name(
         &self,
         what: &str,
         mount: &MountInfo,
         real: &str,
-        found: &Found,
+        found: &FoundEntry,
     ) -> Result<(), FsError> {
-        if walk::kind(&found.stat) != FileType::RegularFile || found.names <= 1 {
+        if walk::file_type(&found.stat) != FileType::RegularFile || found.names <= 1 {
             return Ok(());
         }
         let path = mount.guest_path(real);
-        let shown = Shown::clipped(&path, SHOWN_PATH);
+        let shown = ShownText::clip_line(&path, SHOWN_PATH);
         let facts = format!("`{shown}` has {} hard links", found.names);
-        Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
+        Err(self.refuse_operation(what, DenyCode::PathNotAllowed, facts))
     }
 
     /// Reserves bytes for a write.
     fn reserve_write(&self, what: &str, bytes: u64) -> Result<(), FsError> {
-        reserve(&self.record, what, Meter::Write, bytes)
+        reserve_bytes(&self.record, what, Meter::Write, bytes)
             .map_err(|()| ErrorCode::InsufficientSpace.into())
     }
 
     /// The guest's error for a failed change.
-    fn fault(&self, what: &str, fault: Fault) -> FsError {
+    fn change_error(&self, what: &str, fault: ChangeFault) -> FsError {
         match fault {
-            Fault::Errno(errno) => error(errno),
-            Fault::Full(facts) => self.refuse(what, DenyCode::LimitReached, facts),
-            Fault::Io(error) => error.into(),
+            ChangeFault::Errno(errno) => to_fs_error(errno),
+            ChangeFault::Full(facts) => self.refuse_operation(what, DenyCode::LimitReached, facts),
+            ChangeFault::Io(error) => error.into(),
         }
     }
 
-    fn made(&self, mount: &MountInfo, real: &str) {
+    fn record_made(&self, mount: &MountInfo, real: &str) {
         self.record.path_made(&mount.guest_path(real));
     }
 
-    fn moved(&self, mount: &MountInfo, from: &str, to: &str) {
+    fn record_moved(&self, mount: &MountInfo, from: &str, to: &str) {
         self.record.path_moved(&mount.guest_path(from), &mount.guest_path(to));
     }
 
-    fn wrote(&self, mount: &MountInfo, real: &str) {
+    fn record_written(&self, mount: &MountInfo, real: &str) {
         self.record.path_written(&mount.guest_path(real));
     }
 
     /// A number for a file, constant in this store, that reveals nothing about the host.
-    fn identity(&self, stat: &Stat) -> types::MetadataHashValue {
+    fn metadata_hash(&self, stat: &Stat) -> types::MetadataHashValue {
         let of = |part: u8| self.salt.hash_one((part, stat.st_dev, stat.st_ino));
         types::MetadataHashValue { lower: of(0), upper: of(1) }
     }
 }
 
-impl Opened {
+impl OpenDescriptor {
     fn guest_path(&self) -> String {
         self.mount.guest_path(&self.real)
     }
 }
 
 /// An open directory at which a path begins.
-struct Base {
-    start: Start,
-    opened: Opened,
+struct BaseDir {
+    start: WalkStart,
+    opened: OpenDescriptor,
 }
 
 impl FilesView<'_> {
     /// wasmtime-wasi's own host, for calls that need no check here.
-    fn inner(&mut self) -> WasiFilesystemCtxView<'_> {
+    fn wasi_view(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.ctx.inner, table: self.table }
     }
 
     /// Counts a call into the host, and regularly lets other tasks run. A guest that calls in a loop uses
     /// little fuel, so fuel alone would not make it yield.
-    async fn pace(&mut self) {
+    async fn pace_call(&mut self) {
         self.ctx.record.host_call();
         self.ctx.calls = self.ctx.calls.wrapping_add(1);
         if self.ctx.calls.is_multiple_of(CALLS_PER_PAUSE) {
@@ -412,36 +412,40 @@ impl FilesView<'_> {
     }
 
     /// Makes the next call yield, because this call was slow.
-    fn tire(&mut self) {
+    fn yield_next(&mut self) {
         self.ctx.calls = u32::MAX;
     }
 
-    fn opened(&self, fd: &Resource<Descriptor>) -> Result<Opened, FsError> {
+    fn find_descriptor(&self, fd: &Resource<Descriptor>) -> Result<OpenDescriptor, FsError> {
         self.ctx.open.get(&fd.rep()).cloned().ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
     /// The directory behind a descriptor.
-    fn base(&self, fd: &Resource<Descriptor>) -> Result<Base, FsError> {
-        let opened = self.opened(fd)?;
+    fn find_directory(&self, fd: &Resource<Descriptor>) -> Result<BaseDir, FsError> {
+        let opened = self.find_descriptor(fd)?;
         match self.table.get(fd)? {
             Descriptor::Dir(dir) => {
-                let start = Start {
+                let start = WalkStart {
                     dir: Arc::clone(&dir.dir),
                     real: Arc::clone(&opened.real),
                     protected: opened.protected,
                 };
-                Ok(Base { start, opened })
+                Ok(BaseDir { start, opened })
             }
             Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
         }
     }
 
     /// The regular file behind a descriptor.
-    fn file(&self, fd: &Resource<Descriptor>) -> Result<(Content, Opened), FsError> {
-        let opened = self.opened(fd)?;
+    fn find_file(
+        &self,
+        fd: &Resource<Descriptor>,
+    ) -> Result<(FileContent, OpenDescriptor), FsError> {
+        let opened = self.find_descriptor(fd)?;
         match self.table.get(fd)? {
             Descriptor::File(file) => {
-                let content = Content { file: Arc::clone(&file.file), over: opened.over.clone() };
+                let content =
+                    FileContent { file: Arc::clone(&file.file), over: opened.over.clone() };
                 Ok((content, opened))
             }
             Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
@@ -449,8 +453,11 @@ impl FilesView<'_> {
     }
 
     /// The file or directory behind a descriptor.
-    fn either(&self, fd: &Resource<Descriptor>) -> Result<(Arc<File>, Opened), FsError> {
-        let opened = self.opened(fd)?;
+    fn find_object(
+        &self,
+        fd: &Resource<Descriptor>,
+    ) -> Result<(Arc<File>, OpenDescriptor), FsError> {
+        let opened = self.find_descriptor(fd)?;
         match self.table.get(fd)? {
             Descriptor::File(file) => Ok((Arc::clone(&file.file), opened)),
             Descriptor::Dir(dir) => Ok((Arc::clone(&dir.dir), opened)),
@@ -458,20 +465,22 @@ impl FilesView<'_> {
     }
 }
 
-impl Content {
+impl FileContent {
     /// The file with the present content: a lower file may have been copied to the layer since it was opened.
-    pub(crate) fn file(&self) -> &Arc<File> {
+    pub(crate) fn current_file(&self) -> &Arc<File> {
         match &self.over {
-            Some(Over::Reader(reader)) => reader.moved().map_or(&self.file, |(_, file)| file),
-            Some(Over::Dir(_) | Over::Upper(_)) | None => &self.file,
+            Some(OverlayTarget::Reader(reader)) => {
+                reader.moved_copy().map_or(&self.file, |(_, file)| file)
+            }
+            Some(OverlayTarget::Dir(_) | OverlayTarget::Upper(_)) | None => &self.file,
         }
     }
 
     /// The layer's file whose growth the quota limits, if the content is in the layer.
-    pub(crate) fn upper(&self) -> Option<&Upper> {
+    pub(crate) fn upper_file(&self) -> Option<&UpperFile> {
         match &self.over {
-            Some(Over::Upper(upper)) => Some(upper),
-            Some(Over::Dir(_) | Over::Reader(_)) | None => None,
+            Some(OverlayTarget::Upper(upper)) => Some(upper),
+            Some(OverlayTarget::Dir(_) | OverlayTarget::Reader(_)) | None => None,
         }
     }
 }
@@ -481,11 +490,11 @@ macro_rules! on_tree {
     ($base:expr, |$tree:ident| $act:expr) => {
         match &$base.opened.mount.overlay {
             Some(overlay) => {
-                let $tree = &mut overlay.view();
+                let $tree = &mut overlay.lock_view();
                 $act
             }
             None => {
-                let $tree = &mut $crate::imports::files::walk::Disk;
+                let $tree = &mut $crate::imports::files::walk::DiskTree;
                 $act
             }
         }
@@ -494,14 +503,19 @@ macro_rules! on_tree {
 use on_tree;
 
 /// Records a refusal.
-fn refuse(record: &Record, what: &str, code: DenyCode, facts: String) {
-    record.deny(Denial::new(code, what, clip(&facts)));
+fn record_refusal(record: &CallRecord, what: &str, code: DenyCode, facts: String) {
+    record.add_denial(Denial::new(code, what, clip_text(&facts)));
 }
 
 /// Reserves bytes from the budget, or records its exhaustion.
-fn reserve(record: &Record, what: &str, meter: Meter, bytes: u64) -> Result<(), ()> {
-    record.reserve(meter, bytes).map_err(|exhausted| {
-        refuse(record, what, DenyCode::LimitReached, format!("{bytes} more bytes: {exhausted}"));
+fn reserve_bytes(record: &CallRecord, what: &str, meter: Meter, bytes: u64) -> Result<(), ()> {
+    record.reserve_bytes(meter, bytes).map_err(|exhausted| {
+        record_refusal(
+            record,
+            what,
+            DenyCode::LimitReached,
+            format!("{bytes} more bytes: {exhausted}"),
+        );
     })
 }
 
@@ -524,6 +538,6 @@ fn guest_error(code: DenyCode) -> ErrorCode {
 }
 
 /// The `wasi:filesystem` error of an operating system's error.
-fn error(errno: Errno) -> FsError {
+fn to_fs_error(errno: Errno) -> FsError {
     FsError::from(std::io::Error::from(errno))
 }

@@ -6,12 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_policy::{Access, GuestPath, Mount};
+use belljar_policy::{GuestPath, Mount, MountAccess};
 use rustix::fs::{Mode, OFlags};
 use wasmtime_wasi::filesystem::{Dir, FsPerms, OpenMode};
 
-use super::alias::{self, Meant};
-use super::closed::Closed;
+use super::alias::{self, ProtectedLinkRole};
+use super::closed::ClosedPaths;
 use super::names;
 use super::walk::{HostDir, PathEnd};
 use crate::overlay::Overlay;
@@ -24,13 +24,13 @@ pub(crate) struct OpenMount {
 
 pub(super) struct MountInfo {
     pub(super) guest: GuestPath,
-    pub(super) access: Access,
+    pub(super) access: MountAccess,
     /// The guest's first descriptor; also the start of searches from the mount's top.
     pub(super) root: Dir,
     /// Whether the mount's own directory has a protected name, is below one, or is in a closed directory.
     pub(super) protected: bool,
     /// Closed paths anywhere in the mount.
-    pub(super) closed: Closed,
+    pub(super) closed: ClosedPaths,
     /// The host's path of the directory, without links.
     real: PathBuf,
     /// The overlay that receives writes instead of the directory.
@@ -43,47 +43,48 @@ impl OpenMount {
     pub(crate) fn open(
         mount: &Mount,
         work_directories: &[PathBuf],
-        closed: &Closed,
+        closed: &ClosedPaths,
     ) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = Arc::new(File::from(rustix::fs::open(&mount.host, flags, Mode::empty())?));
-        Self::of(mount, dir, None, work_directories, closed)
+        Self::from_directory(mount, dir, None, work_directories, closed)
     }
 
     /// Opens a mount like [`Self::open`], with an overlay of its directory. Writes go to the overlay, even if
-    /// the access is wider than [`Access::Overlay`].
+    /// the access is wider than [`MountAccess::Overlay`].
     pub(crate) fn open_over(
         mount: &Mount,
         overlay: &Overlay,
         work_directories: &[PathBuf],
-        closed: &Closed,
+        closed: &ClosedPaths,
     ) -> std::io::Result<Self> {
-        let (named, lower) = (std::fs::metadata(&mount.host)?, overlay.lower().metadata()?);
+        let (named, lower) = (std::fs::metadata(&mount.host)?, overlay.lower_dir().metadata()?);
         if (named.dev(), named.ino()) != (lower.dev(), lower.ino()) {
             let why = "the overlay is one of another directory";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
         }
-        let dir = Arc::clone(overlay.lower());
-        let mount = Mount { access: mount.access.min(Access::Overlay), ..mount.clone() };
-        Self::of(&mount, dir, Some(overlay.clone()), work_directories, closed)
+        let dir = Arc::clone(overlay.lower_dir());
+        let mount = Mount { access: mount.access.min(MountAccess::Overlay), ..mount.clone() };
+        Self::from_directory(&mount, dir, Some(overlay.clone()), work_directories, closed)
     }
 
-    fn of(
+    fn from_directory(
         mount: &Mount,
         dir: Arc<File>,
         overlay: Option<Overlay>,
         work_directories: &[PathBuf],
-        closed: &Closed,
+        closed: &ClosedPaths,
     ) -> std::io::Result<Self> {
-        if mount.access == Access::Overlay && overlay.is_none() {
+        if mount.access == MountAccess::Overlay && overlay.is_none() {
             let why = "the mount is written to an overlay, and the jar was given none";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
         }
         let real = real_path(&dir, &mount.host)?;
         let works = work_directories.iter().any(|directory| real.starts_with(directory));
-        let closed = if works { Closed::default() } else { closed.clone() };
-        let protected = lies_in_protected(&real, work_directories) || closed.reaches(dir.as_fd());
-        let (perms, mode) = means(mount.access, protected);
+        let closed = if works { ClosedPaths::default() } else { closed.clone() };
+        let protected =
+            lies_in_protected(&real, work_directories) || closed.contains_dir(dir.as_fd());
+        let (perms, mode) = access_modes(mount.access, protected);
         let mut root = Dir::new(dir.try_clone()?, perms, mode, true);
         root.dir = dir;
         let (guest, access) = (mount.guest.clone(), mount.access);
@@ -92,13 +93,13 @@ impl OpenMount {
     }
 
     /// The same open directory, with `access` at most.
-    pub(crate) fn at_most(&self, access: Access) -> Self {
+    pub(crate) fn at_most(&self, access: MountAccess) -> Self {
         let here = &self.info;
         if here.access <= access {
             return self.clone();
         }
         let mut root = here.root.clone();
-        (root.perms, root.open_mode) = means(access, here.protected);
+        (root.perms, root.open_mode) = access_modes(access, here.protected);
         let MountInfo { guest, protected, closed, real, overlay, .. } = &**here;
         let (guest, closed, real) = (guest.clone(), closed.clone(), real.clone());
         let (protected, overlay) = (*protected, overlay.clone());
@@ -107,29 +108,29 @@ impl OpenMount {
     }
 
     /// The path in the guest.
-    pub(crate) fn guest(&self) -> &GuestPath {
+    pub(crate) fn guest_path(&self) -> &GuestPath {
         &self.info.guest
     }
 
     /// The host's path of the directory, without links.
-    pub(crate) fn real(&self) -> &Path {
+    pub(crate) fn host_path(&self) -> &Path {
         &self.info.real
     }
 
     /// The device and inode of the directory: its identity, whatever the path.
-    pub(crate) fn identity(&self) -> std::io::Result<(u64, u64)> {
+    pub(crate) fn dir_identity(&self) -> std::io::Result<(u64, u64)> {
         let found = self.info.root.dir.metadata()?;
         Ok((found.dev(), found.ino()))
     }
 }
 
 /// An access, in wasmtime-wasi's types.
-fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
+fn access_modes(access: MountAccess, protected: bool) -> (FsPerms, OpenMode) {
     match (access, protected) {
-        (Access::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
+        (MountAccess::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         // Writes go to the overlay, so wasmtime-wasi itself only reads.
-        (Access::Overlay, false) => (FsPerms::ReadOnly, OpenMode::READ | OpenMode::WRITE),
-        (Access::Read, _) | (Access::Overlay | Access::ReadWrite, true) => {
+        (MountAccess::Overlay, false) => (FsPerms::ReadOnly, OpenMode::READ | OpenMode::WRITE),
+        (MountAccess::Read, _) | (MountAccess::Overlay | MountAccess::ReadWrite, true) => {
             (FsPerms::ReadOnly, OpenMode::READ)
         }
     }
@@ -157,7 +158,7 @@ fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
 }
 
 impl MountInfo {
-    pub(super) fn meant<D: HostDir>(&self, place: &PathEnd<D>) -> Meant {
+    pub(super) fn protected_link_role<D: HostDir>(&self, place: &PathEnd<D>) -> ProtectedLinkRole {
         alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
     }
 

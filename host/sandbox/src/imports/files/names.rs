@@ -10,11 +10,11 @@ pub fn is_protected(name: &str) -> bool {
     let name = name.trim_end_matches(['.', ' ']);
     // The protected names are ASCII, so normalization is needed only for other spellings.
     let means = |name: &str| PROTECTED_NAMES.iter().any(|it| it.eq_ignore_ascii_case(name));
-    if name.is_ascii() { means(name) } else { means(&fold(name)) }
+    if name.is_ascii() { means(name) } else { means(&fold_case(name)) }
 }
 
 /// Upper case comes first: `ſ` has no lower case other than itself, but its upper case is `S`.
-fn fold(name: &str) -> String {
+fn fold_case(name: &str) -> String {
     name.chars()
         .filter(|c| !is_ignorable(*c))
         .flat_map(char::to_uppercase)

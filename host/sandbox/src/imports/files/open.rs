@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_policy::{Access, DenyCode, Shown, WORKSPACE};
+use belljar_policy::{DenyCode, MountAccess, ShownText, WORKSPACE};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use wasmtime::component::Resource;
@@ -12,15 +12,18 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::counter::Slot;
-use super::tree::Tree;
-use super::walk::{Follow, PathEnd, kind};
-use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
-use crate::overlay::{Found, View};
+use super::counter::OpenSlot;
+use super::tree::FileTree;
+use super::walk::{FollowMode, PathEnd, file_type};
+use super::{
+    BaseDir, FilesCtx, FilesView, OpenDescriptor, OverDir, OverlayTarget, SHOWN_PATH, on_tree,
+    to_fs_error,
+};
+use crate::overlay::{FoundEntry, OverlayView};
 
 /// The options of a guest's open request.
-pub(super) struct Ask {
-    follow: Follow,
+pub(super) struct OpenRequest {
+    follow: FollowMode,
     read: bool,
     pub(super) write: bool,
     create: bool,
@@ -29,8 +32,8 @@ pub(super) struct Ask {
     directory: bool,
 }
 
-impl Ask {
-    fn of(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> FsResult<Self> {
+impl OpenRequest {
+    fn from_flags(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> FsResult<Self> {
         let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
             | DescriptorFlags::DATA_INTEGRITY_SYNC
             | DescriptorFlags::REQUESTED_WRITE_SYNC;
@@ -47,7 +50,7 @@ impl Ask {
         let follow = path.contains(PathFlags::SYMLINK_FOLLOW) && !(create && exclusive);
         let write = flags.contains(DescriptorFlags::WRITE);
         Ok(Self {
-            follow: if follow { Follow::Yes } else { Follow::No },
+            follow: if follow { FollowMode::Yes } else { FollowMode::No },
             read: flags.contains(DescriptorFlags::READ) || !write,
             write: write || create || truncate,
             create,
@@ -58,7 +61,7 @@ impl Ask {
     }
 
     /// The flags for reading, writing, or both.
-    pub(super) fn access(&self) -> OFlags {
+    pub(super) fn access_flags(&self) -> OFlags {
         match (self.read, self.write) {
             (true, true) => OFlags::RDWR,
             (false, true) => OFlags::WRONLY,
@@ -69,7 +72,7 @@ impl Ask {
     pub(super) fn file_flags(&self, create: bool) -> OFlags {
         // Nonblocking, because opening a swapped-in FIFO would wait for its other end.
         let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        flags |= self.access();
+        flags |= self.access_flags();
         if create {
             flags |= OFlags::CREATE;
         }
@@ -79,7 +82,7 @@ impl Ask {
         flags
     }
 
-    fn mode(&self) -> OpenMode {
+    fn open_mode(&self) -> OpenMode {
         let mut mode = OpenMode::empty();
         mode.set(OpenMode::READ, self.read);
         mode.set(OpenMode::WRITE, self.write);
@@ -89,7 +92,7 @@ impl Ask {
 
 impl FilesView<'_> {
     /// Opens a file or directory.
-    pub(crate) fn open(
+    pub(crate) fn open_path(
         &mut self,
         fd: &Resource<Descriptor>,
         path_flags: PathFlags,
@@ -97,36 +100,36 @@ impl FilesView<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
-        let base = self.base(fd)?;
-        let ask = Ask::of(path_flags, open_flags, flags)?;
+        let base = self.find_directory(fd)?;
+        let ask = OpenRequest::from_flags(path_flags, open_flags, flags)?;
         on_tree!(base, |tree| self.open_in(tree, &base, path, &ask))
     }
 
-    fn open_in<T: Tree>(
+    fn open_in<T: FileTree>(
         &mut self,
         tree: &mut T,
-        base: &Base,
+        base: &BaseDir,
         path: &str,
-        ask: &Ask,
+        ask: &OpenRequest,
     ) -> FsResult<Resource<Descriptor>> {
-        let place = self.ctx.walk(tree, "open", base, path, ask.follow)?;
+        let place = self.ctx.resolve_path(tree, "open", base, path, ask.follow)?;
         if ask.write {
             self.ctx.may_write("open", &base.opened, &place)?;
         }
-        let found = match tree.find(&place) {
+        let found = match tree.find_at(&place) {
             Ok(found) => Some(found),
             Err(Errno::NOENT) if ask.create => None,
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(to_fs_error(errno)),
         };
-        let slot = self.ctx.slot("open")?;
+        let slot = self.ctx.acquire_slot("open")?;
         let Some(found) = found else {
             if ask.directory || place.must_be_dir {
                 return Err(ErrorCode::NotDirectory.into());
             }
-            self.ctx.make("open")?;
+            self.ctx.count_made("open")?;
             return self.open_file(tree, base, &place, None, ask, slot);
         };
-        match kind(&found.stat) {
+        match file_type(&found.stat) {
             _ if ask.create && ask.exclusive => Err(ErrorCode::Exist.into()),
             FileType::Directory if ask.write => Err(ErrorCode::IsDirectory.into()),
             FileType::Directory => self.open_dir(tree, base, &place, &found, slot),
@@ -136,56 +139,56 @@ impl FilesView<'_> {
             FileType::RegularFile => self.open_file(tree, base, &place, Some(&found), ask, slot),
             // Only reached if the open must not follow links.
             FileType::Symlink => Err(ErrorCode::Loop.into()),
-            _ => Err(self.ctx.special(&base.opened, &place.real)),
+            _ => Err(self.ctx.refuse_special(&base.opened, &place.real)),
         }
     }
 
-    fn open_dir<T: Tree>(
+    fn open_dir<T: FileTree>(
         &mut self,
         tree: &T,
-        base: &Base,
+        base: &BaseDir,
         place: &PathEnd<T::Dir>,
-        found: &Found,
-        slot: Arc<Slot>,
+        found: &FoundEntry,
+        slot: Arc<OpenSlot>,
     ) -> FsResult<Resource<Descriptor>> {
-        let (opened, over) = tree.open_dir(place, found).map_err(error)?;
-        let (perms, writes) = perms(base, place);
+        let (opened, over) = tree.open_dir(place, found).map_err(to_fs_error)?;
+        let (perms, writes) = descriptor_perms(base, place);
         let mut dir = base.opened.mount.root.clone();
         dir.dir = opened;
         dir.perms = perms;
         dir.open_mode = OpenMode::READ;
         dir.open_mode.set(OpenMode::WRITE, writes);
-        self.push(Descriptor::Dir(dir), base, place, over, slot)
+        self.push_descriptor(Descriptor::Dir(dir), base, place, over, slot)
     }
 
-    fn open_file<T: Tree>(
+    fn open_file<T: FileTree>(
         &mut self,
         tree: &mut T,
-        base: &Base,
+        base: &BaseDir,
         place: &PathEnd<T::Dir>,
-        found: Option<&Found>,
-        ask: &Ask,
-        slot: Arc<Slot>,
+        found: Option<&FoundEntry>,
+        ask: &OpenRequest,
+        slot: Arc<OpenSlot>,
     ) -> FsResult<Resource<Descriptor>> {
         let (opened, over) = tree.open_file(self.ctx, base, place, found, ask)?;
         if found.is_none() {
-            self.ctx.made(&base.opened.mount, &place.real);
+            self.ctx.record_made(&base.opened.mount, &place.real);
         } else if ask.truncate {
-            self.ctx.wrote(&base.opened.mount, &place.real);
+            self.ctx.record_written(&base.opened.mount, &place.real);
         }
-        let file = File::new(opened, perms(base, place).0, ask.mode(), true);
-        self.push(Descriptor::File(file), base, place, over, slot)
+        let file = File::new(opened, descriptor_perms(base, place).0, ask.open_mode(), true);
+        self.push_descriptor(Descriptor::File(file), base, place, over, slot)
     }
 
-    fn push<D>(
+    fn push_descriptor<D>(
         &mut self,
         descriptor: Descriptor,
-        base: &Base,
+        base: &BaseDir,
         place: &PathEnd<D>,
-        over: Option<Over>,
-        slot: Arc<Slot>,
+        over: Option<OverlayTarget>,
+        slot: Arc<OpenSlot>,
     ) -> FsResult<Resource<Descriptor>> {
-        let opened = Opened {
+        let opened = OpenDescriptor {
             mount: Arc::clone(&base.opened.mount),
             real: place.real.as_str().into(),
             protected: place.protected,
@@ -198,7 +201,9 @@ impl FilesView<'_> {
     }
 
     /// The mounts as preopened directories, as many as may be open.
-    pub(crate) fn preopens(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+    pub(crate) fn preopen_mounts(
+        &mut self,
+    ) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let mut found = Vec::new();
         let mut mounts = Vec::new();
         for mount in self.ctx.mounts.clone() {
@@ -211,10 +216,12 @@ impl FilesView<'_> {
             }
         }
         for (mount, name) in mounts {
-            let Ok(slot) = self.ctx.slot("get-directories") else { break };
+            let Ok(slot) = self.ctx.acquire_slot("get-directories") else { break };
             let fd = self.table.push(Descriptor::Dir(mount.info.root.clone()))?;
-            let root = || Over::Dir(Arc::new(OverDir { dir: View::root(), lower: true }));
-            let opened = Opened {
+            let root = || {
+                OverlayTarget::Dir(Arc::new(OverDir { dir: OverlayView::root_ref(), lower: true }))
+            };
+            let opened = OpenDescriptor {
                 over: mount.info.overlay.is_some().then(root),
                 real: "".into(),
                 protected: mount.info.protected,
@@ -230,20 +237,20 @@ impl FilesView<'_> {
 
 impl FilesCtx {
     /// Refuses a FIFO, a device, a socket.
-    pub(super) fn special(&self, opened: &Opened, real: &str) -> FsError {
+    pub(super) fn refuse_special(&self, opened: &OpenDescriptor, real: &str) -> FsError {
         let path = opened.mount.guest_path(real);
-        let shown = Shown::clipped(&path, SHOWN_PATH);
+        let shown = ShownText::clip_line(&path, SHOWN_PATH);
         let facts = format!("`{shown}` is neither a regular file nor a directory");
-        self.refuse("open", DenyCode::SpecialFile, facts)
+        self.refuse_operation("open", DenyCode::SpecialFile, facts)
     }
 }
 
 /// wasmtime-wasi's permissions on the descriptor, a second layer below belljar's own checks; and whether the
 /// directory is reported as writable.
-fn perms<D>(base: &Base, place: &PathEnd<D>) -> (FsPerms, bool) {
+fn descriptor_perms<D>(base: &BaseDir, place: &PathEnd<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
-        Access::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),
-        Access::Overlay => (FsPerms::ReadOnly, !place.protected),
-        Access::ReadWrite | Access::Read => (FsPerms::ReadOnly, false),
+        MountAccess::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),
+        MountAccess::Overlay => (FsPerms::ReadOnly, !place.protected),
+        MountAccess::ReadWrite | MountAccess::Read => (FsPerms::ReadOnly, false),
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::sync::Arc;
 
-use belljar_policy::spelling::spell;
+use belljar_policy::spelling::spell_name;
 use belljar_policy::{DenyCode, Meter};
 use rustix::fs::{FileType, Stat, Timestamps, futimens};
 use rustix::io::Errno;
@@ -15,140 +15,156 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
 use wasmtime_wasi::p2::{FsResult, ReaddirIterator};
 
 use super::alias::{DirContent, MAX_SEARCHED};
-use super::closed::Closed;
+use super::closed::ClosedPaths;
 use super::names::is_protected;
-use super::open::Ask;
+use super::open::OpenRequest;
 use super::paths::descriptor_type;
-use super::tree::{Tree, is};
-use super::walk::{HostDir as _, MAX_DEPTH, PathEnd, Steps as _};
-use super::{Base, FilesCtx, FilesView, Listing, MAX_LISTED, Opened, Over, OverDir, error};
-use crate::overlay::{DirAt, Fault, Found, Overlay, ReadFile, View};
+use super::tree::{FileTree, has_file_type};
+use super::walk::{DirStepper as _, HostDir as _, MAX_DEPTH, PathEnd};
+use super::{
+    BaseDir, FilesCtx, FilesView, MAX_LISTED, OpenDescriptor, OpenListing, OverDir, OverlayTarget,
+    to_fs_error,
+};
+use crate::overlay::{ChangeFault, DirAt, FoundEntry, Overlay, OverlayView, ReadFile};
 
-impl Tree for View<'_> {
-    fn first(&self, base: &Base) -> DirAt {
+impl FileTree for OverlayView<'_> {
+    fn base_dir(&self, base: &BaseDir) -> DirAt {
         match &base.opened.over {
-            Some(Over::Dir(dir)) => self.dir(&dir.dir, dir.lower.then_some(&base.start.dir)),
+            Some(OverlayTarget::Dir(dir)) => {
+                self.resolve_dir(&dir.dir, dir.lower.then_some(&base.start.dir))
+            }
             // A descriptor of a directory always refers to a directory.
-            Some(Over::Reader(_) | Over::Upper(_)) | None => self.dir(&View::nowhere(), None),
+            Some(OverlayTarget::Reader(_) | OverlayTarget::Upper(_)) | None => {
+                self.resolve_dir(&OverlayView::removed_ref(), None)
+            }
         }
     }
 
-    fn find(&self, place: &PathEnd<DirAt>) -> Result<Found, Errno> {
-        View::find(self, place)
+    fn find_at(&self, place: &PathEnd<DirAt>) -> Result<FoundEntry, Errno> {
+        OverlayView::find_entry(self, place)
     }
 
-    fn target(&self, place: &PathEnd<DirAt>) -> FsResult<CString> {
+    fn link_target(&self, place: &PathEnd<DirAt>) -> FsResult<CString> {
         // A slash after the name makes no difference.
-        self.look_up(place).map_err(error)?;
+        self.look_up(place).map_err(to_fs_error)?;
         let name = place.name.as_deref().ok_or(ErrorCode::Invalid)?;
-        let target = self.link(place.at(), name).map_err(error)?.ok_or(ErrorCode::Invalid)?;
+        let target = self
+            .read_link(place.parent_dir(), name)
+            .map_err(to_fs_error)?
+            .ok_or(ErrorCode::Invalid)?;
         CString::new(target.into_vec()).map_err(|_| ErrorCode::Invalid.into())
     }
 
     fn open_dir(
         &self,
         place: &PathEnd<DirAt>,
-        found: &Found,
-    ) -> Result<(Arc<File>, Option<Over>), Errno> {
-        let (dir, lower) = View::open_dir(self, place, found)?;
-        let over = Over::Dir(Arc::new(OverDir { dir, lower: lower.is_some() }));
-        Ok((lower.unwrap_or_else(|| Arc::clone(self.empty())), Some(over)))
+        found: &FoundEntry,
+    ) -> Result<(Arc<File>, Option<OverlayTarget>), Errno> {
+        let (dir, lower) = OverlayView::open_dir(self, place, found)?;
+        let over = OverlayTarget::Dir(Arc::new(OverDir { dir, lower: lower.is_some() }));
+        Ok((lower.unwrap_or_else(|| Arc::clone(self.empty_dir())), Some(over)))
     }
 
     fn open_file(
         &mut self,
         ctx: &FilesCtx,
-        base: &Base,
+        base: &BaseDir,
         place: &PathEnd<DirAt>,
-        found: Option<&Found>,
-        ask: &Ask,
-    ) -> FsResult<(File, Option<Over>)> {
-        let fault = |fault| ctx.fault("open", fault);
+        found: Option<&FoundEntry>,
+        ask: &OpenRequest,
+    ) -> FsResult<(File, Option<OverlayTarget>)> {
+        let fault = |fault| ctx.change_error("open", fault);
         let (upper, file) = match found {
-            None => self.make_file(place, ask.access()).map_err(fault)?,
-            Some(found) if !ask.write => match self.open_to_read(place, found).map_err(error)? {
-                ReadFile::Lower(reader, file) => {
-                    return Ok((file, Some(Over::Reader(reader))));
+            None => self.make_file(place, ask.access_flags()).map_err(fault)?,
+            Some(found) if !ask.write => {
+                match self.open_to_read(place, found).map_err(to_fs_error)? {
+                    ReadFile::Lower(reader, file) => {
+                        return Ok((file, Some(OverlayTarget::Reader(reader))));
+                    }
+                    ReadFile::Upper(upper, file) => (upper, file),
+                    ReadFile::Special => return Err(ctx.refuse_special(&base.opened, &place.real)),
                 }
-                ReadFile::Upper(upper, file) => (upper, file),
-                ReadFile::Special => return Err(ctx.special(&base.opened, &place.real)),
-            },
+            }
             Some(found) => {
                 // Only the overlay's own names of the file count: lower names keep the old content.
-                ctx.has_one_name("open", &base.opened.mount, &place.real, found)?;
+                ctx.check_single_name("open", &base.opened.mount, &place.real, found)?;
                 let keep =
                     if ask.truncate { 0 } else { self.to_copy(place, found).map_err(fault)? };
                 ctx.reserve_write("open", keep)?;
-                let opened = self.open_to_write(place, found, ask.access(), keep);
+                let opened = self.open_to_write(place, found, ask.access_flags(), keep);
                 if opened.is_err() {
-                    ctx.record.refund(Meter::Write, keep);
+                    ctx.record.refund_bytes(Meter::Write, keep);
                 }
                 opened.map_err(fault)?
             }
         };
         if ask.truncate {
-            let growing = upper.grow();
+            let growing = upper.lock_length();
             file.set_len(0)?;
-            growing.settle(0);
+            growing.settle_length(0);
         }
-        Ok((file, Some(Over::Upper(upper))))
+        Ok((file, Some(OverlayTarget::Upper(upper))))
     }
 
-    fn make_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), Fault> {
-        View::make_dir(self, place)
+    fn make_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), ChangeFault> {
+        OverlayView::make_dir(self, place)
     }
 
-    fn remove_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), Fault> {
-        let found = View::find(self, place)?;
-        if !is(&found.stat, FileType::Directory) {
+    fn remove_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), ChangeFault> {
+        let found = OverlayView::find_entry(self, place)?;
+        if !has_file_type(&found.stat, FileType::Directory) {
             return Err(Errno::NOTDIR.into());
         }
-        self.remove(place, &found)
+        self.remove_entry(place, &found)
     }
 
-    fn unlink(&mut self, place: &PathEnd<DirAt>, found: &Found) -> Result<(), Fault> {
-        self.remove(place, found)
+    fn unlink_at(&mut self, place: &PathEnd<DirAt>, found: &FoundEntry) -> Result<(), ChangeFault> {
+        self.remove_entry(place, found)
     }
 
-    fn search(&self, place: &PathEnd<DirAt>, closed: &Closed) -> Result<DirContent, Errno> {
+    fn search_content(
+        &self,
+        place: &PathEnd<DirAt>,
+        closed: &ClosedPaths,
+    ) -> Result<DirContent, Errno> {
         let name = place.name.as_deref().ok_or(Errno::BUSY)?;
         let mut left = MAX_SEARCHED;
-        search(self, &self.enter(place.at(), name)?, closed, 0, &mut left)
+        search_merged(self, &self.enter_dir(place.parent_dir(), name)?, closed, 0, &mut left)
     }
 
-    fn rename(
+    fn rename_at(
         &mut self,
         old: &PathEnd<DirAt>,
         new: &PathEnd<DirAt>,
-        found: &Found,
-    ) -> Result<(), Fault> {
-        View::rename(self, [old, new], found)
+        found: &FoundEntry,
+    ) -> Result<(), ChangeFault> {
+        OverlayView::rename_entry(self, [old, new], found)
     }
 
-    fn link(
+    fn link_at(
         &mut self,
         old: &PathEnd<DirAt>,
         new: &PathEnd<DirAt>,
-        found: &Found,
-    ) -> Result<(), Fault> {
-        View::link(self, [old, new], found)
+        found: &FoundEntry,
+    ) -> Result<(), ChangeFault> {
+        OverlayView::link_entry(self, [old, new], found)
     }
 
-    fn touch(
+    fn set_times_at(
         &mut self,
         place: &PathEnd<DirAt>,
-        found: &Found,
+        found: &FoundEntry,
         times: &Timestamps,
-    ) -> Result<(), Fault> {
-        View::touch(self, place, found, times)
+    ) -> Result<(), ChangeFault> {
+        OverlayView::touch_entry(self, place, found, times)
     }
 }
 
-/// Searches like `alias::content`, in both directories together.
-fn search(
-    view: &View<'_>,
+/// Searches like `alias::search_directory`, in both directories together.
+fn search_merged(
+    view: &OverlayView<'_>,
     dir: &DirAt,
-    closed: &Closed,
+    closed: &ClosedPaths,
     depth: usize,
     left: &mut usize,
 ) -> Result<DirContent, Errno> {
@@ -173,7 +189,13 @@ fn search(
             return Ok(DirContent::Protected);
         }
         if file_type == FileType::Directory {
-            match search(view, &view.enter(dir, OsStr::new(&name))?, closed, depth + 1, left)? {
+            match search_merged(
+                view,
+                &view.enter_dir(dir, OsStr::new(&name))?,
+                closed,
+                depth + 1,
+                left,
+            )? {
                 DirContent::Plain => {}
                 found => return Ok(found),
             }
@@ -187,22 +209,24 @@ impl FilesView<'_> {
     pub(super) fn status_over(
         &self,
         fd: &Resource<Descriptor>,
-        opened: &Opened,
+        opened: &OpenDescriptor,
     ) -> FsResult<Option<Stat>> {
         let (Some(overlay), Some(over)) = (&opened.mount.overlay, &opened.over) else {
             return Ok(None);
         };
-        let (file, _) = self.either(fd)?;
-        let view = overlay.view();
+        let (file, _) = self.find_object(fd)?;
+        let view = overlay.lock_view();
         let stat = match over {
-            Over::Dir(dir) => view.dir_stat(&view.dir(&dir.dir, dir.lower.then_some(&file))),
-            Over::Upper(upper) => view.upper_stat(upper, &file),
-            Over::Reader(reader) => match reader.moved() {
+            OverlayTarget::Dir(dir) => {
+                view.dir_stat(&view.resolve_dir(&dir.dir, dir.lower.then_some(&file)))
+            }
+            OverlayTarget::Upper(upper) => view.upper_stat(upper, &file),
+            OverlayTarget::Reader(reader) => match reader.moved_copy() {
                 Some((upper, file)) => view.upper_stat(upper, file),
                 None => view.reader_stat(reader, &file),
             },
         };
-        Ok(Some(stat.map_err(error)?))
+        Ok(Some(stat.map_err(to_fs_error)?))
     }
 
     /// Whether two descriptors refer to the same file, if one is inside an overlay. False if a status is
@@ -212,11 +236,11 @@ impl FilesView<'_> {
         a: &Resource<Descriptor>,
         b: &Resource<Descriptor>,
     ) -> Option<bool> {
-        let over = |fd| self.opened(fd).is_ok_and(|opened| opened.over.is_some());
+        let over = |fd| self.find_descriptor(fd).is_ok_and(|opened| opened.over.is_some());
         if !over(a) && !over(b) {
             return None;
         }
-        let identity = |fd| self.status(fd).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let identity = |fd| self.stat_descriptor(fd).map(|stat| (stat.st_dev, stat.st_ino)).ok();
         Some(identity(a).is_some_and(|of_a| identity(b) == Some(of_a)))
     }
 
@@ -224,41 +248,44 @@ impl FilesView<'_> {
     pub(super) fn set_times_over(
         &self,
         overlay: &Overlay,
-        over: &Over,
+        over: &OverlayTarget,
         file: &Arc<File>,
-        opened: &Opened,
+        opened: &OpenDescriptor,
         times: impl FnOnce() -> FsResult<Timestamps>,
     ) -> FsResult<()> {
-        let mut view = overlay.view();
+        let mut view = overlay.lock_view();
         match over {
-            Over::Dir(dir) => {
-                let at = view.dir(&dir.dir, dir.lower.then_some(file));
+            OverlayTarget::Dir(dir) => {
+                let at = view.resolve_dir(&dir.dir, dir.lower.then_some(file));
                 let set = view.touch_dir(&at, &times()?);
-                set.map_err(|fault| self.ctx.fault("set-times", fault))
+                set.map_err(|fault| self.ctx.change_error("set-times", fault))
             }
-            Over::Upper(upper) => {
-                let stat = view.upper_stat(upper, file).map_err(error)?;
-                let found = Found::on_disk(stat);
-                self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &found)?;
-                futimens(&**file, &times()?).map_err(error)
+            OverlayTarget::Upper(upper) => {
+                let stat = view.upper_stat(upper, file).map_err(to_fs_error)?;
+                let found = FoundEntry::on_disk(stat);
+                self.ctx.check_single_name("set-times", &opened.mount, &opened.real, &found)?;
+                futimens(&**file, &times()?).map_err(to_fs_error)
             }
             // The file is open only for reading.
-            Over::Reader(_) => Err(ErrorCode::BadDescriptor.into()),
+            OverlayTarget::Reader(_) => Err(ErrorCode::BadDescriptor.into()),
         }
     }
 
     /// A listing of a changed directory. `None` = unchanged, so the host's own is used.
-    pub(super) fn list_over(&mut self, base: &Base) -> FsResult<Option<Resource<ReaddirIterator>>> {
+    pub(super) fn list_over(
+        &mut self,
+        base: &BaseDir,
+    ) -> FsResult<Option<Resource<ReaddirIterator>>> {
         let Some(overlay) = &base.opened.mount.overlay else { return Ok(None) };
         let free = MAX_LISTED.saturating_sub(self.ctx.listed);
-        let view = overlay.view();
-        let dir = view.first(base);
+        let view = overlay.lock_view();
+        let dir = view.base_dir(base);
         if view.is_unchanged(&dir) {
             return Ok(None);
         }
-        let names = view.list(&dir, free).map_err(error)?;
+        let names = view.list_dir(&dir, free).map_err(to_fs_error)?;
         drop(view);
-        self.tire();
+        self.yield_next();
         let held = (names.len() as u64).max(1);
         if held > free {
             return Err(self.too_many(base));
@@ -274,20 +301,20 @@ impl FilesView<'_> {
     ) -> FsResult<Resource<ReaddirIterator>> {
         let entry = |(name, file_type): (std::ffi::OsString, FileType)| DirectoryEntry {
             type_: descriptor_type(file_type),
-            name: spell(&name).into_owned(),
+            name: spell_name(&name).into_owned(),
         };
         let entries: Vec<DirectoryEntry> = names.into_iter().map(entry).collect();
         // The table needs a resource whose number identifies the listing.
         let listing = self.table.push(MergedListing)?;
         let merged = Some(entries.into_iter());
-        self.ctx.listings.insert(listing.rep(), Listing { held, merged });
+        self.ctx.listings.insert(listing.rep(), OpenListing { held, merged });
         self.ctx.listed += held;
         Ok(Resource::new_own(listing.rep()))
     }
 
-    pub(super) fn too_many(&self, base: &Base) -> wasmtime_wasi::p2::FsError {
+    pub(super) fn too_many(&self, base: &BaseDir) -> wasmtime_wasi::p2::FsError {
         let facts = format!("`{}` has too many entries to list", base.opened.guest_path());
-        self.ctx.refuse("read-directory", DenyCode::LimitReached, facts)
+        self.ctx.refuse_operation("read-directory", DenyCode::LimitReached, facts)
     }
 }
 

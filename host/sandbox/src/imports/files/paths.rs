@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use belljar_policy::spelling::{is_plain, spell};
-use belljar_policy::{DenyCode, Shown};
+use belljar_policy::spelling::{is_plain, spell_name};
+use belljar_policy::{DenyCode, ShownText};
 use rustix::fs::{AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, OpenMode};
@@ -16,42 +16,48 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::alias::{DirContent, Meant};
-use super::tree::{Tree, is};
-use super::walk::{Follow, PathEnd, kind};
-use super::{Base, FilesView, Opened, Over, SHOWN_PATH, error, on_tree};
+use super::alias::{DirContent, ProtectedLinkRole};
+use super::tree::{FileTree, has_file_type};
+use super::walk::{FollowMode, PathEnd, file_type};
+use super::{BaseDir, FilesView, OpenDescriptor, OverlayTarget, SHOWN_PATH, on_tree, to_fs_error};
 
 impl FilesView<'_> {
     /// Resolves a path that is about to be written. The last name is not followed.
-    fn writable<T: Tree>(
+    fn resolve_writable<T: FileTree>(
         &self,
         tree: &T,
         what: &str,
-        base: &Base,
+        base: &BaseDir,
         path: &str,
-    ) -> Result<(PathEnd<T::Dir>, Meant), FsError> {
-        let place = self.ctx.walk(tree, what, base, path, Follow::No)?;
+    ) -> Result<(PathEnd<T::Dir>, ProtectedLinkRole), FsError> {
+        let place = self.ctx.resolve_path(tree, what, base, path, FollowMode::No)?;
         let meant = self.ctx.may_write(what, &base.opened, &place)?;
         Ok((place, meant))
     }
 
     /// Resolves a path whose last name is about to be removed, replaced, or the target of a move.
-    fn movable<T: Tree>(
+    fn resolve_movable<T: FileTree>(
         &self,
         tree: &T,
         what: &str,
-        base: &Base,
+        base: &BaseDir,
         path: &str,
     ) -> Result<PathEnd<T::Dir>, FsError> {
-        let (place, meant) = self.writable(tree, what, base, path)?;
+        let (place, meant) = self.resolve_writable(tree, what, base, path)?;
         self.ctx.may_move(what, &base.opened, &place, meant)?;
         Ok(place)
     }
 
-    fn refuse_place<D>(&self, what: &str, base: &Base, place: &PathEnd<D>, why: &str) -> FsError {
+    fn refuse_place<D>(
+        &self,
+        what: &str,
+        base: &BaseDir,
+        place: &PathEnd<D>,
+        why: &str,
+    ) -> FsError {
         let path = base.opened.mount.guest_path(&place.real);
-        let facts = format!("`{}` {why}", Shown::clipped(&path, SHOWN_PATH));
-        self.ctx.refuse(what, DenyCode::PathNotAllowed, facts)
+        let facts = format!("`{}` {why}", ShownText::clip_line(&path, SHOWN_PATH));
+        self.ctx.refuse_operation(what, DenyCode::PathNotAllowed, facts)
     }
 
     /// Whether the descriptor was opened for writing, with all checks; for a directory, whether writing is
@@ -60,112 +66,117 @@ impl FilesView<'_> {
         &self,
         what: &str,
         fd: &Resource<Descriptor>,
-        opened: &Opened,
+        opened: &OpenDescriptor,
     ) -> Result<(), FsError> {
         let may = match (self.table.get(fd)?, &opened.over) {
             (Descriptor::File(file), _) => file.open_mode.contains(OpenMode::WRITE),
             // The directory exists only in the overlay, so no directory of the host can be closed.
-            (Descriptor::Dir(_), Some(Over::Dir(dir))) if !dir.lower => true,
-            (Descriptor::Dir(dir), _) => !opened.mount.closed.reaches(dir.dir.as_fd()),
+            (Descriptor::Dir(_), Some(OverlayTarget::Dir(dir))) if !dir.lower => true,
+            (Descriptor::Dir(dir), _) => !opened.mount.closed.contains_dir(dir.dir.as_fd()),
         };
         if may {
             return Ok(());
         }
         let path = opened.guest_path();
-        let facts = format!("`{}` is not open for writing", Shown::clipped(&path, SHOWN_PATH));
-        Err(self.ctx.refuse(what, DenyCode::PathNotAllowed, facts))
+        let facts =
+            format!("`{}` is not open for writing", ShownText::clip_line(&path, SHOWN_PATH));
+        Err(self.ctx.refuse_operation(what, DenyCode::PathNotAllowed, facts))
     }
 
     pub(crate) fn make_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let what = "create-directory";
-        let base = self.base(fd)?;
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let (place, _) = self.writable(tree, what, &base, path)?;
+            let (place, _) = self.resolve_writable(tree, what, &base, path)?;
             if place.name.is_none() {
                 return Err(ErrorCode::Exist.into());
             }
-            self.ctx.make(what)?;
-            tree.make_dir(&place).map_err(|fault| self.ctx.fault(what, fault))?;
-            self.ctx.wrote(&base.opened.mount, &place.real);
+            self.ctx.count_made(what)?;
+            tree.make_dir(&place).map_err(|fault| self.ctx.change_error(what, fault))?;
+            self.ctx.record_written(&base.opened.mount, &place.real);
             Ok(())
         })
     }
 
     pub(crate) fn remove_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let what = "remove-directory";
-        let base = self.base(fd)?;
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let place = self.movable(tree, what, &base, path)?;
+            let place = self.resolve_movable(tree, what, &base, path)?;
             if place.name.is_none() {
                 return Err(ErrorCode::Invalid.into());
             }
-            tree.remove_dir(&place).map_err(|fault| self.ctx.fault(what, fault))?;
-            self.ctx.wrote(&base.opened.mount, &place.real);
+            tree.remove_dir(&place).map_err(|fault| self.ctx.change_error(what, fault))?;
+            self.ctx.record_written(&base.opened.mount, &place.real);
             Ok(())
         })
     }
 
-    pub(crate) fn unlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
+    pub(crate) fn unlink_file(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let what = "unlink-file";
-        let base = self.base(fd)?;
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let place = self.movable(tree, what, &base, path)?;
-            let found = tree.find(&place).map_err(error)?;
-            if is(&found.stat, FileType::Directory) {
+            let place = self.resolve_movable(tree, what, &base, path)?;
+            let found = tree.find_at(&place).map_err(to_fs_error)?;
+            if has_file_type(&found.stat, FileType::Directory) {
                 return Err(ErrorCode::IsDirectory.into());
             }
-            tree.unlink(&place, &found).map_err(|fault| self.ctx.fault(what, fault))?;
-            self.ctx.wrote(&base.opened.mount, &place.real);
+            tree.unlink_at(&place, &found).map_err(|fault| self.ctx.change_error(what, fault))?;
+            self.ctx.record_written(&base.opened.mount, &place.real);
             Ok(())
         })
     }
 
     /// Refuses a link. The access is checked first, only for the better message.
-    pub(crate) fn symlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
-        let base = self.base(fd)?;
+    pub(crate) fn refuse_symlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let (place, _) = self.writable(tree, "symlink", &base, path)?;
+            let (place, _) = self.resolve_writable(tree, "symlink", &base, path)?;
             Err(self.refuse_place("symlink", &base, &place, "would be a symbolic link"))
         })
     }
 
-    pub(crate) fn rename(
+    pub(crate) fn rename_path(
         &mut self,
         old_fd: &Resource<Descriptor>,
         old_path: &str,
         new_fd: &Resource<Descriptor>,
         new_path: &str,
     ) -> FsResult<()> {
-        let (old_base, new_base) = (self.base(old_fd)?, self.base(new_fd));
+        let (old_base, new_base) = (self.find_directory(old_fd)?, self.find_directory(new_fd));
         if let Some(new_base) = other_mount(&old_base, &new_base) {
-            on_tree!(old_base, |tree| self.movable(tree, "rename", &old_base, old_path).map(drop))?;
-            on_tree!(new_base, |tree| self.movable(tree, "rename", new_base, new_path).map(drop))?;
+            on_tree!(old_base, |tree| self
+                .resolve_movable(tree, "rename", &old_base, old_path)
+                .map(drop))?;
+            on_tree!(new_base, |tree| self
+                .resolve_movable(tree, "rename", new_base, new_path)
+                .map(drop))?;
             return Err(ErrorCode::CrossDevice.into());
         }
         on_tree!(old_base, |tree| {
-            let old = self.movable(tree, "rename", &old_base, old_path)?;
+            let old = self.resolve_movable(tree, "rename", &old_base, old_path)?;
             let new_base = new_base?;
-            let new = self.movable(tree, "rename", &new_base, new_path)?;
+            let new = self.resolve_movable(tree, "rename", &new_base, new_path)?;
             self.rename_in(tree, &old_base, [&old, &new])
         })
     }
 
-    fn rename_in<T: Tree>(
+    fn rename_in<T: FileTree>(
         &mut self,
         tree: &mut T,
-        base: &Base,
+        base: &BaseDir,
         [old, new]: [&PathEnd<T::Dir>; 2],
     ) -> FsResult<()> {
         if old.name.is_none() || new.name.is_none() {
             return Err(ErrorCode::Busy.into());
         }
-        let found = tree.find(old).map_err(error)?;
-        match kind(&found.stat) {
+        let found = tree.find_at(old).map_err(to_fs_error)?;
+        match file_type(&found.stat) {
             FileType::RegularFile if new.must_be_dir => return Err(ErrorCode::NotDirectory.into()),
             FileType::RegularFile => {}
             FileType::Directory => {
-                self.tire();
-                match tree.search(old, &base.opened.mount.closed).map_err(error)? {
+                self.yield_next();
+                match tree.search_content(old, &base.opened.mount.closed).map_err(to_fs_error)? {
                     DirContent::Plain => {}
                     DirContent::Protected => {
                         let why = "holds what is protected";
@@ -182,8 +193,8 @@ impl FilesView<'_> {
             }
             _ => return Err(self.refuse_place("rename", base, old, "is a special file")),
         }
-        tree.rename(old, new, &found).map_err(|fault| self.ctx.fault("rename", fault))?;
-        self.ctx.moved(&base.opened.mount, &old.real, &new.real);
+        tree.rename_at(old, new, &found).map_err(|fault| self.ctx.change_error("rename", fault))?;
+        self.ctx.record_moved(&base.opened.mount, &old.real, &new.real);
         Ok(())
     }
 
@@ -194,39 +205,43 @@ impl FilesView<'_> {
         new_fd: &Resource<Descriptor>,
         new_path: &str,
     ) -> FsResult<()> {
-        let (old_base, new_base) = (self.base(old_fd)?, self.base(new_fd));
+        let (old_base, new_base) = (self.find_directory(old_fd)?, self.find_directory(new_fd));
         if let Some(new_base) = other_mount(&old_base, &new_base) {
-            on_tree!(old_base, |tree| self.writable(tree, "link", &old_base, old_path).map(drop))?;
-            on_tree!(new_base, |tree| self.writable(tree, "link", new_base, new_path).map(drop))?;
+            on_tree!(old_base, |tree| self
+                .resolve_writable(tree, "link", &old_base, old_path)
+                .map(drop))?;
+            on_tree!(new_base, |tree| self
+                .resolve_writable(tree, "link", new_base, new_path)
+                .map(drop))?;
             return Err(ErrorCode::CrossDevice.into());
         }
         on_tree!(old_base, |tree| {
-            let (old, _) = self.writable(tree, "link", &old_base, old_path)?;
+            let (old, _) = self.resolve_writable(tree, "link", &old_base, old_path)?;
             let new_base = new_base?;
-            let (new, _) = self.writable(tree, "link", &new_base, new_path)?;
+            let (new, _) = self.resolve_writable(tree, "link", &new_base, new_path)?;
             self.link_in(tree, &old_base, [&old, &new])
         })
     }
 
-    fn link_in<T: Tree>(
+    fn link_in<T: FileTree>(
         &mut self,
         tree: &mut T,
-        base: &Base,
+        base: &BaseDir,
         [old, new]: [&PathEnd<T::Dir>; 2],
     ) -> FsResult<()> {
-        let found = tree.find(old).map_err(error)?;
-        if !is(&found.stat, FileType::RegularFile) {
+        let found = tree.find_at(old).map_err(to_fs_error)?;
+        if !has_file_type(&found.stat, FileType::RegularFile) {
             return Err(self.refuse_place("link", base, old, "is not a regular file"));
         }
         // Another name would change the file's link count, and would keep the file after its owner
         // removes the first name.
-        self.ctx.has_one_name("link", &base.opened.mount, &old.real, &found)?;
+        self.ctx.check_single_name("link", &base.opened.mount, &old.real, &found)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());
         }
-        self.ctx.make("link")?;
-        tree.link(old, new, &found).map_err(|fault| self.ctx.fault("link", fault))?;
-        self.ctx.wrote(&base.opened.mount, &new.real);
+        self.ctx.count_made("link")?;
+        tree.link_at(old, new, &found).map_err(|fault| self.ctx.change_error("link", fault))?;
+        self.ctx.record_written(&base.opened.mount, &new.real);
         Ok(())
     }
 
@@ -238,38 +253,39 @@ impl FilesView<'_> {
         times: &Timestamps,
     ) -> FsResult<()> {
         let what = "set-times";
-        let base = self.base(fd)?;
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let place = self.ctx.walk(tree, what, &base, path, follow(flags))?;
+            let place = self.ctx.resolve_path(tree, what, &base, path, follow_mode(flags))?;
             self.ctx.may_write(what, &base.opened, &place)?;
-            let found = tree.find(&place).map_err(error)?;
-            self.ctx.has_one_name(what, &base.opened.mount, &place.real, &found)?;
-            tree.touch(&place, &found, times).map_err(|fault| self.ctx.fault(what, fault))?;
-            self.ctx.wrote(&base.opened.mount, &place.real);
+            let found = tree.find_at(&place).map_err(to_fs_error)?;
+            self.ctx.check_single_name(what, &base.opened.mount, &place.real, &found)?;
+            tree.set_times_at(&place, &found, times)
+                .map_err(|fault| self.ctx.change_error(what, fault))?;
+            self.ctx.record_written(&base.opened.mount, &place.real);
             Ok(())
         })
     }
 
-    pub(crate) fn look(
+    pub(crate) fn stat_path(
         &mut self,
         fd: &Resource<Descriptor>,
         flags: PathFlags,
         path: &str,
     ) -> FsResult<Stat> {
-        let base = self.base(fd)?;
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let place = self.ctx.walk(tree, "stat", &base, path, follow(flags))?;
-            tree.find(&place).map(|found| found.stat).map_err(error)
+            let place = self.ctx.resolve_path(tree, "stat", &base, path, follow_mode(flags))?;
+            tree.find_at(&place).map(|found| found.stat).map_err(to_fs_error)
         })
     }
 
     /// A link's target. An absolute target is a path of the host, so it is refused.
     pub(crate) fn read_link(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<String> {
-        let base = self.base(fd)?;
+        let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
-            let place = self.ctx.walk(tree, "readlink", &base, path, Follow::No)?;
-            let target = tree.target(&place)?;
-            let target = spell(OsStr::from_bytes(target.as_bytes())).into_owned();
+            let place = self.ctx.resolve_path(tree, "readlink", &base, path, FollowMode::No)?;
+            let target = tree.link_target(&place)?;
+            let target = spell_name(OsStr::from_bytes(target.as_bytes())).into_owned();
             if target.starts_with('/') {
                 return Err(self.refuse_place("readlink", &base, &place, "is an absolute link"));
             }
@@ -279,20 +295,20 @@ impl FilesView<'_> {
 }
 
 /// The second directory, if it is in another mount than the first. One directory in two mounts counts as two.
-fn other_mount<'a>(old: &Base, new: &'a FsResult<Base>) -> Option<&'a Base> {
+fn other_mount<'a>(old: &BaseDir, new: &'a FsResult<BaseDir>) -> Option<&'a BaseDir> {
     new.as_ref().ok().filter(|new| !Arc::ptr_eq(&old.opened.mount, &new.opened.mount))
 }
 
-fn follow(flags: PathFlags) -> Follow {
-    if flags.contains(PathFlags::SYMLINK_FOLLOW) { Follow::Yes } else { Follow::No }
+fn follow_mode(flags: PathFlags) -> FollowMode {
+    if flags.contains(PathFlags::SYMLINK_FOLLOW) { FollowMode::Yes } else { FollowMode::No }
 }
 
 /// Times for the operating system.
-pub(crate) fn timestamps(access: NewTimestamp, change: NewTimestamp) -> FsResult<Timestamps> {
-    Ok(Timestamps { last_access: timespec(access)?, last_modification: timespec(change)? })
+pub(crate) fn to_timestamps(access: NewTimestamp, change: NewTimestamp) -> FsResult<Timestamps> {
+    Ok(Timestamps { last_access: to_timespec(access)?, last_modification: to_timespec(change)? })
 }
 
-fn timespec(time: NewTimestamp) -> FsResult<Timespec> {
+fn to_timespec(time: NewTimestamp) -> FsResult<Timespec> {
     Ok(match time {
         NewTimestamp::NoChange => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         NewTimestamp::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
@@ -314,7 +330,7 @@ pub(crate) fn descriptor_stat(stat: &Stat) -> DescriptorStat {
         Some(Datetime { seconds, nanoseconds: u32::try_from(nanoseconds).ok()? })
     };
     DescriptorStat {
-        type_: descriptor_type(kind(stat)),
+        type_: descriptor_type(file_type(stat)),
         link_count: stat.st_nlink.into(),
         size: u64::try_from(stat.st_size).unwrap_or(0),
         data_access_timestamp: time(stat.st_atime.into(), stat.st_atime_nsec.into()),
@@ -337,7 +353,7 @@ pub(super) fn descriptor_type(kind: FileType) -> DescriptorType {
 }
 
 /// The entries of a directory of the host.
-pub(crate) struct Entries {
+pub(crate) struct EntryCount {
     /// The number of entries without `.` and `..`, counted up to one past a limit.
     pub(crate) count: u64,
     /// Whether a name is spelled differently for the guest.
@@ -345,24 +361,24 @@ pub(crate) struct Entries {
 }
 
 /// Counts the entries of a directory, up to one past the bound.
-pub(crate) fn entries(dir: impl AsFd, bound: u64) -> FsResult<Entries> {
+pub(crate) fn count_entries(dir: impl AsFd, bound: u64) -> FsResult<EntryCount> {
     let (mut count, mut odd) = (0_u64, false);
-    for entry in rustix::fs::Dir::read_from(dir).map_err(error)? {
-        let entry = entry.map_err(error)?;
+    for entry in rustix::fs::Dir::read_from(dir).map_err(to_fs_error)? {
+        let entry = entry.map_err(to_fs_error)?;
         odd |= !is_plain(OsStr::from_bytes(entry.file_name().to_bytes()));
         count += 1;
         if count > bound.saturating_add(2) {
             break;
         }
     }
-    Ok(Entries { count: count.saturating_sub(2), odd })
+    Ok(EntryCount { count: count.saturating_sub(2), odd })
 }
 
 /// The entries of a directory of the host, up to a bound.
 pub(crate) fn all_entries(dir: impl AsFd, bound: u64) -> FsResult<Vec<(OsString, FileType)>> {
     let mut all = Vec::new();
-    for entry in rustix::fs::Dir::read_from(&dir).map_err(error)? {
-        let entry = entry.map_err(error)?;
+    for entry in rustix::fs::Dir::read_from(&dir).map_err(to_fs_error)? {
+        let entry = entry.map_err(to_fs_error)?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
             continue;
@@ -373,7 +389,7 @@ pub(crate) fn all_entries(dir: impl AsFd, bound: u64) -> FsResult<Vec<(OsString,
         let file_type = match entry.file_type() {
             // Some file systems do not return the type.
             FileType::Unknown => statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |stat| kind(&stat)),
+                .map_or(FileType::Unknown, |stat| file_type(&stat)),
             told => told,
         };
         all.push((name.to_owned(), file_type));

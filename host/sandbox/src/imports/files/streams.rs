@@ -13,10 +13,10 @@ use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use super::counter::Slot;
-use super::{Content, refuse, reserve};
-use crate::overlay::{Full, Growing, Upper};
-use crate::receipt::record::Record;
+use super::counter::OpenSlot;
+use super::{FileContent, record_refusal, reserve_bytes};
+use crate::overlay::{GrowthGuard, QuotaFull, UpperFile};
+use crate::receipt::record::CallRecord;
 
 /// The most bytes of one read or write through a stream, because the guest chooses the size and the host
 /// allocates it.
@@ -25,37 +25,37 @@ pub(crate) const MAX_CHUNK: usize = 64 << 10;
 const CHUNKS_PER_PAUSE: u32 = 16;
 
 /// The parts that both kinds of stream have.
-pub(crate) struct Handle {
-    pub(crate) content: Content,
-    pub(crate) record: Arc<Record>,
+pub(crate) struct StreamHandle {
+    pub(crate) content: FileContent,
+    pub(crate) record: Arc<CallRecord>,
     /// The guest's path, for the receipt.
     pub(crate) path: String,
-    /// Keeps the open file counted.
-    pub(crate) _file: Arc<Slot>,
-    /// Keeps the stream counted.
-    pub(crate) _stream: Slot,
+    /// Counts the file against the limit of open files, until dropped.
+    pub(crate) _file: Arc<OpenSlot>,
+    /// Counts the stream against the limit of open streams, until dropped.
+    pub(crate) _stream: OpenSlot,
 }
 
 /// Reads a file from an offset.
 pub(crate) struct FileReader {
-    handle: Handle,
+    handle: StreamHandle,
     at: u64,
-    pace: Pace,
+    pace: YieldPace,
 }
 
 /// Writes to a file, from an offset or at its end.
 pub(crate) struct FileWriter {
-    handle: Handle,
+    handle: StreamHandle,
     /// `None` = append.
     at: Option<u64>,
-    pace: Pace,
+    pace: YieldPace,
 }
 
 #[derive(Default)]
-struct Pace(u32);
+struct YieldPace(u32);
 
-impl Pace {
-    async fn step(&mut self) {
+impl YieldPace {
+    async fn count_chunk(&mut self) {
         self.0 = self.0.wrapping_add(1);
         if self.0.is_multiple_of(CHUNKS_PER_PAUSE) {
             tokio::task::yield_now().await;
@@ -64,21 +64,22 @@ impl Pace {
 }
 
 impl FileReader {
-    pub(crate) fn new(handle: Handle, at: u64) -> Self {
-        Self { handle, at, pace: Pace::default() }
+    pub(crate) fn new(handle: StreamHandle, at: u64) -> Self {
+        Self { handle, at, pace: YieldPace::default() }
     }
 }
 
 impl FileWriter {
-    pub(crate) fn new(handle: Handle, at: Option<u64>) -> Self {
-        Self { handle, at, pace: Pace::default() }
+    pub(crate) fn new(handle: StreamHandle, at: Option<u64>) -> Self {
+        Self { handle, at, pace: YieldPace::default() }
     }
 }
 
-/// Reads and bills. Bytes that do not fit the budget are not returned.
+/// Reads up to `size` bytes from an offset, and bills them to the budget. If the budget is too small for the
+/// bytes read, returns an error and no bytes.
 pub(crate) fn read_billed(
     file: &File,
-    record: &Record,
+    record: &CallRecord,
     path: &str,
     size: usize,
     at: u64,
@@ -91,7 +92,7 @@ pub(crate) fn read_billed(
         }
     };
     buffer.truncate(read);
-    reserve(record, "read", Meter::Read, read as u64).map_err(|()| Errno::NOSPC)?;
+    reserve_bytes(record, "read", Meter::Read, read as u64).map_err(|()| Errno::NOSPC)?;
     record.path_read(path);
     Ok(buffer.freeze())
 }
@@ -99,14 +100,14 @@ pub(crate) fn read_billed(
 /// Bills and writes. The hole of a write past the end is billed like bytes, so that no file grows past the
 /// budget. `at` = `None` appends.
 pub(crate) fn write_billed(
-    content: &Content,
-    record: &Record,
+    content: &FileContent,
+    record: &CallRecord,
     path: &str,
     bytes: &[u8],
     at: Option<u64>,
 ) -> io::Result<usize> {
     let length = bytes.len() as u64;
-    let file = &**content.file();
+    let file = &**content.current_file();
     let hole = match at {
         Some(at) => {
             let end = at.checked_add(length).ok_or(Errno::FBIG)?;
@@ -117,16 +118,16 @@ pub(crate) fn write_billed(
         None => 0,
     };
     let cost = length.checked_add(hole).ok_or(Errno::FBIG)?;
-    let mut growing = content.upper().map(Upper::grow);
+    let mut growing = content.upper_file().map(UpperFile::lock_length);
     if let Some(growing) = growing.as_mut().filter(|_| length > 0) {
         let end = at.unwrap_or(growing.length()).saturating_add(length);
         make_room(record, "write", growing, end)?;
     }
-    let reserved = reserve(record, "write", Meter::Write, cost);
+    let reserved = reserve_bytes(record, "write", Meter::Write, cost);
     if reserved.is_err()
         && let Some(growing) = growing
     {
-        growing.settle(file.metadata()?.len());
+        growing.settle_length(file.metadata()?.len());
         return Err(Errno::NOSPC.into());
     }
     reserved.map_err(|()| Errno::NOSPC)?;
@@ -135,12 +136,12 @@ pub(crate) fn write_billed(
     if written < bytes.len()
         && let Some(growing) = growing
     {
-        growing.settle(file.metadata()?.len());
+        growing.settle_length(file.metadata()?.len());
     }
     if written == 0 {
-        record.refund(Meter::Write, cost);
+        record.refund_bytes(Meter::Write, cost);
     } else {
-        record.refund(Meter::Write, length - written as u64);
+        record.refund_bytes(Meter::Write, length - written as u64);
     }
     if let Err(error) = &result
         && is_full(error)
@@ -148,7 +149,7 @@ pub(crate) fn write_billed(
         // The guest gets the error for too little space, as at its own limit; only the operator
         // learns that the disk is full.
         let facts = format!("the disk that holds `{path}` is full: {error}");
-        refuse(record, "write", DenyCode::LimitReached, facts);
+        record_refusal(record, "write", DenyCode::LimitReached, facts);
     }
     match result {
         Err(error) if written == 0 => Err(error),
@@ -157,37 +158,41 @@ pub(crate) fn write_billed(
 }
 
 /// Bills a file's growth, and sets its length.
-pub(crate) fn resize_billed(content: &Content, record: &Record, size: u64) -> io::Result<()> {
-    let file = &**content.file();
-    let mut growing = content.upper().map(Upper::grow);
+pub(crate) fn resize_billed(
+    content: &FileContent,
+    record: &CallRecord,
+    size: u64,
+) -> io::Result<()> {
+    let file = &**content.current_file();
+    let mut growing = content.upper_file().map(UpperFile::lock_length);
     let length = file.metadata()?.len();
     if let Some(growing) = &mut growing {
         make_room(record, "set-size", growing, size)?;
     }
     let more = size.saturating_sub(length);
-    let reserved = reserve(record, "set-size", Meter::Write, more).map_err(|()| Errno::NOSPC);
+    let reserved = reserve_bytes(record, "set-size", Meter::Write, more).map_err(|()| Errno::NOSPC);
     let done = reserved.map_err(io::Error::from).and_then(|()| {
         let done = file.set_len(size);
         if done.is_err() {
-            record.refund(Meter::Write, more);
+            record.refund_bytes(Meter::Write, more);
         }
         done
     });
     if let Some(growing) = growing {
-        growing.settle(if done.is_ok() { size } else { length });
+        growing.settle_length(if done.is_ok() { size } else { length });
     }
     done
 }
 
 /// Reserves room in an overlay for a file of this length, or records that the quota is used up.
 fn make_room(
-    record: &Record,
+    record: &CallRecord,
     what: &str,
-    growing: &mut Growing<'_>,
+    growing: &mut GrowthGuard<'_>,
     length: u64,
 ) -> io::Result<()> {
-    growing.to(length).map_err(|Full(facts)| {
-        refuse(record, what, DenyCode::LimitReached, facts);
+    growing.reserve_length(length).map_err(|QuotaFull(facts)| {
+        record_refusal(record, what, DenyCode::LimitReached, facts);
         Errno::NOSPC.into()
     })
 }
@@ -204,7 +209,7 @@ fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<(
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
         let result = match at {
             Some(at) => file.write_at(rest, at + written as u64),
-            None => append(file, rest),
+            None => append_bytes(file, rest),
         };
         match result {
             Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
@@ -218,17 +223,17 @@ fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<(
 
 /// Appends at the file's present end.
 #[cfg(target_os = "linux")]
-fn append(file: &File, bytes: &[u8]) -> io::Result<usize> {
+fn append_bytes(file: &File, bytes: &[u8]) -> io::Result<usize> {
     use rustix::io::{ReadWriteFlags, pwritev2};
     Ok(pwritev2(file, &[io::IoSlice::new(bytes)], 0, ReadWriteFlags::APPEND)?)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn append(file: &File, bytes: &[u8]) -> io::Result<usize> {
+fn append_bytes(file: &File, bytes: &[u8]) -> io::Result<usize> {
     file.write_at(bytes, file.metadata()?.len())
 }
 
-fn failed(error: io::Error) -> StreamError {
+fn stream_error(error: io::Error) -> StreamError {
     // `filesystem-error-code` extracts the `io::Error`.
     StreamError::LastOperationFailed(error.into())
 }
@@ -236,7 +241,7 @@ fn failed(error: io::Error) -> StreamError {
 #[async_trait::async_trait]
 impl Pollable for FileReader {
     async fn ready(&mut self) {
-        self.pace.step().await;
+        self.pace.count_chunk().await;
     }
 }
 
@@ -246,8 +251,9 @@ impl InputStream for FileReader {
         if size == 0 {
             return Ok(Bytes::new());
         }
-        let Handle { content, record, path, .. } = &self.handle;
-        let bytes = read_billed(content.file(), record, path, size, self.at).map_err(failed)?;
+        let StreamHandle { content, record, path, .. } = &self.handle;
+        let bytes = read_billed(content.current_file(), record, path, size, self.at)
+            .map_err(stream_error)?;
         if bytes.is_empty() {
             return Err(StreamError::Closed);
         }
@@ -259,7 +265,7 @@ impl InputStream for FileReader {
 #[async_trait::async_trait]
 impl Pollable for FileWriter {
     async fn ready(&mut self) {
-        self.pace.step().await;
+        self.pace.count_chunk().await;
     }
 }
 
@@ -269,15 +275,15 @@ impl OutputStream for FileWriter {
         if bytes.len() > MAX_CHUNK {
             return Err(StreamError::trap("the write is larger than `check-write` allows"));
         }
-        let Handle { content, record, path, .. } = &self.handle;
-        let written = write_billed(content, record, path, &bytes, self.at).map_err(failed)?;
+        let StreamHandle { content, record, path, .. } = &self.handle;
+        let written = write_billed(content, record, path, &bytes, self.at).map_err(stream_error)?;
         if let Some(at) = &mut self.at {
             *at += written as u64;
         }
         if written < bytes.len() {
             let facts = format!("{written} of {} bytes were written", bytes.len());
-            refuse(record, "write", DenyCode::LimitReached, facts);
-            return Err(failed(Errno::NOSPC.into()));
+            record_refusal(record, "write", DenyCode::LimitReached, facts);
+            return Err(stream_error(Errno::NOSPC.into()));
         }
         Ok(())
     }

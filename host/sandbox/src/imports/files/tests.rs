@@ -12,7 +12,7 @@ mod shapes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_policy::{Access, Budget, Caps, DenyCode, GuestPath, Level, Limits};
+use belljar_policy::{Budget, BudgetCaps, BudgetLevel, DenyCode, GuestPath, Limits, MountAccess};
 use tempfile::TempDir;
 use types::{DescriptorFlags, ErrorCode, HostDescriptor, OpenFlags, PathFlags};
 use wasmtime::component::{Resource, ResourceTable};
@@ -20,14 +20,14 @@ use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 
-use super::{Closed, FilesCtx, FilesView, OpenMount};
-use crate::receipt::record::Record;
+use super::{ClosedPaths, FilesCtx, FilesView, OpenMount};
+use crate::receipt::record::CallRecord;
 
 /// A store's files over temporary directories: `/rw` and `/ro`, with a file in each.
 struct Rig {
     ctx: FilesCtx,
     table: ResourceTable,
-    record: Arc<Record>,
+    record: Arc<CallRecord>,
     budget: Budget,
     home: TempDir,
     rw: u32,
@@ -48,11 +48,11 @@ impl Rig {
             std::fs::write(home.path().join(name).join("note.txt"), NOTE).unwrap();
         }
         std::fs::write(home.path().join("outside.txt"), "outside").unwrap();
-        let budget = Budget::root(Level::Subagent, Caps::of(limits));
-        let record = Arc::new(Record::new(budget.clone(), 10));
+        let budget = Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(limits));
+        let record = Arc::new(CallRecord::new(budget.clone(), 10));
         let mounts = [
-            mount("/rw", Access::ReadWrite, &home.path().join("rw")),
-            mount("/ro", Access::Read, &home.path().join("ro")),
+            mount("/rw", MountAccess::ReadWrite, &home.path().join("rw")),
+            mount("/ro", MountAccess::Read, &home.path().join("ro")),
         ];
         let ctx = FilesCtx::new(&mounts, limits, Arc::clone(&record));
         let table = ResourceTable::new();
@@ -111,7 +111,7 @@ impl Rig {
 
     /// The codes of the refusals so far, oldest first; forgets them.
     fn denials(&self) -> Vec<DenyCode> {
-        self.record.take().0.denials.into_iter().map(|denial| denial.code).collect()
+        self.record.drain_lists().0.denials.into_iter().map(|denial| denial.code).collect()
     }
 
     /// The neighbour of every refusal: an ordinary file can still be written and read.
@@ -149,19 +149,19 @@ impl How {
     }
 }
 
-fn mount(guest: &str, access: Access, host: &Path) -> OpenMount {
+fn mount(guest: &str, access: MountAccess, host: &Path) -> OpenMount {
     mount_in(guest, access, host, &[])
 }
 
 /// The same where belljar made these directories for agents to work in.
-fn mount_in(guest: &str, access: Access, host: &Path, work: &[PathBuf]) -> OpenMount {
+fn mount_in(guest: &str, access: MountAccess, host: &Path, work: &[PathBuf]) -> OpenMount {
     mount_beside(guest, access, host, work, &[])
 }
 
 /// The same where some directories are closed.
 fn mount_beside(
     guest: &str,
-    access: Access,
+    access: MountAccess,
     host: &Path,
     work: &[PathBuf],
     closed: &[PathBuf],
@@ -171,7 +171,7 @@ fn mount_beside(
         host: host.to_owned(),
         access,
     };
-    OpenMount::open(&mount, work, &Closed::find(closed)).unwrap()
+    OpenMount::open(&mount, work, &ClosedPaths::from_paths(closed)).unwrap()
 }
 
 fn fd(rep: u32) -> Resource<Descriptor> {

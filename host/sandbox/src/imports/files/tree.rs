@@ -10,80 +10,88 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 
 use super::alias::DirContent;
-use super::closed::Closed;
-use super::open::Ask;
-use super::walk::{HostDir, PathEnd, Steps};
-use super::{Base, FilesCtx, Over};
-use crate::overlay::{Fault, Found};
+use super::closed::ClosedPaths;
+use super::open::OpenRequest;
+use super::walk::{DirStepper, HostDir, PathEnd};
+use super::{BaseDir, FilesCtx, OverlayTarget};
+use crate::overlay::{ChangeFault, FoundEntry};
 
 /// A tree of files. No method follows a link as the last name.
-pub(super) trait Tree: Steps<Dir: HostDir> {
+pub(super) trait FileTree: DirStepper<Dir: HostDir> {
     /// The directory of a descriptor.
-    fn first(&self, base: &Base) -> Self::Dir;
+    fn base_dir(&self, base: &BaseDir) -> Self::Dir;
 
     /// Looks up the object at a path.
-    fn find(&self, place: &PathEnd<Self::Dir>) -> Result<Found, Errno>;
+    fn find_at(&self, place: &PathEnd<Self::Dir>) -> Result<FoundEntry, Errno>;
 
     /// The target of a link.
-    fn target(&self, place: &PathEnd<Self::Dir>) -> FsResult<std::ffi::CString>;
+    fn link_target(&self, place: &PathEnd<Self::Dir>) -> FsResult<std::ffi::CString>;
 
     /// Opens a directory that a lookup returned, for listing.
     fn open_dir(
         &self,
         place: &PathEnd<Self::Dir>,
-        found: &Found,
-    ) -> Result<(Arc<File>, Option<Over>), Errno>;
+        found: &FoundEntry,
+    ) -> Result<(Arc<File>, Option<OverlayTarget>), Errno>;
 
     /// Opens a file that a lookup returned, or makes one. The file itself is checked after it is open and
     /// before any change; truncation comes last.
     fn open_file(
         &mut self,
         ctx: &FilesCtx,
-        base: &Base,
+        base: &BaseDir,
         place: &PathEnd<Self::Dir>,
-        found: Option<&Found>,
-        ask: &Ask,
-    ) -> FsResult<(File, Option<Over>)>;
+        found: Option<&FoundEntry>,
+        ask: &OpenRequest,
+    ) -> FsResult<(File, Option<OverlayTarget>)>;
 
     /// Makes a directory.
-    fn make_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), Fault>;
+    fn make_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), ChangeFault>;
 
     /// Removes an empty directory.
-    fn remove_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), Fault>;
+    fn remove_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), ChangeFault>;
 
     /// Removes an object that is not a directory.
-    fn unlink(&mut self, place: &PathEnd<Self::Dir>, found: &Found) -> Result<(), Fault>;
+    fn unlink_at(
+        &mut self,
+        place: &PathEnd<Self::Dir>,
+        found: &FoundEntry,
+    ) -> Result<(), ChangeFault>;
 
     /// Searches a directory for content that must not be moved.
-    fn search(&self, place: &PathEnd<Self::Dir>, closed: &Closed) -> Result<DirContent, Errno>;
+    fn search_content(
+        &self,
+        place: &PathEnd<Self::Dir>,
+        closed: &ClosedPaths,
+    ) -> Result<DirContent, Errno>;
 
     /// Moves an object. A file gets the replaced file's permissions, because a guest cannot set permissions:
     /// a tool that writes to a temporary name and renames would otherwise remove a script's executable bit.
-    fn rename(
+    fn rename_at(
         &mut self,
         old: &PathEnd<Self::Dir>,
         new: &PathEnd<Self::Dir>,
-        found: &Found,
-    ) -> Result<(), Fault>;
+        found: &FoundEntry,
+    ) -> Result<(), ChangeFault>;
 
     /// Adds a name to a regular file.
-    fn link(
+    fn link_at(
         &mut self,
         old: &PathEnd<Self::Dir>,
         new: &PathEnd<Self::Dir>,
-        found: &Found,
-    ) -> Result<(), Fault>;
+        found: &FoundEntry,
+    ) -> Result<(), ChangeFault>;
 
     /// Sets times of an object.
-    fn touch(
+    fn set_times_at(
         &mut self,
         place: &PathEnd<Self::Dir>,
-        found: &Found,
+        found: &FoundEntry,
         times: &Timestamps,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), ChangeFault>;
 }
 
 /// Whether a status is of this type.
-pub(super) fn is(stat: &Stat, kind: rustix::fs::FileType) -> bool {
-    super::walk::kind(stat) == kind
+pub(super) fn has_file_type(stat: &Stat, kind: rustix::fs::FileType) -> bool {
+    super::walk::file_type(stat) == kind
 }

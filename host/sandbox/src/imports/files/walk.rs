@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 
-use belljar_policy::spelling::{meant, spell};
+use belljar_policy::spelling::{parse_spelled, spell_name};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
@@ -33,7 +33,7 @@ const MAX_STEPS: u32 = 1024;
 
 /// Whether a link as the last name is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Follow {
+pub(crate) enum FollowMode {
     Yes,
     No,
 }
@@ -55,7 +55,7 @@ impl From<Errno> for WalkError {
 
 /// The directory at which a path starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Start {
+pub(crate) struct WalkStart {
     /// The open directory.
     pub(crate) dir: Arc<File>,
     /// The path below the mount, without links; empty for the mount itself.
@@ -65,15 +65,15 @@ pub(crate) struct Start {
 }
 
 /// Opening of subdirectories and reading of links.
-pub(crate) trait Steps {
+pub(crate) trait DirStepper {
     /// A directory that was opened.
     type Dir;
 
     /// Opens a subdirectory, without following a link.
-    fn enter(&self, top: &Self::Dir, name: &OsStr) -> Result<Self::Dir, Errno>;
+    fn enter_dir(&self, top: &Self::Dir, name: &OsStr) -> Result<Self::Dir, Errno>;
 
     /// The target of the name if it is a link.
-    fn link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
+    fn read_link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
 }
 
 /// A directory that may exist on the host.
@@ -84,7 +84,7 @@ pub(crate) trait HostDir {
 
 /// The end of a path: an open directory, and one name in it.
 #[derive(Debug)]
-pub(crate) struct PathEnd<D = Dir> {
+pub(crate) struct PathEnd<D = DiskDir> {
     dir: D,
     /// The name in the directory; `None` = the directory itself.
     pub(crate) name: Option<OsString>,
@@ -98,23 +98,23 @@ pub(crate) struct PathEnd<D = Dir> {
 
 /// An open directory of the host.
 #[derive(Debug)]
-pub(crate) enum Dir {
+pub(crate) enum DiskDir {
     Start(Arc<File>),
     Below(OwnedFd),
 }
 
 /// Steps in the host's own directories.
-pub(crate) struct Disk;
+pub(crate) struct DiskTree;
 
-impl Steps for Disk {
-    type Dir = Dir;
+impl DirStepper for DiskTree {
+    type Dir = DiskDir;
 
-    fn enter(&self, top: &Dir, name: &OsStr) -> Result<Dir, Errno> {
+    fn enter_dir(&self, top: &DiskDir, name: &OsStr) -> Result<DiskDir, Errno> {
         let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(top.as_fd(), name, flags, Mode::empty()).map(Dir::Below)
+        openat(top.as_fd(), name, flags, Mode::empty()).map(DiskDir::Below)
     }
 
-    fn link(&self, top: &Dir, name: &OsStr) -> Result<Option<OsString>, Errno> {
+    fn read_link(&self, top: &DiskDir, name: &OsStr) -> Result<Option<OsString>, Errno> {
         match readlinkat(top.as_fd(), name, Vec::new()) {
             Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
             Err(Errno::INVAL | Errno::NOENT) => Ok(None),
@@ -123,7 +123,7 @@ impl Steps for Disk {
     }
 }
 
-impl AsFd for Dir {
+impl AsFd for DiskDir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Start(file) => file.as_fd(),
@@ -132,7 +132,7 @@ impl AsFd for Dir {
     }
 }
 
-impl HostDir for Dir {
+impl HostDir for DiskDir {
     fn host_dir(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
     }
@@ -140,14 +140,14 @@ impl HostDir for Dir {
 
 impl PathEnd {
     /// The directory that contains the name.
-    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+    pub(crate) fn parent_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
     /// The status of the object at the path, without following a link.
-    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
-        let stat = statat(self.dir(), self.arg(), AtFlags::SYMLINK_NOFOLLOW)?;
-        if self.must_be_dir && kind(&stat) != FileType::Directory {
+    pub(crate) fn stat_entry(&self) -> Result<Stat, Errno> {
+        let stat = statat(self.parent_fd(), self.name_arg(), AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.must_be_dir && file_type(&stat) != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
         Ok(stat)
@@ -156,18 +156,18 @@ impl PathEnd {
 
 impl<D> PathEnd<D> {
     /// A name in a directory, for the host itself, unchecked.
-    pub(crate) fn of_name(dir: D, name: OsString) -> Self {
-        let real = spell(&name).into_owned();
+    pub(crate) fn from_name(dir: D, name: OsString) -> Self {
+        let real = spell_name(&name).into_owned();
         Self { dir, name: Some(name), real, protected: false, must_be_dir: false }
     }
 
     /// The directory that contains the name.
-    pub(crate) fn at(&self) -> &D {
+    pub(crate) fn parent_dir(&self) -> &D {
         &self.dir
     }
 
     /// The name as an argument for the operating system; `.` for the directory itself.
-    pub(crate) fn arg(&self) -> &OsStr {
+    pub(crate) fn name_arg(&self) -> &OsStr {
         self.name.as_deref().unwrap_or(OsStr::new("."))
     }
 
@@ -182,7 +182,7 @@ impl<D> PathEnd<D> {
 }
 
 /// The type in a file's status.
-pub(crate) fn kind(stat: &Stat) -> FileType {
+pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
@@ -194,17 +194,21 @@ const PASS: OFlags = OFlags::RDONLY;
 
 /// Resolves a path of a directory of the host.
 #[cfg(test)]
-pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<PathEnd, WalkError> {
-    walk_by(&Disk, Dir::Start(Arc::clone(&start.dir)), start, path, follow)
+pub(crate) fn walk_path(
+    start: &WalkStart,
+    path: &str,
+    follow: FollowMode,
+) -> Result<PathEnd, WalkError> {
+    walk_by(&DiskTree, DiskDir::Start(Arc::clone(&start.dir)), start, path, follow)
 }
 
 /// Resolves a path that starts at the directory `first` of `start`.
-pub(crate) fn walk_by<S: Steps>(
+pub(crate) fn walk_by<S: DirStepper>(
     steps: &S,
     first: S::Dir,
-    start: &Start,
+    start: &WalkStart,
     path: &str,
-    follow: Follow,
+    follow: FollowMode,
 ) -> Result<PathEnd<S::Dir>, WalkError> {
     if path.is_empty() {
         return Err(Errno::NOENT.into());
@@ -218,7 +222,7 @@ pub(crate) fn walk_by<S: Steps>(
     if path.starts_with('/') {
         return Err(WalkError::Escape("the path is absolute"));
     }
-    let mut walk = Walk {
+    let mut walk = PathWalk {
         steps,
         first,
         start,
@@ -227,8 +231,8 @@ pub(crate) fn walk_by<S: Steps>(
         links: 0,
         by_protected_link: false,
     };
-    let must_be_dir = walk.enqueue(&meant_path(path));
-    walk.run(follow, must_be_dir)
+    let must_be_dir = walk.enqueue_names(&meant_path(path));
+    walk.walk_names(follow, must_be_dir)
 }
 
 /// The path with each name as the guest means it, because `\` may escape bytes.
@@ -236,14 +240,14 @@ fn meant_path(path: &str) -> Cow<'_, OsStr> {
     if !path.contains('\\') {
         return Cow::Borrowed(OsStr::new(path));
     }
-    let names: Vec<Cow<'_, OsStr>> = path.split('/').map(meant).collect();
+    let names: Vec<Cow<'_, OsStr>> = path.split('/').map(parse_spelled).collect();
     Cow::Owned(names.join(OsStr::new("/")))
 }
 
-struct Walk<'a, S: Steps> {
+struct PathWalk<'a, S: DirStepper> {
     steps: &'a S,
     first: S::Dir,
-    start: &'a Start,
+    start: &'a WalkStart,
     /// The opened directories, each with its name.
     stack: Vec<(S::Dir, OsString)>,
     /// The remaining names.
@@ -253,8 +257,12 @@ struct Walk<'a, S: Steps> {
     by_protected_link: bool,
 }
 
-impl<S: Steps> Walk<'_, S> {
-    fn run(mut self, follow: Follow, mut must_be_dir: bool) -> Result<PathEnd<S::Dir>, WalkError> {
+impl<S: DirStepper> PathWalk<'_, S> {
+    fn walk_names(
+        mut self,
+        follow: FollowMode,
+        mut must_be_dir: bool,
+    ) -> Result<PathEnd<S::Dir>, WalkError> {
         let mut steps = 0;
         while let Some(name) = self.queue.pop_front() {
             steps += 1;
@@ -269,30 +277,30 @@ impl<S: Steps> Walk<'_, S> {
             }
             let last = self.queue.is_empty();
             if !last {
-                self.enter(name)?;
+                self.enter_name(name)?;
                 continue;
             }
-            if follow == Follow::Yes
+            if follow == FollowMode::Yes
                 && let Some(target) = self.link_at(&name)?
             {
-                must_be_dir |= self.expand(&name, &target)?;
+                must_be_dir |= self.expand_link(&name, &target)?;
                 continue;
             }
-            return Ok(self.place(Some(name), must_be_dir));
+            return Ok(self.into_path_end(Some(name), must_be_dir));
         }
-        Ok(self.place(None, must_be_dir))
+        Ok(self.into_path_end(None, must_be_dir))
     }
 
     /// Opens a subdirectory, or replaces a link by its target.
-    fn enter(&mut self, name: OsString) -> Result<(), WalkError> {
-        match self.steps.enter(self.top(), &name) {
+    fn enter_name(&mut self, name: OsString) -> Result<(), WalkError> {
+        match self.steps.enter_dir(self.current_dir(), &name) {
             Ok(dir) if self.stack.len() < MAX_DEPTH => {
                 self.stack.push((dir, name));
                 Ok(())
             }
             Ok(_) => Err(Errno::NAMETOOLONG.into()),
             Err(Errno::NOTDIR | Errno::LOOP) => match self.link_at(&name)? {
-                Some(target) => self.expand(&name, &target).map(drop),
+                Some(target) => self.expand_link(&name, &target).map(drop),
                 None => Err(Errno::NOTDIR.into()),
             },
             Err(errno) => Err(errno.into()),
@@ -301,11 +309,11 @@ impl<S: Steps> Walk<'_, S> {
 
     /// The target if the name is a link.
     fn link_at(&self, name: &OsStr) -> Result<Option<OsString>, WalkError> {
-        Ok(self.steps.link(self.top(), name)?)
+        Ok(self.steps.read_link(self.current_dir(), name)?)
     }
 
     /// Puts a link's target before the remaining names. Returns whether the target must be a directory.
-    fn expand(&mut self, name: &OsStr, target: &OsStr) -> Result<bool, WalkError> {
+    fn expand_link(&mut self, name: &OsStr, target: &OsStr) -> Result<bool, WalkError> {
         self.links += 1;
         self.by_protected_link |= is_protected(&name.to_string_lossy());
         if self.links > MAX_LINKS {
@@ -314,11 +322,11 @@ impl<S: Steps> Walk<'_, S> {
         if target.as_bytes().starts_with(b"/") {
             return Err(WalkError::Escape("a link on the path is absolute"));
         }
-        Ok(self.enqueue(target))
+        Ok(self.enqueue_names(target))
     }
 
     /// Puts the names of a path before the remaining ones. Returns whether the path must be a directory.
-    fn enqueue(&mut self, path: &OsStr) -> bool {
+    fn enqueue_names(&mut self, path: &OsStr) -> bool {
         let mut ends_as_dir = false;
         for name in path.as_bytes().split(|b| *b == b'/').rev() {
             match name {
@@ -330,23 +338,23 @@ impl<S: Steps> Walk<'_, S> {
     }
 
     /// The path below the mount of a name in the last opened directory.
-    fn real(&self, name: Option<&OsStr>) -> String {
+    fn real_path(&self, name: Option<&OsStr>) -> String {
         let mut real = self.start.real.to_string();
         for part in self.stack.iter().map(|(_, part)| &**part).chain(name) {
             if !real.is_empty() {
                 real.push('/');
             }
-            real.push_str(&spell(part));
+            real.push_str(&spell_name(part));
         }
         real
     }
 
-    fn top(&self) -> &S::Dir {
+    fn current_dir(&self) -> &S::Dir {
         self.stack.last().map_or(&self.first, |(dir, _)| dir)
     }
 
-    fn place(mut self, name: Option<OsString>, must_be_dir: bool) -> PathEnd<S::Dir> {
-        let real = self.real(name.as_deref());
+    fn into_path_end(mut self, name: Option<OsString>, must_be_dir: bool) -> PathEnd<S::Dir> {
+        let real = self.real_path(name.as_deref());
         let mut parts = self.stack.iter().map(|(_, part)| part).chain(&name);
         let protected = self.start.protected
             || self.by_protected_link

@@ -13,13 +13,13 @@ use tokio::time::{Instant, Sleep, sleep};
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::metered::FaultCell;
-use super::refusal::{broken, deny};
-use crate::receipt::record::Record;
+use super::refusal::{broken_error, deny_request};
+use crate::receipt::record::CallRecord;
 
 /// A request's body. Trailers are refused, because these headers come after the check.
 pub(crate) struct RequestBody {
     pub(crate) inner: WasiBody,
-    pub(crate) record: Arc<Record>,
+    pub(crate) record: Arc<CallRecord>,
 }
 
 impl Body for RequestBody {
@@ -33,7 +33,11 @@ impl Body for RequestBody {
         match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
             Some(Ok(frame)) if frame.is_trailers() => {
                 let facts = "the request has trailers".to_owned();
-                Poll::Ready(Some(Err(deny(&self.record, DenyCode::RequestNotAllowed, facts))))
+                Poll::Ready(Some(Err(deny_request(
+                    &self.record,
+                    DenyCode::RequestNotAllowed,
+                    facts,
+                ))))
             }
             other => Poll::Ready(other),
         }
@@ -65,7 +69,7 @@ impl ReplyBody {
         Self { incoming, fault, silence, alarm, waited_for: false, ended: false }
     }
 
-    fn end(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn fail_with(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         self.ended = true;
         Poll::Ready(Some(Err(error)))
     }
@@ -90,15 +94,15 @@ impl Body for ReplyBody {
                     self.alarm.as_mut().reset(silent);
                 }
                 ready!(self.alarm.as_mut().poll(cx));
-                self.end(Error::ConnectionReadTimeout)
+                self.fail_with(Error::ConnectionReadTimeout)
             }
             Poll::Ready(None) => {
                 self.ended = true;
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(error))) => {
-                let error = broken(&self.fault, &error);
-                self.end(error)
+                let error = broken_error(&self.fault, &error);
+                self.fail_with(error)
             }
             Poll::Ready(Some(Ok(frame))) => {
                 self.waited_for = false;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{AddressPermit, DenyCode, Scheme, TargetHost, UrlPermit};
+use belljar_policy::{AddressPermit, DenyCode, TargetHost, UrlPermit, UrlScheme};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -15,10 +15,10 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use wasmtime_wasi_http::{Error, RequestOptions};
 
-use super::metered::Stream;
+use super::metered::ConnectionStream;
 use super::options::HttpOptions;
 use super::own::stays_here;
-use crate::receipt::record::Record;
+use crate::receipt::record::CallRecord;
 
 /// The most addresses of one name that are checked.
 const MAX_ADDRESSES: usize = 16;
@@ -35,15 +35,15 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The guest's timeouts, within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Timeouts {
+pub(crate) struct HttpTimeouts {
     pub(crate) connect: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) between_bytes: Duration,
 }
 
-impl Timeouts {
+impl HttpTimeouts {
     /// Reads the timeouts; an unstated one is the longest.
-    pub(crate) fn of(options: Option<RequestOptions>) -> Self {
+    pub(crate) fn from_options(options: Option<RequestOptions>) -> Self {
         let options = options.unwrap_or_default();
         let clamp = |asked: Option<Duration>, most: Duration| {
             asked.map_or(most, |asked| asked.clamp(MIN_TIMEOUT, most))
@@ -57,23 +57,23 @@ impl Timeouts {
 }
 
 /// A connection to an address that was checked.
-pub(crate) struct Connected {
-    pub(crate) stream: Box<dyn Stream>,
+pub(crate) struct CheckedConnection {
+    pub(crate) stream: Box<dyn ConnectionStream>,
     /// Whether the peer is on this machine.
     pub(crate) here: bool,
 }
 
 /// Resolves, checks every address, connects to a checked one, and negotiates TLS.
-pub(crate) async fn connect(
+pub(crate) async fn open_connection(
     options: &HttpOptions,
     permit: &UrlPermit,
-    record: &Record,
+    record: &CallRecord,
     limit: Duration,
-) -> Result<Connected, Error> {
+) -> Result<CheckedConnection, Error> {
     let deadline = Instant::now() + limit;
-    let resolved = timeout_at(deadline, addresses(options, permit, record));
+    let resolved = timeout_at(deadline, permitted_addresses(options, permit, record));
     let permits = resolved.await.map_err(|_| Error::DnsTimeout)??;
-    let (tcp, target) = dial(&permits, deadline).await?;
+    let (tcp, target) = dial_addresses(&permits, deadline).await?;
     let here = stays_here(tcp.local_addr(), tcp.peer_addr());
     // INV-114: the check comes before a byte is sent.
     if here && options.own.hold_here(target) {
@@ -81,25 +81,25 @@ pub(crate) async fn connect(
     }
     // Requests are small, and the guest waits for the answers.
     let _ = tcp.set_nodelay(true);
-    let stream: Box<dyn Stream> = match permit.target().scheme() {
-        Scheme::Http => Box::new(tcp),
-        Scheme::Https => {
-            let agreed = timeout_at(deadline, secure(options, permit, tcp));
+    let stream: Box<dyn ConnectionStream> = match permit.target().scheme() {
+        UrlScheme::Http => Box::new(tcp),
+        UrlScheme::Https => {
+            let agreed = timeout_at(deadline, negotiate_tls(options, permit, tcp));
             agreed.await.map_err(|_| Error::ConnectionTimeout)??
         }
     };
-    Ok(Connected { stream, here })
+    Ok(CheckedConnection { stream, here })
 }
 
 /// The permitted addresses of a target.
-async fn addresses(
+async fn permitted_addresses(
     options: &HttpOptions,
     permit: &UrlPermit,
-    record: &Record,
+    record: &CallRecord,
 ) -> Result<Vec<AddressPermit>, Error> {
     let found = match permit.target().host() {
         TargetHost::Ip(ip) => vec![*ip],
-        TargetHost::Name(name) => options.resolver().resolve(name).await.map_err(|error| {
+        TargetHost::Name(name) => options.resolver().resolve_name(name).await.map_err(|error| {
             tracing::debug!(%error, "name resolution failed");
             Error::DnsError { rcode: None, info_code: None }
         })?,
@@ -107,9 +107,9 @@ async fn addresses(
     let mut permits: Vec<AddressPermit> = Vec::new();
     let mut refusal = None;
     for ip in found.into_iter().take(MAX_ADDRESSES) {
-        match permit.address(ip) {
+        match permit.check_address(ip) {
             // INV-114: an own listener is skipped even as one address of several.
-            Ok(address) if options.own.hold(address.socket()) => {
+            Ok(address) if options.own.contains_address(address.socket_address()) => {
                 return Err(own_listener(permit, record));
             }
             Ok(address) if !permits.contains(&address) => permits.push(address),
@@ -127,15 +127,15 @@ async fn addresses(
     }
 }
 
-fn own_listener(permit: &UrlPermit, record: &Record) -> Error {
+fn own_listener(permit: &UrlPermit, record: &CallRecord) -> Error {
     let facts = format!("`{}` leads to a listener of belljar's own", permit.target());
-    super::refusal::deny(record, DenyCode::AddressNotAllowed, facts);
+    super::refusal::deny_request(record, DenyCode::AddressNotAllowed, facts);
     Error::DestinationIpProhibited
 }
 
 /// Connects to the first address that accepts. Each attempt has an equal share of the remaining time, so that
 /// the first cannot use up all of it.
-async fn dial(
+async fn dial_addresses(
     permits: &[AddressPermit],
     deadline: Instant,
 ) -> Result<(TcpStream, SocketAddr), Error> {
@@ -144,8 +144,8 @@ async fn dial(
         let left = deadline.saturating_duration_since(Instant::now());
         let shares = u32::try_from(permits.len() - tried).unwrap_or(1);
         let until = Instant::now() + left / shares.max(1);
-        match timeout_at(until, TcpStream::connect(permit.socket())).await {
-            Ok(Ok(tcp)) => return Ok((tcp, permit.socket())),
+        match timeout_at(until, TcpStream::connect(permit.socket_address())).await {
+            Ok(Ok(tcp)) => return Ok((tcp, permit.socket_address())),
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 last = Error::ConnectionRefused;
             }
@@ -156,18 +156,18 @@ async fn dial(
     Err(last)
 }
 
-async fn secure(
+async fn negotiate_tls(
     options: &HttpOptions,
     permit: &UrlPermit,
     tcp: TcpStream,
-) -> Result<Box<dyn Stream>, Error> {
+) -> Result<Box<dyn ConnectionStream>, Error> {
     let name = match permit.target().host() {
         TargetHost::Ip(ip) => ServerName::from(*ip),
         TargetHost::Name(name) => {
             ServerName::try_from(name.clone()).map_err(|_| Error::HttpRequestUriInvalid)?
         }
     };
-    let config = options.tls().await.map_err(|error| {
+    let config = options.tls_config().await.map_err(|error| {
         tracing::error!(%error, "TLS cannot be set up");
         Error::ConfigurationError
     })?;
@@ -195,12 +195,12 @@ pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
         .with_safe_default_protocol_versions()?
         .with_platform_verifier()?
         .with_no_client_auth();
-    Ok(prepared(config))
+    Ok(prepare_tls(config))
 }
 
 /// Restricts TLS to HTTP/1.1, the gate's protocol, without resumed sessions, because subagents must not share
 /// sessions.
-pub(crate) fn prepared(mut config: ClientConfig) -> ClientConfig {
+pub(crate) fn prepare_tls(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::disabled();
     config

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use belljar_policy::{DenyCode, Meter};
-use belljar_received::coding::{Coding, CodingError, Decoder, Piece};
+use belljar_received::coding::{BodyDecoder, CodingError, ContentCoding, DecodedPiece};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Response};
@@ -18,11 +18,11 @@ use http_body_util::BodyExt as _;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::metered::MAX_REPLY;
-use super::refusal::deny;
-use crate::receipt::record::Record;
+use super::refusal::deny_request;
+use crate::receipt::record::CallRecord;
 
 /// Whether a request's headers accept a coding.
-pub(crate) fn asks(headers: &HeaderMap) -> bool {
+pub(crate) fn has_coding_request(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter();
     values.into_iter().any(|value| {
         let names = value.as_bytes().split(|byte| *byte == b',');
@@ -38,23 +38,24 @@ pub(crate) fn asks(headers: &HeaderMap) -> bool {
 /// # Errors
 ///
 /// A coding is unsupported.
-pub(crate) fn decoded(
+pub(crate) fn decode_reply(
     mut reply: Response<WasiBody>,
-    record: &Arc<Record>,
+    record: &Arc<CallRecord>,
 ) -> Result<Response<WasiBody>, Error> {
     let values = reply.headers().get_all(CONTENT_ENCODING).iter();
-    let codings = Coding::named(values.map(|value| value.as_bytes())).map_err(coding)?;
+    let codings =
+        ContentCoding::parse_values(values.map(|value| value.as_bytes())).map_err(coding_error)?;
     if codings.is_empty() {
         return Ok(reply);
     }
     reply.headers_mut().remove(CONTENT_ENCODING);
     reply.headers_mut().remove(CONTENT_LENGTH);
-    let (decoder, record) = (Decoder::new(&codings, MAX_REPLY), Arc::clone(record));
+    let (decoder, record) = (BodyDecoder::new(&codings, MAX_REPLY), Arc::clone(record));
     Ok(reply.map(|inner| DecodedBody { inner, decoder, record, ended: false }.boxed_unsync()))
 }
 
 /// The guest's error.
-fn coding(error: CodingError) -> Error {
+fn coding_error(error: CodingError) -> Error {
     match error {
         CodingError::Unknown(name) => Error::HttpResponseContentCoding(Some(name)),
         CodingError::Broken(name) => Error::HttpResponseContentCoding(Some(name.to_owned())),
@@ -63,23 +64,23 @@ fn coding(error: CodingError) -> Error {
     }
 }
 
-/// The body of [`decoded`]. Trailers are dropped, because they are about the encoded bytes.
+/// The body of [`decode_reply`]. Trailers are dropped, because they are about the encoded bytes.
 struct DecodedBody {
     inner: WasiBody,
-    decoder: Decoder,
-    record: Arc<Record>,
+    decoder: BodyDecoder,
+    record: Arc<CallRecord>,
     ended: bool,
 }
 
 impl DecodedBody {
-    fn fail(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn fail_with(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         self.ended = true;
         Poll::Ready(Some(Err(error)))
     }
 
-    fn refuse(&mut self, facts: String) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        deny(&self.record, DenyCode::LimitReached, facts);
-        self.fail(Error::HttpResponseBodySize(None))
+    fn refuse_reply(&mut self, facts: String) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        deny_request(&self.record, DenyCode::LimitReached, facts);
+        self.fail_with(Error::HttpResponseBodySize(None))
     }
 }
 
@@ -95,26 +96,29 @@ impl Body for DecodedBody {
             return Poll::Ready(None);
         }
         loop {
-            match self.decoder.piece() {
-                Ok(Piece::Bytes(bytes)) => {
-                    if let Err(exhausted) = self.record.bill(Meter::Ingress, bytes.len() as u64) {
-                        return self.refuse(format!("a reply, decoded: {exhausted}"));
+            match self.decoder.next_piece() {
+                Ok(DecodedPiece::Bytes(bytes)) => {
+                    if let Err(exhausted) =
+                        self.record.bill_bytes(Meter::Ingress, bytes.len() as u64)
+                    {
+                        return self.refuse_reply(format!("a reply, decoded: {exhausted}"));
                     }
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
-                Ok(Piece::Over) => {
+                Ok(DecodedPiece::Over) => {
                     self.ended = true;
                     return Poll::Ready(None);
                 }
-                Ok(Piece::Wanting) => {}
+                Ok(DecodedPiece::Wanting) => {}
                 Err(CodingError::TooLarge(limit)) => {
-                    return self.refuse(format!("the reply has more than {limit} bytes, decoded"));
+                    return self
+                        .refuse_reply(format!("the reply has more than {limit} bytes, decoded"));
                 }
-                Err(error) => return self.fail(coding(error)),
+                Err(error) => return self.fail_with(coding_error(error)),
             }
             match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
                 None => self.decoder.end(),
-                Some(Err(error)) => return self.fail(error),
+                Some(Err(error)) => return self.fail_with(error),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         self.decoder.push(data);

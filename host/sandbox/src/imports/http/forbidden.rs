@@ -18,6 +18,6 @@ pub(crate) fn is_always_forbidden(name: &HeaderName) -> bool {
 }
 
 /// The filter of one store, which also forbids the headers with secrets.
-pub(crate) fn filter(secret_headers: Vec<HeaderName>) -> ForbiddenHeaderFilter {
+pub(crate) fn header_filter(secret_headers: Vec<HeaderName>) -> ForbiddenHeaderFilter {
     Arc::new(move |name| is_always_forbidden(name) || secret_headers.contains(name))
 }

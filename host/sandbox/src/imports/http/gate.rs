@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{DenyCode, GUEST_MARK, HostScope, SecretName, Shown, Target, UrlPermit};
+use belljar_policy::{
+    DenyCode, GUEST_MARK, HostScope, RequestTarget, SecretName, ShownText, UrlPermit,
+};
 use futures::future::{Either, select};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, IF_RANGE, RANGE, TRANSFER_ENCODING};
 use http::uri::PathAndQuery;
@@ -18,14 +20,14 @@ use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody};
 
 use super::body::{ReplyBody, RequestBody};
-use super::connect::{Connected, Timeouts, connect};
-use super::decoded::{asks, decoded};
+use super::connect::{CheckedConnection, HttpTimeouts, open_connection};
+use super::decoded::{decode_reply, has_coding_request};
 use super::metered::{FaultCell, MAX_REPLY, MeteredStream};
-use super::options::{Connections, HttpOptions};
-use super::refusal::{MAX_PATH, broken, deny};
+use super::options::{ConnectionLimit, HttpOptions};
+use super::refusal::{MAX_PATH, broken_error, deny_request};
 use super::secrets::{JarSecrets, Secret};
 use super::whole;
-use crate::receipt::record::Record;
+use crate::receipt::record::CallRecord;
 
 /// Permitted methods. `CONNECT` and `TRACE` are excluded, because they are about connections, which the host
 /// controls.
@@ -50,22 +52,22 @@ const MAX_CLOSING: Duration = Duration::from_secs(1);
 pub(crate) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 /// The gate for every request of one store.
-pub(crate) struct Gate {
+pub(crate) struct HttpGate {
     pub(crate) scope: HostScope,
     pub(crate) secrets: JarSecrets,
     pub(crate) forbidden: ForbiddenHeaderFilter,
-    pub(crate) record: Arc<Record>,
+    pub(crate) record: Arc<CallRecord>,
     pub(crate) options: HttpOptions,
     /// The limits of the store and of the jar.
-    pub(crate) connections: [Connections; 2],
+    pub(crate) connections: [ConnectionLimit; 2],
 }
 
 /// A request that passed every check except those of the network.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedRequest {
     permit: UrlPermit,
     path: PathAndQuery,
-    joined: Joined,
+    joined: JoinedSecrets,
 }
 
 /// One of the open connections of the store and of the jar, released when dropped.
@@ -77,63 +79,65 @@ pub(crate) struct ConnectionSlot {
 
 /// The secrets that are added to one request. The reply is searched for all secrets of the run.
 #[derive(Debug, Clone, Default)]
-struct Joined(Vec<(SecretName, Arc<Secret>)>);
+struct JoinedSecrets(Vec<(SecretName, Arc<Secret>)>);
 
-impl Gate {
+impl HttpGate {
     /// Sends a request. The future in the result drives the connection, and holds its slot, until the reply
     /// is read or dropped.
-    pub(crate) async fn send(
+    pub(crate) async fn send_request(
         self: Arc<Self>,
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
     ) -> Result<(Response<WasiBody>, Io), Error> {
-        let checked = self.check(request.uri(), request.method(), request.headers())?;
-        let place = self.place()?;
-        let times = Timeouts::of(options);
+        let checked = self.check_request(request.uri(), request.method(), request.headers())?;
+        let place = self.acquire_connection()?;
+        let times = HttpTimeouts::from_options(options);
         let connected =
-            connect(&self.options, &checked.permit, &self.record, times.connect).await?;
-        self.exchange(request, checked, connected, times, place).await
+            open_connection(&self.options, &checked.permit, &self.record, times.connect).await?;
+        self.exchange_messages(request, checked, connected, times, place).await
     }
 
     /// Makes all checks that need no name resolution.
-    pub(crate) fn check(
+    pub(crate) fn check_request(
         &self,
         uri: &Uri,
         method: &Method,
         headers: &HeaderMap,
-    ) -> Result<Checked, Error> {
+    ) -> Result<CheckedRequest, Error> {
         if !METHODS.contains(method) {
-            let shown = Shown::clipped(method.as_str(), 32).to_string();
-            return Err(self.deny(format!("method `{shown}`")));
+            let shown = ShownText::clip_line(method.as_str(), 32).to_string();
+            return Err(self.deny_form(format!("method `{shown}`")));
         }
-        let target = self.target(uri)?;
+        let target = self.parse_target(uri)?;
         let path = origin_form(uri)?;
         self.check_headers(headers)?;
-        let permit = self.scope.check(&target).map_err(|denied| {
+        let permit = self.scope.check_target(&target).map_err(|denied| {
             self.record.denied_request(&target, &denied);
             Error::HttpRequestDenied
         })?;
-        let joined = self.join(&target, headers)?;
-        Ok(Checked { permit, path, joined })
+        let joined = self.join_secrets(&target, headers)?;
+        Ok(CheckedRequest { permit, path, joined })
     }
 
-    fn target(&self, uri: &Uri) -> Result<Target, Error> {
+    fn parse_target(&self, uri: &Uri) -> Result<RequestTarget, Error> {
         let scheme = uri.scheme_str().ok_or(Error::HttpRequestUriInvalid)?;
         let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.as_str();
         let url = format!("{scheme}://{authority}/");
-        let shown = Shown::clipped(&url, 256);
+        let shown = ShownText::clip_line(&url, 256);
         // A URL parser treats an empty user name like a missing one.
         if authority.contains('@') {
-            return Err(self.deny(format!("`{shown}`: a user name in the URL")));
+            return Err(self.deny_form(format!("`{shown}`: a user name in the URL")));
         }
-        Target::parse(&url).map_err(|error| self.deny(format!("`{shown}`: {error}")))
+        RequestTarget::parse(&url).map_err(|error| self.deny_form(format!("`{shown}`: {error}")))
     }
 
     /// Checks the headers. A guest's own `host` is refused, because the host writes it: a second value could
     /// lead a proxy to another server than the checked one.
     fn check_headers(&self, headers: &HeaderMap) -> Result<(), Error> {
         if let Some(name) = headers.keys().find(|name| (self.forbidden)(name)) {
-            return Err(self.deny(format!("header `{}`", Shown::clipped(name.as_str(), 64))));
+            return Err(
+                self.deny_form(format!("header `{}`", ShownText::clip_line(name.as_str(), 64)))
+            );
         }
         let bytes: usize = headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
         if bytes > MAX_HEADER_BYTES || headers.len() > MAX_HEADERS {
@@ -144,55 +148,62 @@ impl Gate {
     }
 
     /// Selects the secrets bound to the target.
-    fn join(&self, target: &Target, headers: &HeaderMap) -> Result<Joined, Error> {
-        let joined = Joined(self.secrets.bound_to(target));
+    fn join_secrets(
+        &self,
+        target: &RequestTarget,
+        headers: &HeaderMap,
+    ) -> Result<JoinedSecrets, Error> {
+        let joined = JoinedSecrets(self.secrets.bound_to(target));
         let mut taken = Vec::new();
         for (name, secret) in &joined.0 {
-            if taken.contains(&secret.header()) {
+            if taken.contains(&secret.header_name()) {
                 let facts = format!("`{target}`: secret `{name}` needs a header that another has");
-                return Err(self.deny(facts));
+                return Err(self.deny_form(facts));
             }
-            taken.push(secret.header());
+            taken.push(secret.header_name());
         }
-        let watch = self.secrets.watch();
+        let watch = self.secrets.secret_watch();
         // A partial reply could contain half a secret, which the search would miss.
         let part = headers.contains_key(RANGE) || headers.contains_key(IF_RANGE);
         if part && !watch.is_empty() {
-            return Err(self.deny(format!("`{target}`: a part of a reply, in a run with secrets")));
+            return Err(
+                self.deny_form(format!("`{target}`: a part of a reply, in a run with secrets"))
+            );
         }
         if watch.is_used_up() {
             let facts = format!("`{target}`: too many replies of this run held a secret");
-            return Err(deny(&self.record, DenyCode::LimitReached, facts));
+            return Err(deny_request(&self.record, DenyCode::LimitReached, facts));
         }
         Ok(joined)
     }
 
-    pub(crate) fn place(&self) -> Result<ConnectionSlot, Error> {
-        let take = |connections: &Connections| Arc::clone(&connections.0).try_acquire_owned().ok();
+    pub(crate) fn acquire_connection(&self) -> Result<ConnectionSlot, Error> {
+        let take =
+            |connections: &ConnectionLimit| Arc::clone(&connections.0).try_acquire_owned().ok();
         let [store, jar] = &self.connections;
         match (take(store), take(jar)) {
             (Some(store), Some(jar)) => Ok(ConnectionSlot { _store: store, _jar: jar }),
             (None, _) | (_, None) => {
                 let facts = "no more connections may be open at the same time".to_owned();
-                deny(&self.record, DenyCode::LimitReached, facts);
+                deny_request(&self.record, DenyCode::LimitReached, facts);
                 Err(Error::ConnectionLimitReached)
             }
         }
     }
 
-    pub(crate) async fn exchange(
+    pub(crate) async fn exchange_messages(
         &self,
         request: Request<WasiBody>,
-        checked: Checked,
-        connected: Connected,
-        times: Timeouts,
+        checked: CheckedRequest,
+        connected: CheckedConnection,
+        times: HttpTimeouts,
         place: ConnectionSlot,
     ) -> Result<(Response<WasiBody>, Io), Error> {
         let target = checked.permit.target().to_string();
         let fault = FaultCell::default();
-        let Connected { stream, here } = connected;
+        let CheckedConnection { stream, here } = connected;
         let metered = MeteredStream::new(stream, Arc::clone(&self.record), fault.clone());
-        let broken = |error: hyper::Error| broken(&fault, &error);
+        let broken = |error: hyper::Error| broken_error(&fault, &error);
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
@@ -202,9 +213,9 @@ impl Gate {
             .handshake(TokioIo::new(metered))
             .await
             .map_err(broken)?;
-        self.record.host(&target);
-        let as_it_comes = asks(request.headers()) || request.method() == Method::HEAD;
-        let request = self.finish(request, &checked, &target, here)?;
+        self.record.add_host(&target);
+        let as_it_comes = has_coding_request(request.headers()) || request.method() == Method::HEAD;
+        let request = self.finish_request(request, &checked, &target, here)?;
         let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
         let (answer, connection) = match select(answer, Box::pin(connection)).await {
             Either::Left((answer, connection)) => (answer, Some(connection)),
@@ -213,14 +224,14 @@ impl Gate {
         };
         let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
         self.check_reply(&reply, &target)?;
-        if !self.secrets.watch().is_empty() {
+        if !self.secrets.secret_watch().is_empty() {
             let silence = times.between_bytes;
-            let reply = self.whole(reply, sender, connection, silence, &fault).await?;
+            let reply = self.read_whole_reply(reply, sender, connection, silence, &fault).await?;
             return Ok((reply, Box::new(async { Ok(()) })));
         }
         let reply = reply
             .map(|incoming| ReplyBody::new(incoming, fault, times.between_bytes).boxed_unsync());
-        let reply = if as_it_comes { reply } else { decoded(reply, &self.record)? };
+        let reply = if as_it_comes { reply } else { decode_reply(reply, &self.record)? };
         let io = async move {
             let _place = place;
             if let Some(connection) = connection {
@@ -232,8 +243,10 @@ impl Gate {
         Ok((reply, Box::new(io)))
     }
 
-    /// Receives a whole reply, and waits for its connection to close, before reporting either.
-    async fn whole<C: Future + Unpin>(
+    /// Receives and searches a whole reply in a run with secrets. The result, the reply or the refusal of a
+    /// reply with a secret in it, is returned only after the connection has closed or [`MAX_CLOSING`] has
+    /// passed.
+    async fn read_whole_reply<C: Future + Unpin>(
         &self,
         reply: Response<Incoming>,
         sender: http1::SendRequest<RequestBody>,
@@ -241,9 +254,9 @@ impl Gate {
         silence: Duration,
         fault: &FaultCell,
     ) -> Result<Response<WasiBody>, Error> {
-        let watch = self.secrets.watch();
-        let broken = |error| broken(fault, &error);
-        let taking = Box::pin(whole::take(reply, watch, &self.record, silence, broken));
+        let watch = self.secrets.secret_watch();
+        let broken = |error| broken_error(fault, &error);
+        let taking = Box::pin(whole::read_reply(reply, watch, &self.record, silence, broken));
         let (taken, connection) = match connection {
             None => (taking.await, None),
             Some(connection) => match select(taking, connection).await {
@@ -258,15 +271,15 @@ impl Gate {
         if let Some(connection) = connection {
             let _ = timeout(MAX_CLOSING, connection).await;
         }
-        searched.reply(watch, &self.record)
+        searched.into_reply(watch, &self.record)
     }
 
     /// The request as sent: only path and query, the host's own `Host` header, and the secrets last. A
     /// request to this machine gets the mark of a guest (INV-114), because another belljar may receive it.
-    fn finish(
+    fn finish_request(
         &self,
         request: Request<WasiBody>,
-        checked: &Checked,
+        checked: &CheckedRequest,
         target: &str,
         here: bool,
     ) -> Result<Request<RequestBody>, Error> {
@@ -279,10 +292,10 @@ impl Gate {
             parts.headers.insert(GUEST_MARK, HeaderValue::from_static("1"));
         }
         for (name, secret) in &checked.joined.0 {
-            parts.headers.insert(secret.header().clone(), secret.header_value());
+            parts.headers.insert(secret.header_name().clone(), secret.header_value());
             self.record.secret_used(name.as_str());
         }
-        if !self.secrets.watch().is_empty() {
+        if !self.secrets.secret_watch().is_empty() {
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let record = Arc::clone(&self.record);
@@ -298,28 +311,30 @@ impl Gate {
         let length = http_body::Body::size_hint(reply.body()).exact();
         if let Some(length) = length.filter(|length| *length > MAX_REPLY) {
             let facts = format!("`{target}`: the reply has {length} bytes");
-            deny(&self.record, DenyCode::LimitReached, facts);
+            deny_request(&self.record, DenyCode::LimitReached, facts);
             return Err(Error::HttpResponseBodySize(Some(length)));
         }
-        if self.secrets.watch().is_empty() {
+        if self.secrets.secret_watch().is_empty() {
             return Ok(());
         }
         // The name of the coding is not repeated, because it may be a part of a secret.
-        if codings(reply.headers()).any(|coding| !matches!(&*coding, "identity" | "chunked" | "")) {
+        if reply_codings(reply.headers())
+            .any(|coding| !matches!(&*coding, "identity" | "chunked" | ""))
+        {
             let facts = format!("`{target}`: the run has secrets and the reply is compressed");
-            deny(&self.record, DenyCode::SecretInReply, facts);
+            deny_request(&self.record, DenyCode::SecretInReply, facts);
             return Err(Error::HttpResponseContentCoding(None));
         }
         if reply.status() == StatusCode::PARTIAL_CONTENT {
             let facts = format!("`{target}`: the run has secrets and the reply is a part");
-            return Err(deny(&self.record, DenyCode::SecretInReply, facts));
+            return Err(deny_request(&self.record, DenyCode::SecretInReply, facts));
         }
         Ok(())
     }
 
     /// Records the refusal of a request's form.
-    fn deny(&self, facts: String) -> Error {
-        deny(&self.record, DenyCode::RequestNotAllowed, facts)
+    fn deny_form(&self, facts: String) -> Error {
+        deny_request(&self.record, DenyCode::RequestNotAllowed, facts)
     }
 }
 
@@ -334,7 +349,7 @@ fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
 }
 
 /// All codings named by a reply's headers, in lower case.
-fn codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
+fn reply_codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
     let all = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
     all.flat_map(|value| {
         let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();

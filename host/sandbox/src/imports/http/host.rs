@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use belljar_policy::{DenyCode, Target};
+use belljar_policy::{DenyCode, RequestTarget};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
@@ -16,7 +16,7 @@ use wasmtime_wasi_http::p2::{HeaderError, HeaderResult, HttpError, HttpResult};
 use wasmtime_wasi_http::{Error, FieldMap, RequestOptions, WasiHttpCtxView};
 
 use super::HttpView;
-use super::refusal::{MAX_PATH, deny};
+use super::refusal::{MAX_PATH, deny_request};
 
 use types::{ErrorCode, HeaderError as BadHeader, Method, Scheme, StatusCode};
 
@@ -36,14 +36,14 @@ type Nanoseconds = Option<types::Duration>;
 /// The header lists and requests of a store, by number in the resource table. An entry whose end was missed
 /// is replaced when its number is reused.
 #[derive(Debug, Default)]
-pub(crate) struct Held(HashSet<u32>);
+pub(crate) struct HeldResources(HashSet<u32>);
 
-impl Held {
-    fn keep<T: 'static>(&mut self, resource: &Resource<T>) {
+impl HeldResources {
+    fn insert_resource<T: 'static>(&mut self, resource: &Resource<T>) {
         self.0.insert(resource.rep());
     }
 
-    fn free<T: 'static>(&mut self, resource: &Resource<T>) {
+    fn remove_resource<T: 'static>(&mut self, resource: &Resource<T>) {
         self.0.remove(&resource.rep());
     }
 
@@ -54,23 +54,23 @@ impl Held {
 
 impl HttpView<'_> {
     /// Counts a call, and returns wasmtime-wasi-http's own host.
-    fn inner(&mut self) -> WasiHttpCtxView<'_> {
+    fn wasi_view(&mut self) -> WasiHttpCtxView<'_> {
         self.ctx.hooks.gate.record.host_call();
         WasiHttpCtxView { hooks: &mut self.ctx.hooks, table: self.table, ctx: &mut self.ctx.inner }
     }
 
     /// Refuses a resource beyond the limit. The functions that make resources have no error, so this traps.
-    fn room(&self) -> wasmtime::Result<()> {
+    fn check_room(&self) -> wasmtime::Result<()> {
         if !self.ctx.held.is_full() {
             return Ok(());
         }
         let facts = format!("{MAX_HELD} header lists and requests are held already");
-        deny(&self.ctx.hooks.gate.record, DenyCode::LimitReached, facts);
+        deny_request(&self.ctx.hooks.gate.record, DenyCode::LimitReached, facts);
         Err(wasmtime::format_err!("too many header lists and requests are held"))
     }
 
-    fn kept<T: 'static>(&mut self, made: Resource<T>) -> Resource<T> {
-        self.ctx.held.keep(&made);
+    fn count_resource<T: 'static>(&mut self, made: Resource<T>) -> Resource<T> {
+        self.ctx.held.insert_resource(&made);
         made
     }
 }
@@ -80,27 +80,27 @@ impl HttpView<'_> {
 pub(crate) fn take_refused(
     view: &mut HttpView<'_>,
     request: Request,
-) -> wasmtime::Result<Option<Target>> {
+) -> wasmtime::Result<Option<RequestTarget>> {
     let target = target_of(view.table.get(&request)?);
     types::HostOutgoingRequest::drop(view, request)?;
     Ok(target)
 }
 
-fn target_of(request: &HostOutgoingRequest) -> Option<Target> {
+fn target_of(request: &HostOutgoingRequest) -> Option<RequestTarget> {
     let scheme = match &request.scheme {
         Some(Scheme::Http) => "http",
         Some(Scheme::Https) | None => "https",
         Some(Scheme::Other(_)) => return None,
     };
     let authority = request.authority.as_deref()?;
-    Target::parse(&format!("{scheme}://{authority}/")).ok()
+    RequestTarget::parse(&format!("{scheme}://{authority}/")).ok()
 }
 
 /// Passes functions on unchanged: `Trait: function(arguments) -> result; ...`.
 macro_rules! hand_on {
     ($trait:ident: $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&mut self, $($arg: $type),*) -> $result {
-            types::$trait::$name(&mut self.inner(), $($arg),*)
+            types::$trait::$name(&mut self.wasi_view(), $($arg),*)
         })*
     };
 }
@@ -119,7 +119,7 @@ impl types::Host for HttpView<'_> {
         if let Some(error) = self.table.get(&err)?.downcast_ref::<Error>() {
             return Ok(stream_error(error));
         }
-        self.inner().http_error_code(err)
+        self.wasi_view().http_error_code(err)
     }
 }
 
@@ -148,8 +148,8 @@ impl outgoing_handler::Host for HttpView<'_> {
         request: Request,
         options: Option<Options>,
     ) -> HttpResult<Resource<HostFutureIncomingResponse>> {
-        self.ctx.held.free(&request);
-        self.inner().handle(request, options)
+        self.ctx.held.remove_resource(&request);
+        self.wasi_view().handle(request, options)
     }
 }
 
@@ -164,26 +164,26 @@ impl types::HostFields for HttpView<'_> {
     }
 
     fn new(&mut self) -> wasmtime::Result<Fields> {
-        self.room()?;
-        let made = types::HostFields::new(&mut self.inner())?;
-        Ok(self.kept(made))
+        self.check_room()?;
+        let made = types::HostFields::new(&mut self.wasi_view())?;
+        Ok(self.count_resource(made))
     }
 
     fn from_list(&mut self, entries: Vec<(String, Vec<u8>)>) -> HeaderResult<Fields> {
-        self.room().map_err(HeaderError::trap)?;
-        let made = self.inner().from_list(entries)?;
-        Ok(self.kept(made))
+        self.check_room().map_err(HeaderError::trap)?;
+        let made = self.wasi_view().from_list(entries)?;
+        Ok(self.count_resource(made))
     }
 
     fn clone(&mut self, fields: Fields) -> wasmtime::Result<Fields> {
-        self.room()?;
-        let made = types::HostFields::clone(&mut self.inner(), fields)?;
-        Ok(self.kept(made))
+        self.check_room()?;
+        let made = types::HostFields::clone(&mut self.wasi_view(), fields)?;
+        Ok(self.count_resource(made))
     }
 
     fn drop(&mut self, fields: Fields) -> wasmtime::Result<()> {
-        self.ctx.held.free(&fields);
-        types::HostFields::drop(&mut self.inner(), fields)
+        self.ctx.held.remove_resource(&fields);
+        types::HostFields::drop(&mut self.wasi_view(), fields)
     }
 }
 
@@ -197,17 +197,17 @@ impl types::HostOutgoingRequest for HttpView<'_> {
     }
 
     fn new(&mut self, headers: Fields) -> wasmtime::Result<Request> {
-        self.ctx.held.free(&headers);
-        self.room()?;
-        let made = types::HostOutgoingRequest::new(&mut self.inner(), headers)?;
-        Ok(self.kept(made))
+        self.ctx.held.remove_resource(&headers);
+        self.check_room()?;
+        let made = types::HostOutgoingRequest::new(&mut self.wasi_view(), headers)?;
+        Ok(self.count_resource(made))
     }
 
     fn set_method(&mut self, request: Request, method: Method) -> wasmtime::Result<Result<(), ()>> {
         if matches!(&method, Method::Other(text) if text.len() > MAX_METHOD) {
             return Ok(Err(()));
         }
-        self.inner().set_method(request, method)
+        self.wasi_view().set_method(request, method)
     }
 
     fn set_path_with_query(
@@ -218,7 +218,7 @@ impl types::HostOutgoingRequest for HttpView<'_> {
         if path.as_ref().is_some_and(|path| path.len() > MAX_PATH) {
             return Ok(Err(()));
         }
-        self.inner().set_path_with_query(request, path)
+        self.wasi_view().set_path_with_query(request, path)
     }
 
     fn set_scheme(
@@ -229,7 +229,7 @@ impl types::HostOutgoingRequest for HttpView<'_> {
         if matches!(&scheme, Some(Scheme::Other(text)) if text.len() > MAX_METHOD) {
             return Ok(Err(()));
         }
-        self.inner().set_scheme(request, scheme)
+        self.wasi_view().set_scheme(request, scheme)
     }
 
     fn set_authority(
@@ -240,18 +240,18 @@ impl types::HostOutgoingRequest for HttpView<'_> {
         if authority.as_ref().is_some_and(|authority| authority.len() > MAX_AUTHORITY) {
             return Ok(Err(()));
         }
-        self.inner().set_authority(request, authority)
+        self.wasi_view().set_authority(request, authority)
     }
 
     fn headers(&mut self, request: Request) -> wasmtime::Result<Fields> {
-        self.room()?;
-        let made = types::HostOutgoingRequest::headers(&mut self.inner(), request)?;
-        Ok(self.kept(made))
+        self.check_room()?;
+        let made = types::HostOutgoingRequest::headers(&mut self.wasi_view(), request)?;
+        Ok(self.count_resource(made))
     }
 
     fn drop(&mut self, request: Request) -> wasmtime::Result<()> {
-        self.ctx.held.free(&request);
-        types::HostOutgoingRequest::drop(&mut self.inner(), request)
+        self.ctx.held.remove_resource(&request);
+        types::HostOutgoingRequest::drop(&mut self.wasi_view(), request)
     }
 }
 
@@ -288,9 +288,9 @@ impl types::HostOutgoingBody for HttpView<'_> {
         trailers: Option<Fields>,
     ) -> HttpResult<()> {
         if let Some(trailers) = &trailers {
-            self.ctx.held.free(trailers);
+            self.ctx.held.remove_resource(trailers);
         }
-        types::HostOutgoingBody::finish(&mut self.inner(), body, trailers)
+        types::HostOutgoingBody::finish(&mut self.wasi_view(), body, trailers)
     }
 }
 
@@ -316,9 +316,9 @@ impl types::HostIncomingResponse for HttpView<'_> {
     }
 
     fn headers(&mut self, response: Resource<HostIncomingResponse>) -> wasmtime::Result<Fields> {
-        self.room()?;
-        let made = types::HostIncomingResponse::headers(&mut self.inner(), response)?;
-        Ok(self.kept(made))
+        self.check_room()?;
+        let made = types::HostIncomingResponse::headers(&mut self.wasi_view(), response)?;
+        Ok(self.count_resource(made))
     }
 }
 
@@ -385,10 +385,10 @@ impl types::HostOutgoingResponse for HttpView<'_> {
     }
 
     fn new(&mut self, headers: Fields) -> wasmtime::Result<Resource<HostOutgoingResponse>> {
-        self.ctx.held.free(&headers);
-        self.room()?;
-        let made = types::HostOutgoingResponse::new(&mut self.inner(), headers)?;
-        Ok(self.kept(made))
+        self.ctx.held.remove_resource(&headers);
+        self.check_room()?;
+        let made = types::HostOutgoingResponse::new(&mut self.wasi_view(), headers)?;
+        Ok(self.count_resource(made))
     }
 
     /// The bytes would have no reader.
@@ -400,13 +400,13 @@ impl types::HostOutgoingResponse for HttpView<'_> {
     }
 
     fn headers(&mut self, response: Resource<HostOutgoingResponse>) -> wasmtime::Result<Fields> {
-        self.room()?;
-        let made = types::HostOutgoingResponse::headers(&mut self.inner(), response)?;
-        Ok(self.kept(made))
+        self.check_room()?;
+        let made = types::HostOutgoingResponse::headers(&mut self.wasi_view(), response)?;
+        Ok(self.count_resource(made))
     }
 
     fn drop(&mut self, response: Resource<HostOutgoingResponse>) -> wasmtime::Result<()> {
-        self.ctx.held.free(&response);
-        types::HostOutgoingResponse::drop(&mut self.inner(), response)
+        self.ctx.held.remove_resource(&response);
+        types::HostOutgoingResponse::drop(&mut self.wasi_view(), response)
     }
 }

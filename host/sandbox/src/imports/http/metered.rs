@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 
-use belljar_policy::{DenyCode, Exhausted, Meter};
+use belljar_policy::{DenyCode, ExhaustedLimit, Meter};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::receipt::Denial;
-use crate::receipt::record::Record;
+use crate::receipt::record::CallRecord;
 
 /// The most bytes of one reply, headers included, because one reply must not use up the whole budget.
 pub(crate) const MAX_REPLY: u64 = 32 << 20;
 
 /// Both directions of a connection.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+pub(crate) trait ConnectionStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ConnectionStream for T {}
 
 /// Why a metered connection broke. Stored here, because the layer above loses the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl FaultCell {
     }
 
     /// Stores a fault unless one is stored; returns whether it was the first.
-    fn set(&self, fault: BodyFault) -> bool {
+    fn set_first(&self, fault: BodyFault) -> bool {
         let code = match fault {
             BodyFault::Egress => 1,
             BodyFault::Ingress => 2,
@@ -58,26 +58,30 @@ impl FaultCell {
 
 /// See the module.
 pub(crate) struct MeteredStream {
-    inner: Box<dyn Stream>,
-    record: Arc<Record>,
+    inner: Box<dyn ConnectionStream>,
+    record: Arc<CallRecord>,
     fault: FaultCell,
     received: u64,
 }
 
 impl MeteredStream {
-    pub(crate) fn new(inner: Box<dyn Stream>, record: Arc<Record>, fault: FaultCell) -> Self {
+    pub(crate) fn new(
+        inner: Box<dyn ConnectionStream>,
+        record: Arc<CallRecord>,
+        fault: FaultCell,
+    ) -> Self {
         Self { inner, record, fault, received: 0 }
     }
 
-    fn fail(&self, fault: BodyFault, facts: String) -> io::Error {
-        if self.fault.set(fault) {
-            self.record.deny(Denial::new(DenyCode::LimitReached, "request", facts));
+    fn fail_with(&self, fault: BodyFault, facts: String) -> io::Error {
+        if self.fault.set_first(fault) {
+            self.record.add_denial(Denial::new(DenyCode::LimitReached, "request", facts));
         }
         io::ErrorKind::QuotaExceeded.into()
     }
 
-    fn exhausted(&self, fault: BodyFault, exhausted: Exhausted) -> io::Error {
-        self.fail(fault, exhausted.to_string())
+    fn fail_exhausted(&self, fault: BodyFault, exhausted: ExhaustedLimit) -> io::Error {
+        self.fail_with(fault, exhausted.to_string())
     }
 }
 
@@ -94,12 +98,12 @@ impl AsyncRead for MeteredStream {
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let read = buf.filled().len().saturating_sub(before) as u64;
         self.received = self.received.saturating_add(read);
-        if let Err(exhausted) = self.record.bill(Meter::Ingress, read) {
-            return Poll::Ready(Err(self.exhausted(BodyFault::Ingress, exhausted)));
+        if let Err(exhausted) = self.record.bill_bytes(Meter::Ingress, read) {
+            return Poll::Ready(Err(self.fail_exhausted(BodyFault::Ingress, exhausted)));
         }
         if self.received > MAX_REPLY {
             let facts = format!("the reply has more than {MAX_REPLY} bytes");
-            return Poll::Ready(Err(self.fail(BodyFault::Reply, facts)));
+            return Poll::Ready(Err(self.fail_with(BodyFault::Reply, facts)));
         }
         Poll::Ready(Ok(()))
     }
@@ -113,15 +117,15 @@ impl AsyncWrite for MeteredStream {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let asked = buf.len() as u64;
-        if let Err(exhausted) = self.record.reserve(Meter::Egress, asked) {
-            return Poll::Ready(Err(self.exhausted(BodyFault::Egress, exhausted)));
+        if let Err(exhausted) = self.record.reserve_bytes(Meter::Egress, asked) {
+            return Poll::Ready(Err(self.fail_exhausted(BodyFault::Egress, exhausted)));
         }
         let result = Pin::new(&mut self.inner).poll_write(cx, buf);
         let written = match &result {
             Poll::Ready(Ok(written)) => *written as u64,
             Poll::Ready(Err(_)) | Poll::Pending => 0,
         };
-        self.record.refund(Meter::Egress, asked.saturating_sub(written));
+        self.record.refund_bytes(Meter::Egress, asked.saturating_sub(written));
         result
     }
 

@@ -35,16 +35,16 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
-pub(crate) use self::gate::Gate;
+pub(crate) use self::gate::HttpGate;
 use self::gate::{Io, MAX_HEADER_BYTES};
-use self::host::Held;
-use crate::receipt::record::Record;
+use self::host::HeldResources;
+use crate::receipt::record::CallRecord;
 
 pub(crate) use self::host::take_refused;
-pub(crate) use self::options::Connections;
+pub(crate) use self::options::ConnectionLimit;
 pub use self::options::HttpOptions;
-pub use self::resolve::{Resolver, SystemResolver};
-pub(crate) use self::secrets::{JarSecrets, Watch};
+pub use self::resolve::{NameResolver, SystemResolver};
+pub(crate) use self::secrets::{JarSecrets, SecretWatch};
 pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
 
 /// Bytes of one write to a request's body, because the guest chooses the size, and the host buffers the
@@ -54,8 +54,8 @@ const BODY_CHUNK: usize = 64 << 10;
 /// The network of one store.
 pub(crate) struct HttpCtx {
     inner: WasiHttpCtx,
-    hooks: Hooks,
-    held: Held,
+    hooks: GateHooks,
+    held: HeldResources,
 }
 
 /// A store's network together with its resource table.
@@ -69,19 +69,19 @@ pub(crate) struct HttpView<'a> {
 /// The data of a store that has a network.
 pub(crate) trait HasHttp: Send + 'static {
     /// The network with the table.
-    fn http(&mut self) -> HttpView<'_>;
+    fn http_view(&mut self) -> HttpView<'_>;
 }
 
 /// Links `wasi:http/types` and `wasi:http/outgoing-handler`.
 pub(crate) fn add_to_linker<T: HasHttp>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     let options = LinkOptions::default();
-    types::add_to_linker::<T, Http>(linker, &(&options).into(), |data| data.http())?;
-    outgoing_handler::add_to_linker::<T, Http>(linker, |data| data.http())
+    types::add_to_linker::<T, HttpMarker>(linker, &(&options).into(), |data| data.http_view())?;
+    outgoing_handler::add_to_linker::<T, HttpMarker>(linker, |data| data.http_view())
 }
 
-struct Http;
+struct HttpMarker;
 
-impl HasData for Http {
+impl HasData for HttpMarker {
     type Data<'a> = HttpView<'a>;
 }
 
@@ -92,16 +92,16 @@ impl HttpCtx {
         scope: HostScope,
         secrets: JarSecrets,
         limits: &Limits,
-        jar: &Connections,
-        record: Arc<Record>,
+        jar: &ConnectionLimit,
+        record: Arc<CallRecord>,
         options: HttpOptions,
     ) -> Self {
-        let connections = [Connections::of(limits), jar.clone()];
-        let forbidden = forbidden::filter(secrets.headers());
-        let gate = Gate { scope, secrets, forbidden, record, options, connections };
+        let connections = [ConnectionLimit::from_limits(limits), jar.clone()];
+        let forbidden = forbidden::header_filter(secrets.secret_headers());
+        let gate = HttpGate { scope, secrets, forbidden, record, options, connections };
         let mut inner = WasiHttpCtx::new();
         inner.set_field_size_limit(MAX_HEADER_BYTES);
-        Self { inner, hooks: Hooks { gate: Arc::new(gate) }, held: Held::default() }
+        Self { inner, hooks: GateHooks { gate: Arc::new(gate) }, held: HeldResources::default() }
     }
 }
 
@@ -110,19 +110,19 @@ pub(crate) fn host_gate(
     scope: HostScope,
     secrets: JarSecrets,
     limits: &Limits,
-    record: Arc<Record>,
+    record: Arc<CallRecord>,
     options: HttpOptions,
-) -> Gate {
-    let connections = [Connections::of(limits), Connections::of(limits)];
-    let forbidden = forbidden::filter(secrets.headers());
-    Gate { scope, secrets, forbidden, record, options, connections }
+) -> HttpGate {
+    let connections = [ConnectionLimit::from_limits(limits), ConnectionLimit::from_limits(limits)];
+    let forbidden = forbidden::header_filter(secrets.secret_headers());
+    HttpGate { scope, secrets, forbidden, record, options, connections }
 }
 
-struct Hooks {
-    gate: Arc<Gate>,
+struct GateHooks {
+    gate: Arc<HttpGate>,
 }
 
-impl WasiHttpHooks for Hooks {
+impl WasiHttpHooks for GateHooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         Arc::clone(&self.gate.forbidden)
     }
@@ -138,8 +138,8 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Io,
     ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Error>> + Send> {
-        let operation = self.gate.record.operation("an outgoing request");
-        let sending = Arc::clone(&self.gate).send(request, options);
+        let operation = self.gate.record.begin_operation("an outgoing request");
+        let sending = Arc::clone(&self.gate).send_request(request, options);
         Box::new(async move {
             let (response, io) = sending.await?;
             // Closing the jar waits until the connection is closed.

@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::connect;
 use super::own::OwnListeners;
-use super::resolve::{Resolver, SystemResolver};
+use super::resolve::{NameResolver, SystemResolver};
 
 /// The most open connections of one jar, whatever its limits.
 const MAX_CONNECTIONS: usize = 256;
@@ -21,7 +21,7 @@ const MAX_CONNECTIONS: usize = 256;
 /// roots of this machine.
 #[derive(Clone)]
 pub struct HttpOptions {
-    resolver: Arc<dyn Resolver>,
+    resolver: Arc<dyn NameResolver>,
     /// The addresses on which this process listens.
     pub(crate) own: OwnListeners,
     tls: Option<Arc<ClientConfig>>,
@@ -50,7 +50,7 @@ impl fmt::Debug for HttpOptions {
 impl HttpOptions {
     /// Sets another resolver.
     #[must_use]
-    pub fn with_resolver(mut self, resolver: impl Resolver) -> Self {
+    pub fn with_resolver(mut self, resolver: impl NameResolver) -> Self {
         self.resolver = Arc::new(resolver);
         self
     }
@@ -59,7 +59,7 @@ impl HttpOptions {
     /// protocol (HTTP/1.1) and switches session resumption off.
     #[must_use]
     pub fn with_tls(mut self, config: ClientConfig) -> Self {
-        self.tls = Some(Arc::new(connect::prepared(config)));
+        self.tls = Some(Arc::new(connect::prepare_tls(config)));
         self
     }
 
@@ -71,16 +71,17 @@ impl HttpOptions {
         self
     }
 
-    pub(crate) fn resolver(&self) -> &dyn Resolver {
+    pub(crate) fn resolver(&self) -> &dyn NameResolver {
         &*self.resolver
     }
 
-    pub(crate) async fn tls(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+    pub(crate) async fn tls_config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         if let Some(own) = &self.tls {
             return Ok(Arc::clone(own));
         }
         let make = || async {
-            let made = belljar_work::run(&CERTIFICATES, OPERATOR, |_| connect::system_tls()).await;
+            let made =
+                belljar_work::run_job(&CERTIFICATES, OPERATOR, |_| connect::system_tls()).await;
             let failed = |error: WorkError| rustls::Error::General(error.to_string());
             Ok(Arc::new(made.map_err(failed)??))
         };
@@ -94,11 +95,11 @@ const CERTIFICATES: WorkKind =
 
 /// The free slots for open connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Connections(pub(crate) Arc<Semaphore>);
+pub(crate) struct ConnectionLimit(pub(crate) Arc<Semaphore>);
 
-impl Connections {
+impl ConnectionLimit {
     /// Makes the slots for connections within these limits, all of them free.
-    pub(crate) fn of(limits: &Limits) -> Self {
+    pub(crate) fn from_limits(limits: &Limits) -> Self {
         let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self(Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS))))
     }

@@ -18,16 +18,16 @@ impl OwnListeners {
     }
 
     /// Whether an address leads to a listener, judged by the address itself.
-    pub(crate) fn hold(&self, target: SocketAddr) -> bool {
-        self.have(target.port()) && is_this_machine(target.ip())
+    pub(crate) fn contains_address(&self, target: SocketAddr) -> bool {
+        self.contains_port(target.port()) && is_this_machine(target.ip())
     }
 
     /// Whether a connection that stays on this machine ([`stays_here`]) would reach a listener.
     pub(crate) fn hold_here(&self, target: SocketAddr) -> bool {
-        self.have(target.port())
+        self.contains_port(target.port())
     }
 
-    fn have(&self, port: u16) -> bool {
+    fn contains_port(&self, port: u16) -> bool {
         self.0.contains(&port)
     }
 }
@@ -87,13 +87,13 @@ mod tests {
                 "[::ffff:0.0.0.0]:7411",
                 "[::127.0.0.1]:7411",
             ] {
-                assert!(own.hold(at(form)), "{listener} {form}");
+                assert!(own.contains_address(at(form)), "{listener} {form}");
             }
             for other in ["127.0.0.1:7412", "[::1]:80", "192.0.2.8:7411", "1.1.1.1:7411"] {
-                assert!(!own.hold(at(other)), "{listener} {other}");
+                assert!(!own.contains_address(at(other)), "{listener} {other}");
             }
         }
-        assert!(!OwnListeners::default().hold(at("127.0.0.1:7411")));
+        assert!(!OwnListeners::default().contains_address(at("127.0.0.1:7411")));
     }
 
     #[test]

@@ -5,18 +5,18 @@ use wasmtime_wasi_http::Error;
 
 use super::metered::{BodyFault, FaultCell};
 use crate::receipt::Denial;
-use crate::receipt::record::{Record, clip};
+use crate::receipt::record::{CallRecord, clip_text};
 
 /// The longest path with its query, in bytes, because servers accept about as much.
 pub(crate) const MAX_PATH: usize = 8 << 10;
 /// Records a refusal and returns the guest's error.
-pub(crate) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
-    record.deny(Denial::new(code, "request", clip(&facts)));
+pub(crate) fn deny_request(record: &CallRecord, code: DenyCode, facts: String) -> Error {
+    record.add_denial(Denial::new(code, "request", clip_text(&facts)));
     Error::HttpRequestDenied
 }
 
 /// The error of a broken connection, with the meter's reason if known.
-pub(crate) fn broken(fault: &FaultCell, error: &hyper::Error) -> Error {
+pub(crate) fn broken_error(fault: &FaultCell, error: &hyper::Error) -> Error {
     match fault.get() {
         Some(BodyFault::Egress) => return Error::HttpRequestBodySize(None),
         Some(BodyFault::Ingress | BodyFault::Reply) => return Error::HttpResponseBodySize(None),

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 /// Resolves names. Every address in an answer is checked before a connection, and the connection goes to a
 /// checked address.
 #[async_trait::async_trait]
-pub trait Resolver: Send + Sync + 'static {
+pub trait NameResolver: Send + Sync + 'static {
     /// The addresses of a name (lower case, ASCII form, no final dot).
-    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+    async fn resolve_name(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
 /// The system's own resolver.
@@ -16,8 +16,8 @@ pub trait Resolver: Send + Sync + 'static {
 pub struct SystemResolver;
 
 #[async_trait::async_trait]
-impl Resolver for SystemResolver {
-    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+impl NameResolver for SystemResolver {
+    async fn resolve_name(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok(tokio::net::lookup_host((name, 0)).await?.map(|socket| socket.ip()).collect())
     }
 }

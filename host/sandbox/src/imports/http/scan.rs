@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use self::spelled::{Reading, Spelled};
-use self::sums::Sums;
+use self::spelled::{SpelledTexts, TextMatcher};
+use self::sums::RollingSums;
 
 /// The shortest searched form, because a shorter one would be found by chance.
 const MIN_FORM: usize = 6;
@@ -33,16 +33,16 @@ const MIN_FORM: usize = 6;
 const MAX_SPELLED: usize = 128;
 
 /// All forms of one value.
-pub(crate) struct Forms {
-    spelled: Spelled,
-    sums: Sums,
+pub(crate) struct SecretForms {
+    spelled: SpelledTexts,
+    sums: RollingSums,
 }
 
-impl Forms {
-    pub(crate) fn of(value: &[u8]) -> Self {
+impl SecretForms {
+    pub(crate) fn from_value(value: &[u8]) -> Self {
         let spelled = spelled_forms(value);
-        let spelled = Spelled::of(spelled.iter().map(Vec::as_slice));
-        Self { spelled, sums: Sums::of(coded_forms(value)) }
+        let spelled = SpelledTexts::from_texts(spelled.iter().map(Vec::as_slice));
+        Self { spelled, sums: RollingSums::from_texts(coded_forms(value)) }
     }
 }
 
@@ -68,8 +68,8 @@ fn long_enough(forms: impl Iterator<Item = Vec<u8>>) -> BTreeSet<Vec<u8>> {
 
 /// Searches a text piece by piece, so that a value across two pieces is found too. The result is available
 /// only at the end.
-pub(crate) struct Scanner<'a> {
-    searches: Vec<Search<'a>>,
+pub(crate) struct SecretScanner<'a> {
+    searches: Vec<SecretSearch<'a>>,
     /// The last bytes, in lower case, as many as the longest coded form has; zeros before the text.
     tail: Vec<u8>,
     seen: usize,
@@ -77,52 +77,53 @@ pub(crate) struct Scanner<'a> {
 }
 
 /// The search for one value.
-struct Search<'a> {
-    forms: &'a Forms,
-    reading: Reading,
+struct SecretSearch<'a> {
+    forms: &'a SecretForms,
+    reading: TextMatcher,
     windows: Vec<u64>,
 }
 
-impl<'a> Scanner<'a> {
-    pub(crate) fn of(forms: Vec<&'a Forms>) -> Self {
-        let longest = forms.iter().map(|forms| forms.sums.longest()).max().unwrap_or(0);
-        let searches = forms.into_iter().map(Search::of).collect();
+impl<'a> SecretScanner<'a> {
+    pub(crate) fn for_forms(forms: Vec<&'a SecretForms>) -> Self {
+        let longest = forms.iter().map(|forms| forms.sums.longest_length()).max().unwrap_or(0);
+        let searches = forms.into_iter().map(SecretSearch::for_forms).collect();
         Self { searches, tail: vec![0; longest], seen: 0, found: false }
     }
 
     /// Searches a piece. Each call copies the tail, so pieces should not be small.
-    pub(crate) fn push(&mut self, piece: &[u8]) {
+    pub(crate) fn push_piece(&mut self, piece: &[u8]) {
         let from = self.tail.len();
         self.tail.extend(piece.iter().map(u8::to_ascii_lowercase));
         for search in &mut self.searches {
-            self.found |= search.pass(&self.tail, from, self.seen);
+            self.found |= search.search_text(&self.tail, from, self.seen);
         }
         self.seen = self.seen.saturating_add(piece.len());
         self.tail.drain(..piece.len());
     }
 
     /// Searches a text that is unrelated to the pieces and to other texts.
-    pub(crate) fn apart(&mut self, text: &[u8]) {
-        let mut scanner = Scanner::of(self.searches.iter().map(|search| search.forms).collect());
-        scanner.push(text);
+    pub(crate) fn search_apart(&mut self, text: &[u8]) {
+        let mut scanner =
+            SecretScanner::for_forms(self.searches.iter().map(|search| search.forms).collect());
+        scanner.push_piece(text);
         self.found |= scanner.found;
     }
 
-    pub(crate) fn found(&self) -> bool {
+    pub(crate) fn has_match(&self) -> bool {
         self.found
     }
 }
 
-impl<'a> Search<'a> {
-    fn of(forms: &'a Forms) -> Self {
-        Self { forms, reading: forms.spelled.reading(), windows: forms.sums.windows() }
+impl<'a> SecretSearch<'a> {
+    fn for_forms(forms: &'a SecretForms) -> Self {
+        Self { forms, reading: forms.spelled.to_matcher(), windows: forms.sums.zero_windows() }
     }
 
     /// Searches the text beginning at `from`; `seen` bytes before it were searched already.
-    fn pass(&mut self, text: &[u8], from: usize, seen: usize) -> bool {
-        self.reading.read(&self.forms.spelled, text.get(from..).unwrap_or_default());
-        let coded = self.forms.sums.pass(&mut self.windows, text, from, seen);
-        self.reading.met() | coded
+    fn search_text(&mut self, text: &[u8], from: usize, seen: usize) -> bool {
+        self.reading.push_text(&self.forms.spelled, text.get(from..).unwrap_or_default());
+        let coded = self.forms.sums.move_windows(&mut self.windows, text, from, seen);
+        self.reading.has_match() | coded
     }
 }
 

@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use belljar_policy::{HostRule, HostScope, Scheme, SecretName, Source, Target};
+use belljar_policy::{DecisionSource, HostRule, HostScope, RequestTarget, SecretName, UrlScheme};
 use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::forbidden::is_always_forbidden;
-use super::scan::{Forms, Scanner};
+use super::scan::{SecretForms, SecretScanner};
 
 /// The shortest value, in bytes, because replies are searched for the value, and a short one would be found
 /// by chance.
@@ -34,7 +34,7 @@ pub struct Secret {
     https: HostScope,
     /// The bound hosts whose rule has `http://` itself.
     http: HostScope,
-    forms: Forms,
+    forms: SecretForms,
 }
 
 /// Why a secret is invalid. Never contains the value.
@@ -75,12 +75,12 @@ pub struct SecretStore {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JarSecrets {
     secrets: Vec<(SecretName, Arc<Secret>)>,
-    watch: Watch,
+    watch: SecretWatch,
 }
 
 /// The secrets withheld from all tools of a run. Empty by default. Clones share the count of withheld texts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Watch {
+pub(crate) struct SecretWatch {
     secrets: Vec<(SecretName, Arc<Secret>)>,
     echoes: Arc<AtomicU32>,
 }
@@ -102,7 +102,8 @@ impl Secret {
         if value.len() > MAX_VALUE {
             return Err(SecretError::TooLong);
         }
-        let shown = || SecretError::Header(belljar_policy::Shown::clipped(header, 64).to_string());
+        let shown =
+            || SecretError::Header(belljar_policy::ShownText::clip_line(header, 64).to_string());
         let name: HeaderName = header.parse().map_err(|_| shown())?;
         // The host itself sets the length of requests and the encoding of replies.
         let taken = [http::header::CONTENT_LENGTH, http::header::ACCEPT_ENCODING];
@@ -119,26 +120,26 @@ impl Secret {
             return Err(SecretError::AnyHost(any.clone()));
         }
         let clear = hosts.iter().filter(|rule| is_clear_text(rule)).cloned().collect();
-        let forms = Forms::of(value.as_bytes());
+        let forms = SecretForms::from_value(value.as_bytes());
         Ok(Self {
             value: own,
             header_value,
             header: name,
-            https: HostScope::of(Source::Grants, hosts),
-            http: HostScope::of(Source::Grants, clear),
+            https: HostScope::from_rules(DecisionSource::Grants, hosts),
+            http: HostScope::from_rules(DecisionSource::Grants, clear),
             forms,
         })
     }
 
-    fn is_for(&self, target: &Target) -> bool {
+    fn is_for(&self, target: &RequestTarget) -> bool {
         let scope = match target.scheme() {
-            Scheme::Https => &self.https,
-            Scheme::Http => &self.http,
+            UrlScheme::Https => &self.https,
+            UrlScheme::Http => &self.http,
         };
-        scope.check(target).is_ok()
+        scope.check_target(target).is_ok()
     }
 
-    pub(crate) fn header(&self) -> &HeaderName {
+    pub(crate) fn header_name(&self) -> &HeaderName {
         &self.header
     }
 
@@ -181,7 +182,7 @@ impl SecretStore {
 
     /// The value of a secret for the host's own request, in a protocol with secrets outside of headers;
     /// `None` = unknown, or not bound to this target.
-    pub fn value_for(&self, name: &SecretName, target: &Target) -> Option<SecretString> {
+    pub fn value_for(&self, name: &SecretName, target: &RequestTarget) -> Option<SecretString> {
         let secret = self.secrets.get(name).filter(|secret| secret.is_for(target));
         secret.map(|secret| secret.value.clone())
     }
@@ -201,42 +202,42 @@ impl SecretStore {
     }
 
     /// The secrets that a tool may use, without unknown names. Replies are searched for them too.
-    pub(crate) fn allowed(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
-        let watch = self.clone().with_watched(names).watch();
-        JarSecrets { secrets: self.named(names), watch }
+    pub(crate) fn allowed_secrets(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
+        let watch = self.clone().with_watched(names).secret_watch();
+        JarSecrets { secrets: self.find_secrets(names), watch }
     }
 
     /// The secrets to search for.
-    pub(crate) fn watch(&self) -> Watch {
-        Watch { secrets: self.named(&self.watched), echoes: Arc::clone(&self.echoes) }
+    pub(crate) fn secret_watch(&self) -> SecretWatch {
+        SecretWatch { secrets: self.find_secrets(&self.watched), echoes: Arc::clone(&self.echoes) }
     }
 
-    fn named(&self, names: &BTreeSet<SecretName>) -> Vec<(SecretName, Arc<Secret>)> {
+    fn find_secrets(&self, names: &BTreeSet<SecretName>) -> Vec<(SecretName, Arc<Secret>)> {
         let found = |name: &SecretName| Some((name.clone(), Arc::clone(self.secrets.get(name)?)));
         names.iter().filter_map(found).collect()
     }
 }
 
-impl Watch {
+impl SecretWatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
     /// A search for all these secrets.
-    pub(crate) fn scanner(&self) -> Scanner<'_> {
-        Scanner::of(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
+    pub(crate) fn to_scanner(&self) -> SecretScanner<'_> {
+        SecretScanner::for_forms(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
     }
 
     /// Whether a text contains a secret in any of the searched forms.
     pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
-        let mut scanner = self.scanner();
+        let mut scanner = self.to_scanner();
         // Piece by piece, because a scanner copies each piece.
-        text.chunks(PIECE).for_each(|piece| scanner.push(piece));
-        scanner.found()
+        text.chunks(PIECE).for_each(|piece| scanner.push_piece(piece));
+        scanner.has_match()
     }
 
     /// Counts a withheld text, and returns the secrets' names for the operator.
-    pub(crate) fn withheld(&self) -> String {
+    pub(crate) fn count_withheld(&self) -> String {
         // The count saturates instead of wrapping to zero.
         let more = |count: u32| count.checked_add(1);
         let _ = self.echoes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
@@ -260,17 +261,17 @@ impl JarSecrets {
     }
 
     /// The secrets to search replies for.
-    pub(crate) fn watch(&self) -> &Watch {
+    pub(crate) fn secret_watch(&self) -> &SecretWatch {
         &self.watch
     }
 
     /// The secrets bound to a target.
-    pub(crate) fn bound_to(&self, target: &Target) -> Vec<(SecretName, Arc<Secret>)> {
+    pub(crate) fn bound_to(&self, target: &RequestTarget) -> Vec<(SecretName, Arc<Secret>)> {
         self.secrets.iter().filter(|(_, secret)| secret.is_for(target)).cloned().collect()
     }
 
     /// The headers that only the host sets.
-    pub(crate) fn headers(&self) -> Vec<HeaderName> {
+    pub(crate) fn secret_headers(&self) -> Vec<HeaderName> {
         self.secrets.iter().map(|(_, secret)| secret.header.clone()).collect()
     }
 }
@@ -283,8 +284,8 @@ mod tests {
         Secret::new(&value.into(), vec![host.parse().unwrap()], header, "Bearer ")
     }
 
-    fn target(url: &str) -> Target {
-        Target::parse(url).unwrap()
+    fn target(url: &str) -> RequestTarget {
+        RequestTarget::parse(url).unwrap()
     }
 
     #[test]
@@ -329,7 +330,7 @@ mod tests {
             secret(value, "https://api.test", "x-key").unwrap(),
         );
         let names = store.names().cloned().collect();
-        let shown = format!("{store:?} {store:#?} {:?}", store.allowed(&names));
+        let shown = format!("{store:?} {store:#?} {:?}", store.allowed_secrets(&names));
         assert!(!shown.contains(value), "{shown}");
         assert!(shown.contains("x-key"));
     }
@@ -342,7 +343,7 @@ mod tests {
             let bound = secret("0123456789", "https://api.test", "x-key").unwrap();
             store.insert(name(n), bound);
         }
-        let allowed = store.allowed(&BTreeSet::from([name("b"), name("missing")]));
+        let allowed = store.allowed_secrets(&BTreeSet::from([name("b"), name("missing")]));
         assert_eq!(allowed.names().collect::<Vec<_>>(), [&name("b")]);
         let value = store.value_for(&name("a"), &target("https://api.test/token")).unwrap();
         assert_eq!(value.expose_secret(), "0123456789");
@@ -358,19 +359,19 @@ mod tests {
         for (n, value) in [("a", "value-of-a"), ("b", "value-of-b"), ("c", "value-of-c")] {
             store.insert(name(n), secret(value, "https://api.test", "x-key").unwrap());
         }
-        let none = store.allowed(&BTreeSet::new());
-        assert!(none.watch().is_empty(), "a run without secrets looks for none");
+        let none = store.allowed_secrets(&BTreeSet::new());
+        assert!(none.secret_watch().is_empty(), "a run without secrets looks for none");
         let run = store.for_run(&BTreeSet::from([name("a")]));
-        let tool = run.allowed(&BTreeSet::from([name("b")]));
+        let tool = run.allowed_secrets(&BTreeSet::from([name("b")]));
         assert_eq!(tool.names().collect::<Vec<_>>(), [&name("b")]);
         for (text, found) in [("value-of-a", true), ("VALUE-OF-B", true), ("value-of-c", false)] {
-            assert_eq!(tool.watch().stands_in(text.as_bytes()), found, "{text}");
+            assert_eq!(tool.secret_watch().stands_in(text.as_bytes()), found, "{text}");
         }
         for _ in 0..MAX_ECHOES {
-            assert!(!tool.watch().is_used_up());
-            run.watch().withheld();
+            assert!(!tool.secret_watch().is_used_up());
+            run.secret_watch().count_withheld();
         }
-        assert!(tool.watch().is_used_up(), "all jars of a run count together");
-        assert!(!store.for_run(&BTreeSet::new()).watch().is_used_up());
+        assert!(tool.secret_watch().is_used_up(), "all jars of a run count together");
+        assert!(!store.for_run(&BTreeSet::new()).secret_watch().is_used_up());
     }
 }

@@ -13,7 +13,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use belljar_policy::{Budget, Caps, DenyCode, HostScope, Level, Limits, Source};
+use belljar_policy::{
+    Budget, BudgetCaps, BudgetLevel, DecisionSource, DenyCode, HostScope, Limits,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -21,9 +23,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::gate::Gate;
-use super::{Connections, HttpCtx, HttpOptions, JarSecrets, Resolver};
-use crate::receipt::record::Record;
+use super::gate::HttpGate;
+use super::{ConnectionLimit, HttpCtx, HttpOptions, JarSecrets, NameResolver};
+use crate::receipt::record::CallRecord;
 
 /// A server that answers every connection with the same pieces, and remembers the heads of
 /// the requests.
@@ -118,8 +120,8 @@ impl Names {
 }
 
 #[async_trait::async_trait]
-impl Resolver for Names {
-    async fn resolve(&self, _name: &str) -> std::io::Result<Vec<IpAddr>> {
+impl NameResolver for Names {
+    async fn resolve_name(&self, _name: &str) -> std::io::Result<Vec<IpAddr>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
         match answers.len() {
@@ -132,8 +134,8 @@ impl Resolver for Names {
 
 /// One store's gate.
 struct Rig {
-    gate: Arc<Gate>,
-    record: Arc<Record>,
+    gate: Arc<HttpGate>,
+    record: Arc<CallRecord>,
     budget: Budget,
 }
 
@@ -158,11 +160,11 @@ impl Rig {
 
     fn with(rules: &[&str], limits: &Limits, options: HttpOptions, secrets: JarSecrets) -> Self {
         let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
-        let scope = HostScope::of(Source::Grants, rules);
-        let budget = Budget::root(Level::Subagent, Caps::of(limits));
-        let record = Arc::new(Record::new(budget.clone(), 10));
+        let scope = HostScope::from_rules(DecisionSource::Grants, rules);
+        let budget = Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(limits));
+        let record = Arc::new(CallRecord::new(budget.clone(), 10));
         let ctx = {
-            let jar = Connections::of(&Limits::default());
+            let jar = ConnectionLimit::from_limits(&Limits::default());
             HttpCtx::new(scope, secrets, limits, &jar, Arc::clone(&record), options)
         };
         Self { gate: ctx.hooks.gate, record, budget }
@@ -179,7 +181,7 @@ impl Rig {
         options: Option<RequestOptions>,
     ) -> Result<Reply, Error> {
         let request = request.body(full(body)).unwrap();
-        let (reply, io) = Arc::clone(&self.gate).send(request, options).await?;
+        let (reply, io) = Arc::clone(&self.gate).send_request(request, options).await?;
         let io = tokio::spawn(Box::into_pin(io));
         let (parts, mut body) = reply.into_parts();
         let mut passed = Vec::new();
@@ -199,7 +201,7 @@ impl Rig {
 
     /// The codes of the refusals so far; forgets them.
     fn denials(&self) -> Vec<DenyCode> {
-        self.record.take().0.denials.into_iter().map(|denial| denial.code).collect()
+        self.record.drain_lists().0.denials.into_iter().map(|denial| denial.code).collect()
     }
 }
 
@@ -233,7 +235,7 @@ async fn an_allowed_request_arrives_with_path_and_host_and_is_recorded() {
     assert!(head.starts_with("POST /a/b?c=d HTTP/1.1\r\n"), "{head}");
     assert!(head.contains(&format!("host: {}\r\n", server.at)), "{head}");
     assert!(head.contains("x-own: 1\r\n") && head.contains("content-length: 4\r\n"), "{head}");
-    let (lists, bytes, _) = rig.record.take();
+    let (lists, bytes, _) = rig.record.drain_lists();
     assert_eq!(lists.hosts.into_iter().collect::<Vec<_>>(), [rule]);
     assert_eq!(bytes.sent, head.len() as u64 + 4);
     assert_eq!(bytes.received, OK.len() as u64);

@@ -21,106 +21,110 @@ use hyper::ext::ReasonPhrase;
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, WasiBody};
 
-use super::refusal::deny;
-use super::scan::Scanner;
-use super::secrets::{PIECE, Watch};
-use crate::receipt::record::Record;
+use super::refusal::deny_request;
+use super::scan::SecretScanner;
+use super::secrets::{PIECE, SecretWatch};
+use crate::receipt::record::CallRecord;
 
 /// Bytes of a block, which is searched in one step and is one frame for the guest.
 const BLOCK: usize = PIECE;
 
 /// A reply that is being received.
-struct Taking<'a> {
-    scanner: Scanner<'a>,
-    record: &'a Arc<Record>,
-    blocks: VecDeque<Block>,
+struct ReplyReader<'a> {
+    scanner: SecretScanner<'a>,
+    record: &'a Arc<CallRecord>,
+    blocks: VecDeque<ReplyBlock>,
     trailers: Option<HeaderMap>,
 }
 
 /// Up to [`BLOCK`] bytes, counted as memory of the jar, because the host must not hold more for a guest than
 /// the guest may hold itself.
-struct Block {
+struct ReplyBlock {
     bytes: Vec<u8>,
-    _memory: Memory,
+    _memory: ReservedMemory,
 }
 
 /// A reservation of the jar's memory, released when dropped.
-struct Memory {
-    record: Arc<Record>,
+struct ReservedMemory {
+    record: Arc<CallRecord>,
     bytes: u64,
 }
 
 /// The body of a searched reply.
 struct WholeBody {
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<ReplyBlock>,
     trailers: Option<HeaderMap>,
 }
 
 /// Receives a reply to its end. Returns the reply if it contains no secret. `broken` makes the error for a
 /// body that breaks off; a silence of the length `silence` breaks it too.
-pub(crate) async fn take<B>(
+pub(crate) async fn read_reply<B>(
     reply: Response<B>,
-    watch: &Watch,
-    record: &Arc<Record>,
+    watch: &SecretWatch,
+    record: &Arc<CallRecord>,
     silence: Duration,
     broken: impl Fn(B::Error) -> Error,
-) -> Result<Searched, Error>
+) -> Result<SearchedReply, Error>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let (parts, mut body) = reply.into_parts();
     let (blocks, trailers) = (VecDeque::new(), None);
-    let mut taking = Taking { scanner: watch.scanner(), record, blocks, trailers };
-    taking.head(&parts);
+    let mut taking = ReplyReader { scanner: watch.to_scanner(), record, blocks, trailers };
+    taking.search_head(&parts);
     loop {
         let frame = timeout(silence, body.frame()).await;
         match frame.map_err(|_| Error::ConnectionReadTimeout)? {
             None => break,
             Some(Err(error)) => return Err(broken(error)),
-            Some(Ok(frame)) => taking.frame(frame)?,
+            Some(Ok(frame)) => taking.push_frame(frame)?,
         }
     }
-    Ok(taking.end(parts))
+    Ok(taking.finish_search(parts))
 }
 
 /// A complete searched reply.
-pub(crate) struct Searched {
+pub(crate) struct SearchedReply {
     reply: Response<WasiBody>,
     found: bool,
 }
 
-impl Searched {
+impl SearchedReply {
     /// The reply, or its refusal.
-    pub(crate) fn reply(self, watch: &Watch, record: &Record) -> Result<Response<WasiBody>, Error> {
+    pub(crate) fn into_reply(
+        self,
+        watch: &SecretWatch,
+        record: &CallRecord,
+    ) -> Result<Response<WasiBody>, Error> {
         if !self.found {
             return Ok(self.reply);
         }
-        let facts = format!("the reply holds {}", watch.withheld());
-        Err(deny(record, DenyCode::SecretInReply, facts))
+        let facts = format!("the reply holds {}", watch.count_withheld());
+        Err(deny_request(record, DenyCode::SecretInReply, facts))
     }
 }
 
-impl Taking<'_> {
-    fn head(&mut self, parts: &Parts) {
+impl ReplyReader<'_> {
+    fn search_head(&mut self, parts: &Parts) {
         if let Some(reason) = parts.extensions.get::<ReasonPhrase>() {
-            self.scanner.apart(reason.as_bytes());
+            self.scanner.search_apart(reason.as_bytes());
         }
-        self.fields(&parts.headers);
+        self.search_fields(&parts.headers);
     }
 
-    fn fields(&mut self, fields: &HeaderMap) {
+    fn search_fields(&mut self, fields: &HeaderMap) {
         for (name, value) in fields {
-            self.scanner.apart(name.as_str().as_bytes());
-            self.scanner.apart(value.as_bytes());
+            self.scanner.search_apart(name.as_str().as_bytes());
+            self.scanner.search_apart(value.as_bytes());
         }
     }
 
-    fn frame(&mut self, frame: Frame<Bytes>) -> Result<(), Error> {
+    fn push_frame(&mut self, frame: Frame<Bytes>) -> Result<(), Error> {
         match frame.into_data() {
-            Ok(data) => self.data(&data),
+            Ok(data) => self.push_data(&data),
             Err(frame) => {
                 let trailers = frame.into_trailers().unwrap_or_default();
-                self.fields(&trailers);
+                self.search_fields(&trailers);
                 self.trailers = Some(trailers);
                 Ok(())
             }
@@ -128,14 +132,15 @@ impl Taking<'_> {
     }
 
     /// Copies a piece into blocks, so that many small pieces use no more memory than one large piece.
-    fn data(&mut self, mut piece: &[u8]) -> Result<(), Error> {
+    fn push_data(&mut self, mut piece: &[u8]) -> Result<(), Error> {
         while !piece.is_empty() {
             let free =
                 self.blocks.back().map_or(0, |block| BLOCK.saturating_sub(block.bytes.len()));
             if free == 0 {
-                self.search();
-                let memory = Memory::take(self.record)?;
-                self.blocks.push_back(Block { bytes: Vec::with_capacity(BLOCK), _memory: memory });
+                self.search_block();
+                let memory = ReservedMemory::reserve_block(self.record)?;
+                self.blocks
+                    .push_back(ReplyBlock { bytes: Vec::with_capacity(BLOCK), _memory: memory });
                 continue;
             }
             let (now, later) = piece.split_at(free.min(piece.len()));
@@ -148,37 +153,37 @@ impl Taking<'_> {
     }
 
     /// Searches the full block, or the last one.
-    fn search(&mut self) {
+    fn search_block(&mut self) {
         if let Some(block) = self.blocks.back() {
-            self.scanner.push(&block.bytes);
+            self.scanner.push_piece(&block.bytes);
         }
     }
 
-    fn end(mut self, parts: Parts) -> Searched {
-        self.search();
-        let found = self.scanner.found();
+    fn finish_search(mut self, parts: Parts) -> SearchedReply {
+        self.search_block();
+        let found = self.scanner.has_match();
         let body = WholeBody { blocks: self.blocks, trailers: self.trailers };
-        Searched { reply: Response::from_parts(parts, body.boxed_unsync()), found }
+        SearchedReply { reply: Response::from_parts(parts, body.boxed_unsync()), found }
     }
 }
 
-impl Memory {
-    fn take(record: &Arc<Record>) -> Result<Self, Error> {
+impl ReservedMemory {
+    fn reserve_block(record: &Arc<CallRecord>) -> Result<Self, Error> {
         let bytes = BLOCK as u64;
-        match record.reserve(Meter::Memory, bytes) {
+        match record.reserve_bytes(Meter::Memory, bytes) {
             Ok(()) => Ok(Self { record: Arc::clone(record), bytes }),
             Err(exhausted) => {
                 let facts = format!("a reply is taken whole where secrets are: {exhausted}");
-                deny(record, DenyCode::LimitReached, facts);
+                deny_request(record, DenyCode::LimitReached, facts);
                 Err(Error::HttpResponseBodySize(None))
             }
         }
     }
 }
 
-impl Drop for Memory {
+impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        self.record.refund(Meter::Memory, self.bytes);
+        self.record.refund_bytes(Meter::Memory, self.bytes);
     }
 }
 

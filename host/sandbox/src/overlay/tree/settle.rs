@@ -3,41 +3,41 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 
-use super::super::record::{FileRecord, FileTimes, MODE, Origin, Seen, Time};
-use super::super::rel::{Rel, split};
-use super::{Entry, FileNode, IndexTree, Lower, Node, ROOT};
+use super::super::record::{ContentOrigin, FileRecord, FileTime, FileTimes, LowerState, MODE};
+use super::super::rel::{RelPath, split_last};
+use super::{DirOrigin, FileNode, IndexEntry, IndexNode, IndexTree, ROOT};
 
 /// The changes that the host applied or dropped. Lower paths are those before all moves; the other paths are
 /// those that guests see.
 #[derive(Debug, Default)]
 pub(crate) struct SettledPaths {
     /// Lower paths that no longer exist.
-    pub(crate) gone: Vec<Rel>,
+    pub(crate) gone: Vec<RelPath>,
     /// Moves, each from a lower path to the path that guests see.
-    pub(crate) moved: Vec<(Rel, Rel)>,
-    pub(crate) directories: Vec<Rel>,
-    pub(crate) files: Vec<Rel>,
+    pub(crate) moved: Vec<(RelPath, RelPath)>,
+    pub(crate) directories: Vec<RelPath>,
+    pub(crate) files: Vec<RelPath>,
     /// Paths whose changes are dropped.
-    pub(crate) dropped: Vec<Rel>,
+    pub(crate) dropped: Vec<RelPath>,
 }
 
 /// The lower paths that an undo removed or restored, with their present state.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
-    pub(crate) gone: Vec<(Rel, Known)>,
-    pub(crate) moved: Vec<(Rel, Rel, Seen)>,
-    pub(crate) directories: Vec<Rel>,
+pub(crate) struct UnsettledPaths {
+    pub(crate) gone: Vec<(RelPath, KnownOrigin)>,
+    pub(crate) moved: Vec<(RelPath, RelPath, LowerState)>,
+    pub(crate) directories: Vec<RelPath>,
     pub(crate) files: Vec<TakenFile>,
     /// Names that are hidden again, because their dropped changes return.
-    pub(crate) dropped: Vec<(Rel, Known)>,
+    pub(crate) dropped: Vec<(RelPath, KnownOrigin)>,
 }
 
 /// The lower object at the beginning of a change.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
-    pub(crate) seen: Seen,
+pub(crate) struct KnownOrigin {
+    pub(crate) seen: LowerState,
     /// The time of hiding; `None` = now.
-    pub(crate) since: Option<Time>,
+    pub(crate) since: Option<FileTime>,
     pub(crate) digest: Option<[u8; 32]>,
 }
 
@@ -45,36 +45,36 @@ pub(crate) struct Known {
 #[derive(Debug)]
 pub(crate) struct TakenFile {
     /// The path that guests see.
-    pub(crate) path: Rel,
+    pub(crate) path: RelPath,
     /// The number of the file in the layer.
     pub(crate) id: u64,
     /// Whether the layer has the content.
     pub(crate) copied: bool,
     pub(crate) mode: u32,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<ContentOrigin>,
     pub(crate) digest: Option<[u8; 32]>,
     /// Whether the change had been dropped, so that the lower directory never had this content.
     pub(crate) dropped: bool,
 }
 
 impl IndexTree {
-    /// The number of the host's last change, as stored by [`Self::settle`] or [`Self::unsettle`].
-    pub(crate) fn settled(&self) -> u64 {
+    /// The number of the host's last change, as stored by [`Self::settle_paths`] or [`Self::unsettle_paths`].
+    pub(crate) fn settled_number(&self) -> u64 {
         self.settled
     }
 
     /// Shows the lower directory wherever the host applied a change of the index. Returns the files that lost
     /// their last name.
-    pub(crate) fn settle(&mut self, number: u64, done: &SettledPaths) -> Vec<u64> {
+    pub(crate) fn settle_paths(&mut self, number: u64, done: &SettledPaths) -> Vec<u64> {
         let mut lost = Vec::new();
         for lower in done.gone.iter().chain(done.moved.iter().map(|(from, _)| from)) {
-            self.vacate(lower);
+            self.vacate_place(lower);
         }
         let moves = done.moved.iter().map(|(from, to)| (from.clone(), to.clone()));
-        self.relocate(&moves.collect());
+        self.relocate_places(&moves.collect());
         for path in &done.directories {
-            if let Some(Node::Directory(id)) = self.node_at(path) {
-                self.set_origin(id, Some(Lower { rel: path.clone(), seen: None }));
+            if let Some(IndexNode::Directory(id)) = self.node_at(path) {
+                self.set_origin(id, Some(DirOrigin { rel: path.clone(), seen: None }));
             }
         }
         for path in &done.files {
@@ -82,38 +82,39 @@ impl IndexTree {
         }
         for (_, to) in &done.moved {
             match self.node_at(to) {
-                Some(Node::Directory(id)) => {
-                    let lower = Lower { rel: to.clone(), seen: None };
+                Some(IndexNode::Directory(id)) => {
+                    let lower = DirOrigin { rel: to.clone(), seen: None };
                     self.set_origin(id, Some(lower));
                 }
                 // Other names of the file are links to the same content, so the file stays.
-                Some(Node::File(id)) if self.file(id).is_some_and(|file| file.names > 1) => {}
-                Some(Node::File(_)) => lost.extend(self.let_through(to)),
+                Some(IndexNode::File(id))
+                    if self.find_file(id).is_some_and(|file| file.names > 1) => {}
+                Some(IndexNode::File(_)) => lost.extend(self.let_through(to)),
                 None => {}
             }
         }
         self.settled = number;
         match done.dropped.as_slice() {
             [] => self.tidy_up(),
-            dropped => lost.extend(self.discard(dropped)),
+            dropped => lost.extend(self.discard_paths(dropped)),
         }
         lost
     }
 
     /// Drops the changes at these paths and below. Returns the files that lost their last name.
-    pub(crate) fn discard(&mut self, paths: &[Rel]) -> Vec<u64> {
+    pub(crate) fn discard_paths(&mut self, paths: &[RelPath]) -> Vec<u64> {
         let (mut lost, mut back) = (Vec::new(), Vec::new());
         for path in paths {
             if path.as_bytes().is_empty() {
                 self.drop_below(ROOT, &mut lost, &mut back);
-            } else if let Some((dir, name)) = self.find(path) {
+            } else if let Some((dir, name)) = self.find_name(path) {
                 self.drop_name(dir, &name, &mut lost, &mut back);
             }
         }
         for lower in &back {
             let known = self.dir_of(lower);
             if let Some(entries) = known.and_then(|(id, _)| self.dirs.get_mut(&id))
-                && let Some((_, name)) = split(lower.as_bytes())
+                && let Some((_, name)) = split_last(lower.as_bytes())
                 && entries.entries.get(name).is_some_and(|entry| entry.node.is_none())
             {
                 entries.entries.remove(name);
@@ -124,19 +125,19 @@ impl IndexTree {
         lost
     }
 
-    /// Reverses [`Self::settle`].
-    pub(crate) fn unsettle(&mut self, number: u64, taken: &Taken) {
+    /// Reverses [`Self::settle_paths`].
+    pub(crate) fn unsettle_paths(&mut self, number: u64, taken: &UnsettledPaths) {
         // Later versions of an applied file are found by their present lower path, so they are
         // collected before the moves.
         let versions = taken.files.iter().map(|file| self.leave_below(file)).collect::<Vec<_>>();
         // Directories come first, because a moved object may get the lower path of one of them.
         for path in &taken.directories {
-            if let Some(Node::Directory(id)) = self.node_at(path) {
+            if let Some(IndexNode::Directory(id)) = self.node_at(path) {
                 self.set_origin(id, None);
             }
         }
         let moves = taken.moved.iter().map(|(from, to, _)| (to.clone(), from.clone()));
-        self.relocate(&moves.collect());
+        self.relocate_places(&moves.collect());
         let made = taken.directories.iter().map(|path| (path, None));
         let moved = taken.moved.iter().map(|(from, to, seen)| (to, Some((from, *seen))));
         let mut all: Vec<_> = made.chain(moved).collect();
@@ -147,10 +148,10 @@ impl IndexTree {
         for (file, version) in taken.files.iter().zip(versions) {
             self.file_again(file, version);
         }
-        let now = |seen: &Seen| Known { seen: *seen, since: None, digest: None };
+        let now = |seen: &LowerState| KnownOrigin { seen: *seen, since: None, digest: None };
         let moved = taken.moved.iter().map(|(from, _, seen)| (from, now(seen)));
         for (lower, known) in taken.gone.iter().map(|(lower, known)| (lower, *known)).chain(moved) {
-            self.hide(lower, known.seen, known.since);
+            self.hide_place(lower, known.seen, known.since);
         }
         let own: HashSet<u64> = taken.files.iter().map(|file| file.id).collect();
         for (lower, known) in &taken.dropped {
@@ -158,9 +159,9 @@ impl IndexTree {
             let entry = self.dir_of(lower).and_then(|(dir, name)| {
                 self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name)).map(|it| it.node)
             });
-            let is_new = matches!(entry, Some(Some(Node::File(id))) if own.contains(&id));
+            let is_new = matches!(entry, Some(Some(IndexNode::File(id))) if own.contains(&id));
             if self.dir_below(lower.as_bytes()).is_none() && (entry.is_none() || is_new) {
-                self.hide(lower, known.seen, known.since);
+                self.hide_place(lower, known.seen, known.since);
             }
         }
         let files = taken
@@ -178,7 +179,7 @@ impl IndexTree {
 
     /// Records that the object at a lower path was replaced by another with the same content, for example
     /// restored by the host.
-    pub(crate) fn see_again(&mut self, lower: &Rel, now: Seen) {
+    pub(crate) fn see_again(&mut self, lower: &RelPath, now: LowerState) {
         let mut olds = Vec::new();
         if let Some((dir, name)) = self.dir_of(lower)
             && let Some(entry) = self.dirs.get_mut(&dir).and_then(|dir| dir.entries.get_mut(&name))
@@ -187,7 +188,7 @@ impl IndexTree {
             olds.push(std::mem::replace(hidden, now));
             // The entries of the restored directory were made before now, so the time of hiding
             // becomes the present.
-            entry.since = Some(Time::exact());
+            entry.since = Some(FileTime::exact_now());
         }
         if let Some(file) = self.file_below(lower.as_bytes()).and_then(|id| self.files.get_mut(&id))
             && let Some(origin) = &mut file.record.origin
@@ -200,42 +201,42 @@ impl IndexTree {
     }
 
     /// The digests of all objects that the index refers to.
-    pub(crate) fn digests(&self) -> HashSet<[u8; 32]> {
+    pub(crate) fn named_digests(&self) -> HashSet<[u8; 32]> {
         let hidden = self.dirs.values().flat_map(|dir| dir.entries.values());
         let hidden = hidden.filter_map(|entry| entry.hidden);
         let origins = self.files.values().filter_map(|file| file.record.origin.as_ref());
         let seen = hidden.chain(origins.map(|origin| origin.seen));
-        seen.filter_map(|seen| self.digest(&seen)).collect()
+        seen.filter_map(|seen| self.find_digest(&seen)).collect()
     }
 
     /// The index's directory that contains a lower path, and the last name.
-    fn dir_of(&self, lower: &Rel) -> Option<(u64, OsString)> {
+    fn dir_of(&self, lower: &RelPath) -> Option<(u64, OsString)> {
         let (above, name) = lower.split()?;
         Some((self.dir_below(above)?, name.to_owned()))
     }
 
     /// The index's directory that contains a path, and the last name.
-    fn find(&self, path: &Rel) -> Option<(u64, OsString)> {
+    fn find_name(&self, path: &RelPath) -> Option<(u64, OsString)> {
         let mut dir = ROOT;
         let mut names = path.names();
         let last = names.next_back()?;
         for name in names {
             match self.dirs.get(&dir)?.entries.get(name)?.node? {
-                Node::Directory(id) => dir = id,
-                Node::File(_) => return None,
+                IndexNode::Directory(id) => dir = id,
+                IndexNode::File(_) => return None,
             }
         }
         self.dirs.get(&dir)?.entries.get(last)?;
         Some((dir, last.to_owned()))
     }
 
-    fn node_at(&self, path: &Rel) -> Option<Node> {
-        let (dir, name) = self.find(path)?;
+    fn node_at(&self, path: &RelPath) -> Option<IndexNode> {
+        let (dir, name) = self.find_name(path)?;
         self.dirs.get(&dir)?.entries.get(&name)?.node
     }
 
     /// Forgets the object at a lower path that no longer exists.
-    fn vacate(&mut self, lower: &Rel) {
+    fn vacate_place(&mut self, lower: &RelPath) {
         let Some((id, name)) = self.dir_of(lower) else { return };
         let Some(dir) = self.dirs.get_mut(&id) else { return };
         if let Some(entry) = dir.entries.get_mut(&name) {
@@ -247,15 +248,15 @@ impl IndexTree {
     }
 
     /// Changes the lower paths of moved objects and of everything below them.
-    fn relocate(&mut self, moves: &HashMap<Rel, Rel>) {
-        let place = |rel: &Rel| {
+    fn relocate_places(&mut self, moves: &HashMap<RelPath, RelPath>) {
+        let place = |rel: &RelPath| {
             let mut above = rel.as_bytes();
             loop {
                 if let Some(to) = moves.get(above) {
                     let rest = rel.as_bytes().get(above.len()..).unwrap_or_default();
-                    return Rel::from_bytes(&[to.as_bytes(), rest].concat());
+                    return RelPath::from_bytes(&[to.as_bytes(), rest].concat());
                 }
-                above = split(above)?.0;
+                above = split_last(above)?.0;
             }
         };
         for dir in self.dirs.values_mut() {
@@ -283,7 +284,7 @@ impl IndexTree {
         self.files_by_lower.extend(below);
     }
 
-    fn set_origin(&mut self, id: u64, lower: Option<Lower>) {
+    fn set_origin(&mut self, id: u64, lower: Option<DirOrigin>) {
         let Some(dir) = self.dirs.get_mut(&id) else { return };
         if let Some(old) = dir.origin.take() {
             self.by_lower.remove(&old.rel);
@@ -295,9 +296,9 @@ impl IndexTree {
     }
 
     /// Removes the index's file from a path, so that the lower directory's file shows.
-    fn let_through(&mut self, path: &Rel) -> Option<u64> {
-        let Some(Node::File(id)) = self.node_at(path) else { return None };
-        let (dir, name) = self.find(path)?;
+    fn let_through(&mut self, path: &RelPath) -> Option<u64> {
+        let Some(IndexNode::File(id)) = self.node_at(path) else { return None };
+        let (dir, name) = self.find_name(path)?;
         self.dirs.get_mut(&dir)?.entries.remove(&name);
         self.let_go(id)
     }
@@ -315,7 +316,7 @@ impl IndexTree {
         lost
     }
 
-    fn drop_below(&mut self, id: u64, lost: &mut Vec<u64>, back: &mut Vec<Rel>) {
+    fn drop_below(&mut self, id: u64, lost: &mut Vec<u64>, back: &mut Vec<RelPath>) {
         let names = self.dirs.get(&id).map(|dir| dir.entries.keys().cloned().collect());
         let names: Vec<OsString> = names.unwrap_or_default();
         for name in names {
@@ -323,13 +324,13 @@ impl IndexTree {
         }
     }
 
-    fn drop_name(&mut self, dir: u64, name: &OsStr, lost: &mut Vec<u64>, back: &mut Vec<Rel>) {
+    fn drop_name(&mut self, dir: u64, name: &OsStr, lost: &mut Vec<u64>, back: &mut Vec<RelPath>) {
         let known = self.dirs.get(&dir);
         let own = known.and_then(|dir| Some(dir.origin.as_ref()?.rel.join(name)));
         let Some(entry) = known.and_then(|dir| dir.entries.get(name)) else { return };
         match entry.node {
             None => {}
-            Some(Node::Directory(id)) => {
+            Some(IndexNode::Directory(id)) => {
                 self.drop_below(id, lost, back);
                 if self.is_own_place(id) {
                     return;
@@ -337,9 +338,9 @@ impl IndexTree {
                 back.extend(
                     self.dirs.get(&id).and_then(|dir| Some(dir.origin.as_ref()?.rel.clone())),
                 );
-                self.purge(id);
+                self.purge_dir(id);
             }
-            Some(Node::File(id)) => {
+            Some(IndexNode::File(id)) => {
                 let Some(file) = self.files.get_mut(&id) else { return };
                 let origin = file.record.origin.as_ref().map(|origin| origin.rel.clone());
                 let at_home = origin.is_some() && origin == own;
@@ -362,14 +363,14 @@ impl IndexTree {
     }
 
     /// Forgets a directory and its descendants in the index.
-    fn purge(&mut self, id: u64) {
+    fn purge_dir(&mut self, id: u64) {
         let Some(dir) = self.dirs.remove(&id) else { return };
         if let Some(lower) = &dir.origin {
             self.by_lower.remove(&lower.rel);
         }
         for entry in dir.entries.values() {
-            if let Some(Node::Directory(id)) = entry.node {
-                self.purge(id);
+            if let Some(IndexNode::Directory(id)) = entry.node {
+                self.purge_dir(id);
             }
         }
     }
@@ -383,21 +384,21 @@ impl IndexTree {
             let origin = file.record.origin.as_ref()?;
             let (dir, name) = self.dir_of(&origin.rel).unzip();
             let here = dir.and_then(|dir| self.dirs.get(&dir)?.entries.get(&name?)?.node);
-            (here != Some(Node::File(*id))).then(|| (origin.rel.clone(), origin.seen))
+            (here != Some(IndexNode::File(*id))).then(|| (origin.rel.clone(), origin.seen))
         });
         let moved: Vec<_> = dirs.chain(files).collect();
         for (lower, seen) in moved {
-            self.hide(&lower, seen, None);
+            self.hide_place(&lower, seen, None);
         }
     }
 
     /// Hides a lower path if it is visible; `since` = `None` means from now on.
-    fn hide(&mut self, lower: &Rel, seen: Seen, since: Option<Time>) {
-        let since = Some(since.unwrap_or_else(Time::exact));
+    fn hide_place(&mut self, lower: &RelPath, seen: LowerState, since: Option<FileTime>) {
+        let since = Some(since.unwrap_or_else(FileTime::exact_now));
         let mut below: Vec<&OsStr> = Vec::new();
         let mut path = lower.as_bytes();
         let mut dir = loop {
-            let Some((above, name)) = split(path) else { return };
+            let Some((above, name)) = split_last(path) else { return };
             below.push(name);
             if let Some(id) = self.dir_below(above) {
                 break id;
@@ -415,7 +416,7 @@ impl IndexTree {
                     }
                     Some(_) => {}
                     None => {
-                        let entry = Entry { node: None, hidden: Some(seen), since };
+                        let entry = IndexEntry { node: None, hidden: Some(seen), since };
                         known.entries.insert(name.to_owned(), entry);
                     }
                 }
@@ -425,7 +426,7 @@ impl IndexTree {
                 // Another object is visible at that path.
                 return;
             }
-            match self.enter(dir, name) {
+            match self.enter_dir(dir, name) {
                 Ok(id) => dir = id,
                 Err(_) => return,
             }
@@ -433,26 +434,26 @@ impl IndexTree {
     }
 
     /// Makes a directory part of the index again: an empty one, or a moved one.
-    fn show_again(&mut self, path: &Rel, from: Option<(&Rel, Seen)>) {
-        use super::super::record::Kind;
-        let is_dir = from.is_none_or(|(_, seen)| seen.kind == Kind::Directory);
-        let lower = from.map(|(rel, seen)| Lower { rel: rel.clone(), seen: Some(seen) });
+    fn show_again(&mut self, path: &RelPath, from: Option<(&RelPath, LowerState)>) {
+        use super::super::record::LowerKind;
+        let is_dir = from.is_none_or(|(_, seen)| seen.kind == LowerKind::Directory);
+        let lower = from.map(|(rel, seen)| DirOrigin { rel: rel.clone(), seen: Some(seen) });
         match (self.node_at(path), lower) {
-            (Some(Node::Directory(id)), lower) if is_dir => self.set_origin(id, lower),
+            (Some(IndexNode::Directory(id)), lower) if is_dir => self.set_origin(id, lower),
             (Some(_), _) => {}
             (None, lower) if is_dir => {
-                let Ok((dir, name)) = self.place(path) else { return };
+                let Ok((dir, name)) = self.find_parent(path) else { return };
                 let id = self.add_dir(dir, name.clone(), lower, MODE);
                 if let Some(dir) = self.dirs.get_mut(&dir) {
-                    let node = Some(Node::Directory(id));
+                    let node = Some(IndexNode::Directory(id));
                     dir.entries.entry(name).or_default().node = node;
                 }
             }
             (None, None) => {}
-            (None, Some(Lower { rel, seen })) => {
+            (None, Some(DirOrigin { rel, seen })) => {
                 let Some(seen) = seen else { return };
                 let id = self.next_file();
-                let origin = Some(Origin { rel, seen });
+                let origin = Some(ContentOrigin { rel, seen });
                 let file = FileRecord { copied: false, mode: seen.mode, origin };
                 self.show_file(path, id, file, None);
             }
@@ -476,7 +477,7 @@ impl IndexTree {
         let copied = file.copied;
         let record = FileRecord { copied, mode: file.mode, origin: file.origin.clone() };
         let hidden = file.origin.as_ref().map(|origin| origin.seen);
-        let known = self.find(&file.path);
+        let known = self.find_name(&file.path);
         if file.dropped {
             if known.is_none() {
                 self.show_file(&file.path, file.id, record, hidden);
@@ -515,25 +516,31 @@ impl IndexTree {
         }
         known.record = record;
         self.files.insert(id, known);
-        self.passes(id);
+        self.reserve_ids(id);
         if old != id {
             for entry in self.dirs.values_mut().flat_map(|dir| dir.entries.values_mut()) {
-                if entry.node == Some(Node::File(old)) {
-                    entry.node = Some(Node::File(id));
+                if entry.node == Some(IndexNode::File(old)) {
+                    entry.node = Some(IndexNode::File(id));
                 }
             }
         }
     }
 
-    fn show_file(&mut self, path: &Rel, id: u64, record: FileRecord, hidden: Option<Seen>) {
-        let Ok((dir, name)) = self.place(path) else { return };
+    fn show_file(
+        &mut self,
+        path: &RelPath,
+        id: u64,
+        record: FileRecord,
+        hidden: Option<LowerState>,
+    ) {
+        let Ok((dir, name)) = self.find_parent(path) else { return };
         let own = self.dirs.get(&dir).and_then(|dir| Some(dir.origin.as_ref()?.rel.join(&name)));
         let Some(dir) = self.dirs.get_mut(&dir) else { return };
         let entry = dir.entries.entry(name).or_default();
         if entry.node.is_some() {
             return;
         }
-        entry.node = Some(Node::File(id));
+        entry.node = Some(IndexNode::File(id));
         let origin = record.origin.as_ref().map(|origin| &origin.rel);
         if hidden.is_some() && origin == own.as_ref() {
             entry.hidden = hidden;
@@ -541,7 +548,7 @@ impl IndexTree {
         if let Some(origin) = &record.origin {
             self.files_by_lower.insert(origin.rel.clone(), id);
         }
-        self.passes(id);
+        self.reserve_ids(id);
         self.files.insert(id, FileNode { names: 1, record, times: FileTimes::default() });
     }
 
@@ -550,12 +557,12 @@ impl IndexTree {
         let tree = &*self;
         let names =
             tree.dirs.iter().flat_map(|(id, dir)| dir.entries.keys().map(move |it| (*id, it)));
-        let count = names.filter(|(dir, name)| tree.counts(*dir, name)).count();
+        let count = names.filter(|(dir, name)| tree.is_counted(*dir, name)).count();
         self.count = count as u64;
         let hidden = self.dirs.values().flat_map(|dir| dir.entries.values());
         let hidden = hidden.filter_map(|entry| entry.hidden);
         let origins = self.files.values().filter_map(|file| file.record.origin.as_ref());
-        let named: HashSet<Seen> = hidden.chain(origins.map(|origin| origin.seen)).collect();
+        let named: HashSet<LowerState> = hidden.chain(origins.map(|origin| origin.seen)).collect();
         self.digests.retain(|seen, _| named.contains(seen));
     }
 }

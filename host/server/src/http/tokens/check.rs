@@ -7,10 +7,10 @@ use belljar_definition::IssuerSetting;
 use jsonwebtoken::{Validation, decode};
 use serde_json::{Map, Value};
 
-use super::Refused;
-use super::keys::Key;
+use super::TokenRefusal;
+use super::keys::IssuerKey;
 use super::provider::library_name;
-use super::seen::Seen;
+use super::seen::UnverifiedToken;
 
 /// Seconds by which the clocks of an issuer and this machine may differ.
 pub(super) const LEEWAY: i64 = 30;
@@ -20,7 +20,7 @@ const MAX_SUBJECT: usize = 255;
 
 /// A token whose signature, audience and times were right.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedToken {
     pub(super) subject: String,
     pub(super) audience: Vec<String>,
     /// The time of expiry, in seconds since 1970.
@@ -30,15 +30,15 @@ pub(crate) struct Checked {
     pub(super) claims: Map<String, Value>,
 }
 
-impl Checked {
+impl CheckedToken {
     /// Returns whether the token has not expired.
-    pub(super) fn lasts(&self, now: i64) -> bool {
+    pub(super) fn is_unexpired(&self, now: i64) -> bool {
         now < self.expires.saturating_add(LEEWAY)
     }
 
     /// Checks the token's times at this second since 1970.
     pub(super) fn is_of_now(&self, now: i64) -> Result<(), &'static str> {
-        if !self.lasts(now) {
+        if !self.is_unexpired(now) {
             return Err("it has expired");
         }
         match self.begins.is_some_and(|since| since > now.saturating_add(LEEWAY)) {
@@ -53,14 +53,14 @@ impl Checked {
     }
 }
 
-/// Checks a token, except for its times. A token that its issuer signed but that is invalid here is
-/// [`Refused::Past`], because its holder is not guessing.
-pub(super) fn check(
+/// Checks a token, except for its times. A token that the issuer signed but that is invalid here is
+/// [`TokenRefusal::Past`], because the sender is not guessing.
+pub(super) fn check_signature(
     text: &str,
-    seen: &Seen,
+    seen: &UnverifiedToken,
     issuer: &IssuerSetting,
-    key: &Key,
-) -> Result<Checked, Refused> {
+    key: &IssuerKey,
+) -> Result<CheckedToken, TokenRefusal> {
     let mut validation = Validation::new(library_name(seen.algorithm));
     validation.set_issuer(&[&issuer.url]);
     validation.set_audience(&issuer.audience);
@@ -69,17 +69,20 @@ pub(super) fn check(
     // With this server's clock, below.
     validation.validate_exp = false;
     validation.leeway = 0;
-    let decoded = decode::<Map<String, Value>>(text, key.decoding(), &validation);
-    let claims = decoded.map_err(|error| why(&error))?.claims;
-    of_claims(claims, issuer).map_err(Refused::Past)
+    let decoded = decode::<Map<String, Value>>(text, key.decoding_key(), &validation);
+    let claims = decoded.map_err(|error| refusal_from_error(&error))?.claims;
+    check_claims(claims, issuer).map_err(TokenRefusal::Past)
 }
 
 /// Checks the claims of a verified token.
-fn of_claims(claims: Map<String, Value>, issuer: &IssuerSetting) -> Result<Checked, &'static str> {
+fn check_claims(
+    claims: Map<String, Value>,
+    issuer: &IssuerSetting,
+) -> Result<CheckedToken, &'static str> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer.url.as_str()) {
         return Err("it is of another issuer");
     }
-    let expires = time(&claims, "exp")?.ok_or("it does not say when it ends")?;
+    let expires = claim_time(&claims, "exp")?.ok_or("it does not say when it ends")?;
     let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
     let printable = subject.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     if !printable || subject.trim().is_empty() || subject.len() > MAX_SUBJECT {
@@ -88,9 +91,9 @@ fn of_claims(claims: Map<String, Value>, issuer: &IssuerSetting) -> Result<Check
     if claims.contains_key("cnf") {
         return Err("it is bound to a proof that is not asked for here");
     }
-    let begins = time(&claims, "nbf")?.max(time(&claims, "iat")?);
-    let audience = texts(claims.get("aud"));
-    let checked = Checked { subject, audience, expires, begins, claims };
+    let begins = claim_time(&claims, "nbf")?.max(claim_time(&claims, "iat")?);
+    let audience = claim_texts(claims.get("aud"));
+    let checked = CheckedToken { subject, audience, expires, begins, claims };
     if !checked.is_for(issuer) {
         return Err("it is for another audience");
     }
@@ -98,7 +101,7 @@ fn of_claims(claims: Map<String, Value>, issuer: &IssuerSetting) -> Result<Check
 }
 
 /// The texts of a claim: a single one, or a list.
-pub(super) fn texts(claim: Option<&Value>) -> Vec<String> {
+pub(super) fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     match claim {
         Some(Value::String(text)) => vec![text.clone()],
         Some(Value::Array(all)) => {
@@ -109,7 +112,7 @@ pub(super) fn texts(claim: Option<&Value>) -> Vec<String> {
 }
 
 /// A time of a token. An invalid time makes the token invalid.
-fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static str> {
+fn claim_time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static str> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_i64().or_else(|| {
         let seconds = value.as_f64()?;
@@ -121,15 +124,15 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static
 
 /// The refusal for an error of the library. An error about claims means that the signature was valid, because
 /// claims are checked afterwards.
-fn why(error: &jsonwebtoken::errors::Error) -> Refused {
+fn refusal_from_error(error: &jsonwebtoken::errors::Error) -> TokenRefusal {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {
-        ErrorKind::InvalidSignature => Refused::Invalid("its signature is not its issuer's"),
-        ErrorKind::InvalidAudience => Refused::Past("it is for another audience"),
-        ErrorKind::InvalidIssuer => Refused::Past("it is of another issuer"),
+        ErrorKind::InvalidSignature => TokenRefusal::Invalid("its signature is not its issuer's"),
+        ErrorKind::InvalidAudience => TokenRefusal::Past("it is for another audience"),
+        ErrorKind::InvalidIssuer => TokenRefusal::Past("it is of another issuer"),
         ErrorKind::MissingRequiredClaim(_) => {
-            Refused::Past("it lacks a claim that every token has")
+            TokenRefusal::Past("it lacks a claim that every token has")
         }
-        _ => Refused::Invalid("it is no token that is taken here"),
+        _ => TokenRefusal::Invalid("it is no token that is taken here"),
     }
 }

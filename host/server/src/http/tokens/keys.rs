@@ -13,8 +13,8 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::seen::Seen;
-use super::trusted::Issuers;
+use super::seen::UnverifiedToken;
+use super::trusted::IssuerSource;
 
 /// Keys of one issuer.
 const MAX_KEYS: usize = 64;
@@ -34,19 +34,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The keys of all issuers.
 #[derive(Default)]
-pub(super) struct Keyring(Mutex<HashMap<String, Arc<Ring>>>);
+pub(super) struct IssuerKeyrings(Mutex<HashMap<String, Arc<IssuerKeyring>>>);
 
 /// The keys of one issuer.
 #[derive(Default)]
-struct Ring {
-    known: Mutex<Known>,
+struct IssuerKeyring {
+    known: Mutex<FetchedKeys>,
     /// A lock, held during a fetch.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
-struct Known {
-    keys: Vec<Key>,
+struct FetchedKeys {
+    keys: Vec<IssuerKey>,
     /// The time of the last successful fetch.
     at: Option<Instant>,
     /// The time of the last fetch, and whether the issuer answered.
@@ -55,7 +55,7 @@ struct Known {
 
 /// A key for one token.
 #[derive(Debug, Clone)]
-pub(super) struct Key {
+pub(super) struct IssuerKey {
     kid: Option<String>,
     /// The algorithms of the key.
     fits: Vec<SignatureKind>,
@@ -65,21 +65,21 @@ pub(super) struct Key {
 }
 
 /// The key of a token.
-pub(super) enum Found {
-    Key(Box<Key>),
+pub(super) enum KeyLookup {
+    Key(Box<IssuerKey>),
     /// The issuer has no such key.
     None,
     /// The issuer cannot be reached; a retry makes sense after this time.
     Unreached(Duration),
 }
 
-impl Key {
-    pub(super) fn decoding(&self) -> &DecodingKey {
+impl IssuerKey {
+    pub(super) fn decoding_key(&self) -> &DecodingKey {
         &self.decoding
     }
 
     /// Parses a key of a set; `None` = the key does not sign.
-    fn of(value: &Value) -> Option<Self> {
+    fn from_jwk(value: &Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value.clone()).ok()?;
         let common = &jwk.common;
         let signs = common.public_key_use.as_ref().is_none_or(|it| *it == PublicKeyUse::Signature);
@@ -90,7 +90,7 @@ impl Key {
         if !signs || !verifies {
             return None;
         }
-        let mut fits = of_kind(&jwk.algorithm);
+        let mut fits = algorithms_for_kind(&jwk.algorithm);
         if let Some(one) = &common.key_algorithm {
             fits.retain(|kind| kind.as_str() == one.to_string());
         }
@@ -101,7 +101,7 @@ impl Key {
 
 /// The algorithms of a kind of key. A shared secret has no algorithm here, because a public document must not
 /// contain one.
-fn of_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
+fn algorithms_for_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
     use SignatureKind as Kind;
     match parameters {
         AlgorithmParameters::RSA(_) => {
@@ -119,10 +119,10 @@ fn of_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
     }
 }
 
-impl Known {
+impl FetchedKeys {
     /// The key of a token, if the keys are not older than `oldest`. A token without a key id matches if there
     /// is only one key of the kind.
-    fn key(&self, seen: &Seen, oldest: Duration) -> Option<Key> {
+    fn find_key(&self, seen: &UnverifiedToken, oldest: Duration) -> Option<IssuerKey> {
         self.at.filter(|at| at.elapsed() < oldest)?;
         let mut fit = self.keys.iter().filter(|key| key.fits.contains(&seen.algorithm));
         match &seen.kid {
@@ -132,34 +132,36 @@ impl Known {
     }
 
     /// How long the issuer is not to be asked yet.
-    fn wait(&self) -> Option<Duration> {
+    fn time_until_fetch(&self) -> Option<Duration> {
         let (at, answered) = self.asked?;
         let after = if answered { AGAIN } else { AGAIN_AFTER_FAILURE };
         after.checked_sub(at.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// The result for a token whose key is unknown.
-    fn missing(&self) -> Found {
+    fn missing_key(&self) -> KeyLookup {
         match self.asked {
-            Some((_, false)) => Found::Unreached(self.wait().unwrap_or(AGAIN_AFTER_FAILURE)),
-            Some((_, true)) | None => Found::None,
+            Some((_, false)) => {
+                KeyLookup::Unreached(self.time_until_fetch().unwrap_or(AGAIN_AFTER_FAILURE))
+            }
+            Some((_, true)) | None => KeyLookup::None,
         }
     }
 }
 
-impl Ring {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl IssuerKeyring {
+    fn lock_keys(&self) -> MutexGuard<'_, FetchedKeys> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the keys by a new set. A removed key verifies no further token.
-    fn renew(&self, set: Result<Value, String>) {
+    fn replace_keys(&self, set: Result<Value, String>) {
         let now = Instant::now();
         let keys = set.ok().and_then(|set| {
             let keys = set.get("keys")?.as_array()?;
-            Some(keys.iter().filter_map(Key::of).take(MAX_KEYS).collect())
+            Some(keys.iter().filter_map(IssuerKey::from_jwk).take(MAX_KEYS).collect())
         });
-        let mut known = self.known();
+        let mut known = self.lock_keys();
         known.asked = Some((now, keys.is_some()));
         if let Some(keys) = keys {
             (known.keys, known.at) = (keys, Some(now));
@@ -167,70 +169,78 @@ impl Ring {
     }
 }
 
-impl Keyring {
+impl IssuerKeyrings {
     /// Removes issuers that are no longer trusted, with their keys.
     pub(super) fn forget_all_but(&self, issuers: &[IssuerSetting]) {
         let trusted = |url: &String| issuers.iter().any(|issuer| issuer.url == *url);
-        self.rings().retain(|url, _| trusted(url));
+        self.lock_keyrings().retain(|url, _| trusted(url));
     }
 
-    fn rings(&self) -> MutexGuard<'_, HashMap<String, Arc<Ring>>> {
+    fn lock_keyrings(&self) -> MutexGuard<'_, HashMap<String, Arc<IssuerKeyring>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether a key was still in the issuer's last set. Sends no request: an unreachable issuer
     /// removes no key.
-    pub(super) fn still_has(&self, url: &str, key: &Key, algorithm: SignatureKind) -> bool {
-        let Some(ring) = self.rings().get(url).map(Arc::clone) else { return false };
-        let known = ring.known();
+    pub(super) fn still_has(&self, url: &str, key: &IssuerKey, algorithm: SignatureKind) -> bool {
+        let Some(ring) = self.lock_keyrings().get(url).map(Arc::clone) else { return false };
+        let known = ring.lock_keys();
         known.keys.iter().any(|it| it.written == key.written && it.fits.contains(&algorithm))
     }
 
     /// Finds the key of a token of this issuer.
-    pub(super) async fn find(&self, issuers: &Arc<dyn Issuers>, url: &str, seen: &Seen) -> Found {
-        let ring = Arc::clone(self.rings().entry(url.to_owned()).or_default());
-        if let Some(key) = ring.known().key(seen, FRESH) {
-            return Found::Key(Box::new(key));
+    pub(super) async fn find_key(
+        &self,
+        issuers: &Arc<dyn IssuerSource>,
+        url: &str,
+        seen: &UnverifiedToken,
+    ) -> KeyLookup {
+        let ring = Arc::clone(self.lock_keyrings().entry(url.to_owned()).or_default());
+        if let Some(key) = ring.lock_keys().find_key(seen, FRESH) {
+            return KeyLookup::Key(Box::new(key));
         }
-        let kept = ring.known().key(seen, KEPT);
+        let kept = ring.lock_keys().find_key(seen, KEPT);
         if let Some(key) = kept {
             // A caller whose key is known does not wait for a newer set.
             if let Ok(asking) = Arc::clone(&ring.asking).try_lock_owned() {
-                drop(ring.ask(Arc::clone(issuers), url, asking));
+                drop(ring.fetch_keys(Arc::clone(issuers), url, asking));
             }
-            return Found::Key(Box::new(key));
+            return KeyLookup::Key(Box::new(key));
         }
         let asking = Arc::clone(&ring.asking).lock_owned().await;
-        if ring.known().key(seen, FRESH).is_none() {
-            // Its end is in the ring.
-            let _ = ring.ask(Arc::clone(issuers), url, asking).await;
+        if ring.lock_keys().find_key(seen, FRESH).is_none() {
+            // The fetched keys, or the failure, are in the ring.
+            let _ = ring.fetch_keys(Arc::clone(issuers), url, asking).await;
         }
-        let known = ring.known();
-        known.key(seen, KEPT).map_or_else(|| known.missing(), |key| Found::Key(Box::new(key)))
+        let known = ring.lock_keys();
+        known
+            .find_key(seen, KEPT)
+            .map_or_else(|| known.missing_key(), |key| KeyLookup::Key(Box::new(key)))
     }
 }
 
-impl Ring {
-    /// Fetches the issuer's keys, unless done a moment ago. In a separate task that continues after
-    /// the caller has disconnected, because otherwise each caller could cause a fetch.
-    fn ask(
+impl IssuerKeyring {
+    /// Fetches the issuer's keys, unless the last fetch ended a moment ago. The fetch is a separate task,
+    /// which continues after the caller has disconnected: a fetch cut off with the caller would not be noted
+    /// as done, so each further caller could cause another one.
+    fn fetch_keys(
         self: &Arc<Self>,
-        issuers: Arc<dyn Issuers>,
+        issuers: Arc<dyn IssuerSource>,
         url: &str,
         asking: OwnedMutexGuard<()>,
     ) -> JoinHandle<()> {
         let (ring, url) = (Arc::clone(self), url.to_owned());
         tokio::spawn(async move {
             let _asking = asking;
-            if ring.known().wait().is_some() {
+            if ring.lock_keys().time_until_fetch().is_some() {
                 return;
             }
-            let asked = timeout(PATIENCE, issuers.keys(&url)).await;
+            let asked = timeout(PATIENCE, issuers.issuer_keys(&url)).await;
             let asked = asked.unwrap_or_else(|_| Err("it does not answer in time".to_owned()));
             if let Err(why) = &asked {
                 tracing::warn!(issuer = url, "its keys cannot be had: {why}");
             }
-            ring.renew(asked);
+            ring.replace_keys(asked);
         })
     }
 }
@@ -270,12 +280,12 @@ mod tests {
     }
 
     #[async_trait]
-    impl Issuers for Fake {
+    impl IssuerSource for Fake {
         async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
             Ok(Vec::new())
         }
 
-        async fn keys(&self, _: &str) -> Result<Value, String> {
+        async fn issuer_keys(&self, _: &str) -> Result<Value, String> {
             self.asked.fetch_add(1, Ordering::Relaxed);
             if self.hangs.load(Ordering::Relaxed) {
                 std::future::pending::<()>().await;
@@ -289,23 +299,23 @@ mod tests {
             "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
     }
 
-    fn seen(kid: Option<&str>) -> Seen {
+    fn seen(kid: Option<&str>) -> UnverifiedToken {
         let (issuer, kid) = (URL.to_owned(), kid.map(str::to_owned));
-        Seen { issuer, algorithm: SignatureKind::EdDsa, kid }
+        UnverifiedToken { issuer, algorithm: SignatureKind::EdDsa, kid }
     }
 
-    async fn find(ring: &Keyring, fake: &Arc<Fake>, kid: &str) -> &'static str {
-        let issuers: Arc<dyn Issuers> = Arc::<Fake>::clone(fake);
-        match ring.find(&issuers, URL, &seen(Some(kid))).await {
-            Found::Key(_) => "key",
-            Found::None => "none",
-            Found::Unreached(_) => "unreached",
+    async fn find(ring: &IssuerKeyrings, fake: &Arc<Fake>, kid: &str) -> &'static str {
+        let issuers: Arc<dyn IssuerSource> = Arc::<Fake>::clone(fake);
+        match ring.find_key(&issuers, URL, &seen(Some(kid))).await {
+            KeyLookup::Key(_) => "key",
+            KeyLookup::None => "none",
+            KeyLookup::Unreached(_) => "unreached",
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_unknown_keys_asks_the_issuer_once_a_minute() {
-        let (ring, fake) = (Keyring::default(), Fake::with(&["a"]));
+        let (ring, fake) = (IssuerKeyrings::default(), Fake::with(&["a"]));
         for number in 0..1_000 {
             assert_eq!(find(&ring, &fake, &format!("made-up-{number}")).await, "none");
             assert_eq!(find(&ring, &fake, "a").await, "key");
@@ -320,7 +330,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_new_key_is_found_and_an_old_one_is_gone_with_it() {
-        let (ring, fake) = (Keyring::default(), Fake::with(&["old"]));
+        let (ring, fake) = (IssuerKeyrings::default(), Fake::with(&["old"]));
         assert_eq!(find(&ring, &fake, "old").await, "key");
         fake.has(Some(&["new"]));
         tokio::time::advance(AGAIN).await;
@@ -337,7 +347,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_issuer_that_never_answers_is_asked_once_and_holds_up_nobody_whose_key_is_known() {
-        let (ring, fake) = (Keyring::default(), Fake::with(&["a"]));
+        let (ring, fake) = (IssuerKeyrings::default(), Fake::with(&["a"]));
         assert_eq!(find(&ring, &fake, "a").await, "key");
         fake.hangs.store(true, Ordering::Relaxed);
         tokio::time::advance(FRESH).await;
@@ -351,7 +361,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn clients_that_hang_up_have_the_issuer_asked_no_more_often() {
-        let (ring, fake) = (Keyring::default(), Arc::<Fake>::default());
+        let (ring, fake) = (IssuerKeyrings::default(), Arc::<Fake>::default());
         fake.hangs.store(true, Ordering::Relaxed);
         for _ in 0..100 {
             let left = timeout(Duration::from_millis(1), find(&ring, &fake, "a")).await;
@@ -362,7 +372,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn keys_outlast_an_issuer_that_is_away_for_an_hour_and_no_longer() {
-        let (ring, fake) = (Keyring::default(), Arc::<Fake>::default());
+        let (ring, fake) = (IssuerKeyrings::default(), Arc::<Fake>::default());
         assert_eq!(find(&ring, &fake, "a").await, "unreached");
         assert_eq!(find(&ring, &fake, "a").await, "unreached");
         assert_eq!(fake.asked(), 1, "it is not asked again at once");
@@ -376,7 +386,7 @@ mod tests {
         assert_eq!(find(&ring, &fake, "a").await, "unreached");
         let settings: [IssuerSetting; 0] = [];
         ring.forget_all_but(&settings);
-        assert!(ring.rings().is_empty());
+        assert!(ring.lock_keyrings().is_empty());
     }
 
     #[test]
@@ -384,9 +394,9 @@ mod tests {
         let with = |name: &str, value: Value| {
             let mut key = ed("a");
             key[name] = value;
-            Key::of(&key)
+            IssuerKey::from_jwk(&key)
         };
-        assert_eq!(Key::of(&ed("a")).unwrap().fits, [SignatureKind::EdDsa]);
+        assert_eq!(IssuerKey::from_jwk(&ed("a")).unwrap().fits, [SignatureKind::EdDsa]);
         assert!(with("use", json!("sig")).is_some() && with("alg", json!("EdDSA")).is_some());
         for (name, value) in [
             ("use", json!("enc")),
@@ -400,12 +410,12 @@ mod tests {
             assert!(with(name, value.clone()).is_none(), "{name} {value}");
         }
         let shared = json!({"kty": "oct", "k": "c2VjcmV0", "kid": "a", "alg": "HS256"});
-        assert!(Key::of(&shared).is_none());
-        let ring = Ring::default();
-        ring.renew(Ok(json!({"keys": vec![ed("a"); MAX_KEYS + 10]})));
-        assert_eq!(ring.known().keys.len(), MAX_KEYS);
-        assert!(ring.known().key(&seen(None), FRESH).is_none(), "which of them?");
-        ring.renew(Ok(json!({"keys": [shared, ed("a"), {"kty": "x"}]})));
-        assert!(ring.known().key(&seen(None), FRESH).is_some());
+        assert!(IssuerKey::from_jwk(&shared).is_none());
+        let ring = IssuerKeyring::default();
+        ring.replace_keys(Ok(json!({"keys": vec![ed("a"); MAX_KEYS + 10]})));
+        assert_eq!(ring.lock_keys().keys.len(), MAX_KEYS);
+        assert!(ring.lock_keys().find_key(&seen(None), FRESH).is_none(), "which of them?");
+        ring.replace_keys(Ok(json!({"keys": [shared, ed("a"), {"kty": "x"}]})));
+        assert!(ring.lock_keys().find_key(&seen(None), FRESH).is_some());
     }
 }

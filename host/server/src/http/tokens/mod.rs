@@ -24,61 +24,64 @@ use std::time::Duration;
 use belljar_definition::{IssuerSetting, SignatureKind};
 use sha2::{Digest as _, Sha256};
 
-use self::check::{Checked, check};
-use self::keys::{Found, Key, Keyring};
-pub(crate) use self::rules::Given;
-use self::seen::Seen;
-use self::settings::Settings;
-pub use self::trusted::Issuers;
-use crate::http::problem::{Kind, Problem};
+use self::check::{CheckedToken, check_signature};
+use self::keys::{IssuerKey, IssuerKeyrings, KeyLookup};
+pub(crate) use self::rules::TokenRights;
+use self::seen::UnverifiedToken;
+use self::settings::IssuerSettingCache;
+pub use self::trusted::IssuerSource;
+use crate::http::problem::{Problem, ProblemKind};
 
-/// The holder of a token that has passed.
+/// The holder of a token that passed all checks, whether a rule admits the holder or not.
 #[derive(Debug, Clone)]
-pub(crate) struct Holder {
+pub(crate) struct TokenHolder {
     /// The digest of the token.
     pub(crate) id: Arc<str>,
     issuer: Arc<str>,
-    checked: Arc<Checked>,
+    checked: Arc<CheckedToken>,
     /// The key of the signature, and the algorithm.
-    key: Arc<Key>,
+    key: Arc<IssuerKey>,
     algorithm: SignatureKind,
 }
 
-/// A token that is let in.
+/// The holder of an admitted token, with the rights of the matching rule.
 #[derive(Debug)]
-pub(crate) struct Admitted {
-    pub(crate) holder: Holder,
-    pub(crate) given: Given,
+pub(crate) struct AdmittedHolder {
+    pub(crate) holder: TokenHolder,
+    pub(crate) given: TokenRights,
 }
 
-/// The reason why a token is not.
+/// The reason why a token is refused.
 #[derive(Debug)]
-pub(crate) enum Refused {
-    /// The token is malformed or of an unsupported kind.
+pub(crate) enum TokenRefusal {
+    /// The token is malformed, of an unsupported kind, or without a valid signature of a trusted issuer.
     Invalid(&'static str),
     /// The token is signed by its issuer, but for another server, or expired.
     Past(&'static str),
     /// The token is valid, but no rule admits its holder.
-    Nobody(Box<Holder>),
+    Nobody(Box<TokenHolder>),
     /// The token cannot be checked at present, for example because its issuer does not answer.
     Unknown(Problem),
 }
 
 /// The tokens of a server.
-pub(crate) struct Tokens {
-    settings: Settings,
-    keyring: Keyring,
+pub(crate) struct TokenGate {
+    settings: IssuerSettingCache,
+    keyring: IssuerKeyrings,
 }
 
-impl Tokens {
+impl TokenGate {
     /// Accepts tokens of these issuers. Their settings are read at most once in `every`.
-    pub(crate) fn new(issuers: Arc<dyn Issuers>, every: Duration) -> Self {
-        provider::install();
-        Self { settings: Settings::new(issuers, every), keyring: Keyring::default() }
+    pub(crate) fn new(issuers: Arc<dyn IssuerSource>, every: Duration) -> Self {
+        provider::install_provider();
+        Self {
+            settings: IssuerSettingCache::new(issuers, every),
+            keyring: IssuerKeyrings::default(),
+        }
     }
 
     /// The addresses of the issuers; empty if the settings cannot be read.
-    pub(crate) async fn addresses(&self) -> Vec<String> {
+    pub(crate) async fn issuer_addresses(&self) -> Vec<String> {
         let Ok(issuers) = self.settings.in_force().await else { return Vec::new() };
         issuers.iter().map(|issuer| issuer.url.clone()).collect()
     }
@@ -89,51 +92,65 @@ impl Tokens {
     }
 
     /// The holder of this token; `now` = seconds since 1970.
-    pub(crate) async fn admit(&self, text: &str, now: i64) -> Result<Admitted, Refused> {
-        let seen = Seen::of(text).ok_or(Refused::Invalid("it is no token that is taken here"))?;
-        let issuers = self.trusted().await?;
+    pub(crate) async fn admit_token(
+        &self,
+        text: &str,
+        now: i64,
+    ) -> Result<AdmittedHolder, TokenRefusal> {
+        let seen = UnverifiedToken::from_text(text)
+            .ok_or(TokenRefusal::Invalid("it is no token that is taken here"))?;
+        let issuers = self.trusted_issuers().await?;
         let issuer = issuers.iter().find(|issuer| issuer.url == seen.issuer);
-        let issuer = issuer.ok_or(Refused::Invalid("its issuer is none that is trusted here"))?;
+        let issuer =
+            issuer.ok_or(TokenRefusal::Invalid("its issuer is none that is trusted here"))?;
         if !issuer.algorithms.contains(&seen.algorithm) {
-            return Err(Refused::Invalid("its algorithm is none that is taken of its issuer"));
+            return Err(TokenRefusal::Invalid("its algorithm is none that is taken of its issuer"));
         }
         self.keyring.forget_all_but(&issuers);
-        let key = match self.keyring.find(self.settings.issuers(), &issuer.url, &seen).await {
-            Found::Key(key) => key,
-            Found::None => return Err(Refused::Invalid("its key is none of its issuer's")),
-            Found::Unreached(wait) => return Err(Refused::Unknown(unreached(wait))),
+        let key = match self.keyring.find_key(self.settings.issuers(), &issuer.url, &seen).await {
+            KeyLookup::Key(key) => key,
+            KeyLookup::None => {
+                return Err(TokenRefusal::Invalid("its key is none of its issuer's"));
+            }
+            KeyLookup::Unreached(wait) => {
+                return Err(TokenRefusal::Unknown(unreached_issuer(wait)));
+            }
         };
-        let checked = check(text, &seen, issuer, &key)?;
-        checked.is_of_now(now).map_err(Refused::Past)?;
-        let holder = Holder {
-            id: digest(text),
+        let checked = check_signature(text, &seen, issuer, &key)?;
+        checked.is_of_now(now).map_err(TokenRefusal::Past)?;
+        let holder = TokenHolder {
+            id: token_digest(text),
             issuer: issuer.url.as_str().into(),
             checked: Arc::new(checked),
             key: Arc::from(key),
             algorithm: seen.algorithm,
         };
-        match rules::given(issuer, &holder.checked) {
-            Some(given) => Ok(Admitted { holder, given }),
-            None => Err(Refused::Nobody(Box::new(holder))),
+        match rules::rights_from_rules(issuer, &holder.checked) {
+            Some(given) => Ok(AdmittedHolder { holder, given }),
+            None => Err(TokenRefusal::Nobody(Box::new(holder))),
         }
     }
 
     /// The rights of an admitted holder, by the present settings; `None` = no longer admitted.
-    pub(crate) async fn still(&self, holder: &Holder, now: i64) -> Option<Given> {
+    pub(crate) async fn current_rights(
+        &self,
+        holder: &TokenHolder,
+        now: i64,
+    ) -> Option<TokenRights> {
         let issuers = self.settings.in_force().await.ok()?;
         let issuer = issuers.iter().find(|issuer| *issuer.url == *holder.issuer)?;
-        let fits = holder.checked.lasts(now)
+        let fits = holder.checked.is_unexpired(now)
             && holder.checked.is_for(issuer)
             && issuer.algorithms.contains(&holder.algorithm)
             && self.keyring.still_has(&issuer.url, &holder.key, holder.algorithm);
-        fits.then(|| rules::given(issuer, &holder.checked)).flatten()
+        fits.then(|| rules::rights_from_rules(issuer, &holder.checked)).flatten()
     }
 
-    async fn trusted(&self) -> Result<Arc<[IssuerSetting]>, Refused> {
+    async fn trusted_issuers(&self) -> Result<Arc<[IssuerSetting]>, TokenRefusal> {
         self.settings.in_force().await.map_err(|why| {
             tracing::error!("no token is taken while the settings cannot be read: {why}");
             let detail = "whose tokens are taken cannot be read just now";
-            Refused::Unknown(Problem::unavailable(detail, SETTINGS_AGAIN))
+            TokenRefusal::Unknown(Problem::unavailable(detail, SETTINGS_AGAIN))
         })
     }
 }
@@ -143,10 +160,10 @@ const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
 
 /// The issuer named in a token.
 pub(crate) fn issuer_of(text: &str) -> Option<Arc<str>> {
-    Seen::of(text).map(|seen| seen.issuer.into())
+    UnverifiedToken::from_text(text).map(|seen| seen.issuer.into())
 }
 
-impl Holder {
+impl TokenHolder {
     pub(crate) fn issuer(&self) -> &Arc<str> {
         &self.issuer
     }
@@ -159,24 +176,24 @@ impl Holder {
 }
 
 /// The problem of unreachable issuer keys, which a new token would not solve.
-fn unreached(wait: Duration) -> Problem {
+fn unreached_issuer(wait: Duration) -> Problem {
     Problem::unavailable("the issuer of this token cannot be asked for its keys", wait)
 }
 
 /// The problem of an invalid token.
-pub(crate) fn invalid(why: &str) -> Problem {
-    Problem::new(Kind::NoKey, format!("the token is not valid: {why}"))
-        .hint("get a new one from an issuer that this server's metadata names")
+pub(crate) fn invalid_token(why: &str) -> Problem {
+    Problem::new(ProblemKind::NoKey, format!("the token is not valid: {why}"))
+        .with_hint("get a new one from an issuer that this server's metadata names")
 }
 
 /// The problem of a token without a rule for its holder.
-pub(crate) fn nobody() -> Problem {
-    Problem::new(Kind::NoKey, "the token is valid, and nobody has let its subject in").hint(
+pub(crate) fn unknown_holder() -> Problem {
+    Problem::new(ProblemKind::NoKey, "the token is valid, and nobody has let its subject in").with_hint(
         "the operator of this server writes who is let in, under `allow` of `[server.issuers.NAME]`",
     )
 }
 
-fn digest(text: &str) -> Arc<str> {
+fn token_digest(text: &str) -> Arc<str> {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
@@ -203,12 +220,12 @@ mod tests {
     }
 
     #[async_trait]
-    impl Issuers for Fake {
+    impl IssuerSource for Fake {
         async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
             Ok(vec![self.setting.lock().unwrap().clone()])
         }
 
-        async fn keys(&self, _: &str) -> Result<Value, String> {
+        async fn issuer_keys(&self, _: &str) -> Result<Value, String> {
             Ok(json!({ "keys": *self.published.lock().unwrap() }))
         }
     }
@@ -251,10 +268,10 @@ mod tests {
     }
 
     /// Tokens of an issuer, and somebody who was let in with one.
-    async fn alice() -> (Arc<Fake>, Tokens, Holder) {
+    async fn alice() -> (Arc<Fake>, TokenGate, TokenHolder) {
         let fake = Fake::new();
-        let tokens = Tokens::new(Arc::<Fake>::clone(&fake), Duration::ZERO);
-        let admitted = tokens.admit(&fake.token("one", &fake.pair), NOW).await.unwrap();
+        let tokens = TokenGate::new(Arc::<Fake>::clone(&fake), Duration::ZERO);
+        let admitted = tokens.admit_token(&fake.token("one", &fake.pair), NOW).await.unwrap();
         assert_eq!(admitted.given.tenant, "blue");
         (fake, tokens, admitted.holder)
     }
@@ -263,7 +280,7 @@ mod tests {
     async fn whoever_was_let_in_is_out_with_the_end_of_its_token() {
         let (_, tokens, holder) = alice().await;
         for (at, lasts) in [(0, true), (299, true), (329, true), (330, false), (9_999, false)] {
-            assert_eq!(tokens.still(&holder, NOW + at).await.is_some(), lasts, "{at}");
+            assert_eq!(tokens.current_rights(&holder, NOW + at).await.is_some(), lasts, "{at}");
         }
     }
 
@@ -271,9 +288,9 @@ mod tests {
     async fn whoever_was_let_in_is_out_with_its_algorithm() {
         let (fake, tokens, holder) = alice().await;
         fake.setting.lock().unwrap().algorithms = vec![SignatureKind::Es256];
-        assert_eq!(tokens.still(&holder, NOW).await, None);
+        assert_eq!(tokens.current_rights(&holder, NOW).await, None);
         fake.setting.lock().unwrap().algorithms = vec![SignatureKind::EdDsa];
-        assert!(tokens.still(&holder, NOW).await.is_some());
+        assert!(tokens.current_rights(&holder, NOW).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -282,11 +299,11 @@ mod tests {
         for (one, lasts) in [(pair(1), true), (pair(3), false)] {
             *fake.published.lock().unwrap() =
                 vec![published("one", &one), published("two", &pair(2))];
-            assert!(tokens.still(&holder, NOW).await.is_some(), "nobody has asked");
+            assert!(tokens.current_rights(&holder, NOW).await.is_some(), "nobody has asked");
             // The next token of another key has them read again.
             tokio::time::advance(Duration::from_secs(3_600)).await;
-            tokens.admit(&fake.token("two", &pair(2)), NOW).await.unwrap();
-            assert_eq!(tokens.still(&holder, NOW).await.is_some(), lasts);
+            tokens.admit_token(&fake.token("two", &pair(2)), NOW).await.unwrap();
+            assert_eq!(tokens.current_rights(&holder, NOW).await.is_some(), lasts);
         }
     }
 }

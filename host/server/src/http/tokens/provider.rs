@@ -14,12 +14,12 @@ use ring::signature::{
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: no_signer,
-    verifier_factory: verifier,
+    verifier_factory: new_verifier,
     jwk_utils: JwkUtils::new_unimplemented(),
 };
 
 /// Installs this check of signatures in the tokens' library, for the whole process.
-pub(super) fn install() {
+pub(super) fn install_provider() {
     // An error: the embedding program has chosen a provider already.
     let _ = PROVIDER.install_default();
 }
@@ -40,28 +40,28 @@ pub(super) fn library_name(kind: SignatureKind) -> Algorithm {
 }
 
 /// The method for checking a signature.
-enum How {
+enum SignatureMethod {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),
 }
 
-struct Checks {
+struct SignatureCheck {
     algorithm: Algorithm,
-    how: How,
+    how: SignatureMethod,
     key: DecodingKey,
 }
 
-fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
+fn new_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
     let how = match algorithm {
-        Algorithm::RS256 => How::Rsa(&RSA_PKCS1_2048_8192_SHA256),
-        Algorithm::RS384 => How::Rsa(&RSA_PKCS1_2048_8192_SHA384),
-        Algorithm::RS512 => How::Rsa(&RSA_PKCS1_2048_8192_SHA512),
-        Algorithm::PS256 => How::Rsa(&RSA_PSS_2048_8192_SHA256),
-        Algorithm::PS384 => How::Rsa(&RSA_PSS_2048_8192_SHA384),
-        Algorithm::PS512 => How::Rsa(&RSA_PSS_2048_8192_SHA512),
-        Algorithm::ES256 => How::Curve(&ECDSA_P256_SHA256_FIXED),
-        Algorithm::ES384 => How::Curve(&ECDSA_P384_SHA384_FIXED),
-        Algorithm::EdDSA => How::Curve(&ED25519),
+        Algorithm::RS256 => SignatureMethod::Rsa(&RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => SignatureMethod::Rsa(&RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => SignatureMethod::Rsa(&RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => SignatureMethod::Rsa(&RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => SignatureMethod::Rsa(&RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => SignatureMethod::Rsa(&RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => SignatureMethod::Curve(&ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => SignatureMethod::Curve(&ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => SignatureMethod::Curve(&ED25519),
         _ => return Err(ErrorKind::InvalidAlgorithm.into()),
     };
     let family = match algorithm {
@@ -72,7 +72,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if key.family() != family {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
-    Ok(Box::new(Checks { algorithm: *algorithm, how, key: key.clone() }))
+    Ok(Box::new(SignatureCheck { algorithm: *algorithm, how, key: key.clone() }))
 }
 
 /// Refuses to sign, because this server makes no tokens.
@@ -80,23 +80,23 @@ fn no_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error
     Err(ErrorKind::InvalidAlgorithm.into())
 }
 
-impl JwtVerifier for Checks {
+impl JwtVerifier for SignatureCheck {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 }
 
-impl Verifier<Vec<u8>> for Checks {
+impl Verifier<Vec<u8>> for SignatureCheck {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let checked = match (&self.how, self.key.kind()) {
-            (How::Rsa(how), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            (SignatureMethod::Rsa(how), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(how, message, signature)
             }
-            (How::Curve(how), DecodingKeyKind::SecretOrDer(key)) => {
+            (SignatureMethod::Curve(how), DecodingKeyKind::SecretOrDer(key)) => {
                 UnparsedPublicKey::new(*how, key).verify(message, signature)
             }
-            (How::Rsa(_), DecodingKeyKind::SecretOrDer(_))
-            | (How::Curve(_), DecodingKeyKind::RsaModulusExponent { .. }) => {
+            (SignatureMethod::Rsa(_), DecodingKeyKind::SecretOrDer(_))
+            | (SignatureMethod::Curve(_), DecodingKeyKind::RsaModulusExponent { .. }) => {
                 return Err(signature::Error::new());
             }
         };
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_checked_by_the_algorithm_that_its_key_is_for() {
-        install();
+        install_provider();
         let key = DecodingKey::from_rsa_components(N, "AQAB").unwrap();
         let good = |message: &str, algorithm| {
             verify(SIGNATURE, message.as_bytes(), &key, algorithm).unwrap_or(false)

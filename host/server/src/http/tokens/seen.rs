@@ -20,7 +20,7 @@ const KINDS: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 
 /// The unverified content of a token.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct UnverifiedToken {
     pub(super) issuer: String,
     pub(super) algorithm: SignatureKind,
     /// The id of the signing key.
@@ -28,12 +28,12 @@ pub(super) struct Seen {
 }
 
 #[derive(Deserialize)]
-struct Says {
+struct IssuerClaim {
     iss: String,
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct TokenHeader {
     alg: String,
     typ: Option<String>,
     kid: Option<String>,
@@ -41,18 +41,18 @@ struct Head {
     crit: Option<Value>,
 }
 
-impl Seen {
+impl UnverifiedToken {
     /// Returns whether a text could be a token at all.
     pub(super) fn is_like(text: &str) -> bool {
         text.starts_with("ey") && text.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 
     /// Parses a token; `None` = malformed or of another kind.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub(super) fn from_text(text: &str) -> Option<Self> {
         if text.len() > MAX_TOKEN || !Self::is_like(text) {
             return None;
         }
-        let head = head(text)?;
+        let head = parse_header(text)?;
         // Both parsers of the head have to agree.
         let algorithm = SignatureKind::from_str(&head.alg).ok()?;
         let other = decode_header(text).ok()?;
@@ -65,12 +65,12 @@ impl Seen {
         if !short || !KINDS.contains(&kind.as_str()) {
             return None;
         }
-        let Says { iss } = insecure_decode(text).ok()?.claims;
+        let IssuerClaim { iss } = insecure_decode(text).ok()?.claims;
         Some(Self { issuer: iss, algorithm, kid })
     }
 }
 
-fn head(text: &str) -> Option<Head> {
+fn parse_header(text: &str) -> Option<TokenHeader> {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -94,11 +94,16 @@ mod tests {
     #[test]
     fn a_token_is_read_as_far_as_it_shows_itself() {
         let claims = json!({"iss": "https://id.test", "sub": "a"});
-        let seen = Seen::of(&token(&json!({"alg": "ES256", "kid": "1"}), &claims)).unwrap();
+        let seen =
+            UnverifiedToken::from_text(&token(&json!({"alg": "ES256", "kid": "1"}), &claims))
+                .unwrap();
         assert_eq!(seen.issuer, "https://id.test");
         assert_eq!((seen.algorithm, seen.kid.as_deref()), (SignatureKind::Es256, Some("1")));
         for typ in ["at+jwt", "AT+JWT", "application/at+jwt", "JWT"] {
-            assert!(Seen::of(&token(&json!({"alg": "RS256", "typ": typ}), &claims)).is_some());
+            assert!(
+                UnverifiedToken::from_text(&token(&json!({"alg": "RS256", "typ": typ}), &claims))
+                    .is_some()
+            );
         }
         let long = "a".repeat(MAX_TOKEN);
         for head in [
@@ -114,14 +119,14 @@ mod tests {
             json!({"alg": "ES256", "kid": "k".repeat(MAX_KID + 1)}),
             json!({"alg": "ES256", "x": long}),
         ] {
-            assert_eq!(Seen::of(&token(&head, &claims)), None, "{head}");
+            assert_eq!(UnverifiedToken::from_text(&token(&head, &claims)), None, "{head}");
         }
         let head = json!({"alg": "ES256"});
         for claims in [json!({}), json!({"iss": ["https://id.test"]}), json!([]), json!("a")] {
-            assert_eq!(Seen::of(&token(&head, &claims)), None, "{claims}");
+            assert_eq!(UnverifiedToken::from_text(&token(&head, &claims)), None, "{claims}");
         }
         for text in ["", ".", "..", "a.b.c", "ey", "ey.ey", "ey.ey.ey.ey", "ey.é.é"] {
-            assert_eq!(Seen::of(text), None, "{text}");
+            assert_eq!(UnverifiedToken::from_text(text), None, "{text}");
         }
     }
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use belljar_definition::IssuerSetting;
 use tokio::time::Instant;
 
-use super::trusted::Issuers;
+use super::trusted::IssuerSource;
 
 /// The settings of all issuers, or the reason why they cannot be read.
 type Word = Result<Arc<[IssuerSetting]>, Arc<str>>;
 
 /// The settings, read again by the first caller after an interval.
-pub(super) struct Settings {
-    issuers: Arc<dyn Issuers>,
+pub(super) struct IssuerSettingCache {
+    issuers: Arc<dyn IssuerSource>,
     /// How long a read counts, from its end.
     fresh: Duration,
     last: Arc<Mutex<Option<(Instant, Word)>>>,
@@ -23,23 +23,23 @@ pub(super) struct Settings {
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Settings {
-    pub(super) fn new(issuers: Arc<dyn Issuers>, fresh: Duration) -> Self {
+impl IssuerSettingCache {
+    pub(super) fn new(issuers: Arc<dyn IssuerSource>, fresh: Duration) -> Self {
         Self { issuers, fresh, last: Arc::default(), looking: Arc::default() }
     }
 
-    pub(super) fn issuers(&self) -> &Arc<dyn Issuers> {
+    pub(super) fn issuers(&self) -> &Arc<dyn IssuerSource> {
         &self.issuers
     }
 
     /// The settings in force, from a read not older than the interval.
     pub(super) async fn in_force(&self) -> Word {
-        if let Some(word) = self.known() {
+        if let Some(word) = self.fresh_settings() {
             return word;
         }
         let looking = Arc::clone(&self.looking).lock_owned().await;
         // Another caller may have read the settings meanwhile.
-        if let Some(word) = self.known() {
+        if let Some(word) = self.fresh_settings() {
             return word;
         }
         let (issuers, last) = (Arc::clone(&self.issuers), Arc::clone(&self.last));
@@ -56,7 +56,7 @@ impl Settings {
             .unwrap_or_else(|error| Err(format!("the look at them broke off: {error}").into()))
     }
 
-    fn known(&self) -> Option<Word> {
+    fn fresh_settings(&self) -> Option<Word> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, word) = last.as_ref()?;
         (at.elapsed() < self.fresh).then(|| Word::clone(word))
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl Issuers for Fake {
+    impl IssuerSource for Fake {
         async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
             self.looked.fetch_add(1, Ordering::Relaxed);
             if self.hangs.load(Ordering::Relaxed) {
@@ -95,16 +95,16 @@ mod tests {
             }
         }
 
-        async fn keys(&self, _: &str) -> Result<Value, String> {
+        async fn issuer_keys(&self, _: &str) -> Result<Value, String> {
             Err("nobody asks".to_owned())
         }
     }
 
-    fn fake() -> (Arc<Fake>, Settings) {
+    fn fake() -> (Arc<Fake>, IssuerSettingCache) {
         let (looked, broken, hangs) =
             (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
         let fake = Arc::new(Fake { looked, broken, hangs, goes_on: Semaphore::new(0) });
-        (Arc::clone(&fake), Settings::new(fake, FRESH))
+        (Arc::clone(&fake), IssuerSettingCache::new(fake, FRESH))
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The trusted issuers of a server, with their keys.
 #[async_trait]
-pub trait Issuers: Send + Sync {
+pub trait IssuerSource: Send + Sync {
     /// The present issuers of the operator's settings. Called at most once in
     /// [`crate::ServerConfig::issuer_check`], however many tokens arrive.
     ///
@@ -20,5 +20,5 @@ pub trait Issuers: Send + Sync {
     /// # Errors
     ///
     /// When the issuer cannot be asked.
-    async fn keys(&self, issuer: &str) -> Result<Value, String>;
+    async fn issuer_keys(&self, issuer: &str) -> Result<Value, String>;
 }

@@ -1787,7 +1787,7 @@ export interface components {
             /** @description Its files that are no agents now. */
             left_out: components["schemas"]["LeftOutBody"][];
             name: string;
-            /** @description The commit. */
+            /** @description The id of the library's git commit; absent for a directory or an archive. */
             revision?: string | null;
             /** @description Where it came from. Foreign text. */
             source: string;

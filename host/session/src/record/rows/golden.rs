@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::journal_entry;
 
 /// A step out of the body of its row.
-fn step(body: Value) -> StepKind {
+fn parse_step(body: Value) -> StepKind {
     serde_json::from_value(body.clone()).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
-fn receipt() -> CallReceipt {
+fn sample_receipt() -> CallReceipt {
     CallReceipt {
         call_id: "call_1".to_owned(),
         parent: Some("call_0".to_owned()),
@@ -23,11 +23,11 @@ fn receipt() -> CallReceipt {
         tool: "file_read".to_owned(),
         agent: "main".to_owned(),
         error: Some("there is no such file".to_owned()),
-        receipt: Receipt::empty("file_read", "00", "{}"),
+        receipt: Receipt::for_call("file_read", "00", "{}"),
     }
 }
 
-fn attachment() -> Attachment {
+fn sample_attachment() -> Attachment {
     Attachment {
         call_id: "call_1".to_owned(),
         name: "chart.svg".to_owned(),
@@ -39,7 +39,7 @@ fn attachment() -> Attachment {
 }
 
 /// With all that may be there, and with the least.
-fn steps() -> Vec<StepKind> {
+fn sample_steps() -> Vec<StepKind> {
     let usage = json!({"steps": 1, "input_tokens": 2, "cached_tokens": 0, "output_tokens": 3, "tool_calls": 0, "fuel": 0});
     let tokens = json!({"input_tokens": 2, "cached_tokens": 0, "output_tokens": 3});
     let call = json!({"id": "call_1", "name": "file_read", "arguments": "{\"path\": \"a\"}"});
@@ -52,42 +52,42 @@ fn steps() -> Vec<StepKind> {
     let result = |rest: Value| {
         let mut body = json!({"kind": "result", "content": "text", "is_error": false});
         body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        step(body)
+        parse_step(body)
     };
     belljar_kit::one_of_each!(StepKind {
         StepKind::Said { .. } => [
-            step(json!({"kind": "said", "told": ["a note"], "reply": reply(json!([call]), json!("tool-use"))})),
-            step(json!({"kind": "said", "reply": reply(json!([]), json!("end-turn"))})),
+            parse_step(json!({"kind": "said", "told": ["a note"], "reply": reply(json!([call]), json!("tool-use"))})),
+            parse_step(json!({"kind": "said", "reply": reply(json!([]), json!("end-turn"))})),
         ],
         StepKind::Begun { .. } => [
-            step(json!({
+            parse_step(json!({
                 "kind": "begun",
                 "children": [{"place": 0, "slug": "scout", "spawn_index": 1, "call": call}],
                 "called": "00", "course": {"began": 5, "seed": "s"}, "asked": true,
             })),
-            step(json!({"kind": "begun"})),
+            parse_step(json!({"kind": "begun"})),
         ],
         StepKind::Result(_) => [
             result(json!({
-                "receipt": receipt(), "attachments": [attachment()], "background": "scout#0",
+                "receipt": sample_receipt(), "attachments": [sample_attachment()], "background": "scout#0",
                 "nested": {"called": "00", "form": {"pieces": [{"json": true, "bytes": 2}], "kind": "not-found"}},
             })),
             result(json!({})),
         ],
-        StepKind::Child { .. } => [step(json!({"kind": "child", "place": 0, "summary": {
+        StepKind::Child { .. } => [parse_step(json!({"kind": "child", "place": 0, "summary": {
             "call_id": "call_1", "step": 1, "spawn_index": 0, "path": "main/scout#0", "origin": "preset",
             "task": "look", "context": "here", "outcome": outcome,
         }}))],
         StepKind::Written(_) => [
-            step(json!({"kind": "written", "server": "tides", "number": 1, "tokens": 9, "used": usage})),
-            step(json!({"kind": "written", "server": "tides", "number": 1, "tokens": 9})),
+            parse_step(json!({"kind": "written", "server": "tides", "number": 1, "tokens": 9, "used": usage})),
+            parse_step(json!({"kind": "written", "server": "tides", "number": 1, "tokens": 9})),
         ],
-        StepKind::Muted { .. } => [step(json!({"kind": "muted", "server": "tides"}))],
+        StepKind::Muted { .. } => [parse_step(json!({"kind": "muted", "server": "tides"}))],
     })
 }
 
 /// The words that the column `kind` may have.
-fn words() -> BTreeSet<String> {
+fn kind_words() -> BTreeSet<String> {
     let error = "?".parse::<JournalKind>().unwrap_err().to_string();
     error.split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }
@@ -96,19 +96,19 @@ fn words() -> BTreeSet<String> {
 #[test]
 fn golden_journal_rows_are_as_reviewed() {
     let (mut text, mut seen) = (String::new(), BTreeSet::new());
-    for (position, kind) in steps().into_iter().enumerate() {
+    for (position, kind) in sample_steps().into_iter().enumerate() {
         let row =
             journal_entry(StepEntry { agent: "main/call_1.0".into(), step: 2, position, kind });
         let row = row.unwrap();
         let kind = row.kind.as_str();
         seen.insert(kind.to_owned());
         assert_eq!(
-            serde_json::to_value(step(row.body.clone())).unwrap(),
+            serde_json::to_value(parse_step(row.body.clone())).unwrap(),
             row.body,
             "it reads back"
         );
         writeln!(text, "{} {} {} {kind} {}", row.agent, row.step, row.position, row.body).unwrap();
     }
-    assert_eq!(seen, words());
+    assert_eq!(seen, kind_words());
     belljar_kit::golden!("journal", text);
 }

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use belljar_agent::events::Counts;
-use belljar_agent::{Brought, Outcome, RunId, RunStatus, Usage};
-use belljar_model::{Message, ToolCall};
+use belljar_agent::{CallerInput, Outcome, RunId, RunStatus, Usage};
+use belljar_model::{ChatMessage, ToolCall};
 use belljar_policy::LimitsRequest;
 use belljar_store::{MessageStatus, SubagentRecord, SubagentStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::present;
-use super::rest::Rest;
+use super::rest::OutcomeRest;
 
 /// The content of a person's message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -35,10 +35,10 @@ pub(crate) struct PersonMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) partial: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) history: Option<History>,
+    pub(crate) history: Option<HistoryMode>,
     /// The caller's input besides text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) brought: Option<Brought>,
+    pub(crate) brought: Option<CallerInput>,
     /// True if the session is deleted when the turn has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) forget: bool,
@@ -50,7 +50,7 @@ pub(crate) struct PersonMetadata {
 /// The part of the past that is sent to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum History {
+pub enum HistoryMode {
     /// A summary replaces the older turns once these grow too large for the model.
     #[default]
     Compacted,
@@ -67,7 +67,7 @@ pub(crate) struct AgentContent {
     /// The messages that the turn added to the conversation, with the person's message as sent. Absent until
     /// the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) messages: Option<Vec<Message>>,
+    pub(crate) messages: Option<Vec<ChatMessage>>,
     /// The calls of the caller's tools at the end of the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<ToolCall>,
@@ -90,13 +90,13 @@ pub(crate) struct AgentMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rest: Option<Rest>,
+    pub(crate) rest: Option<OutcomeRest>,
     /// The canceller of a cancelled turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cancelled_by: Option<String>,
     pub(crate) subagents: Counts,
     /// The subagents by starting call, in the order of the calls.
-    pub(crate) batches: Vec<Batch>,
+    pub(crate) batches: Vec<SubagentBatch>,
     /// The places in which the command line saved files of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<PutFile>,
@@ -104,7 +104,7 @@ pub(crate) struct AgentMetadata {
 
 /// The subagents of one call.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Batch {
+pub(crate) struct SubagentBatch {
     /// The call.
     batch: String,
     /// The calling subagent; `None` = the top agent.
@@ -126,7 +126,7 @@ pub(crate) struct PutFile {
 
 impl AgentContent {
     /// The conclusion, and all that the turn added.
-    pub(crate) fn of(outcome: &Outcome, added: &[Message]) -> Self {
+    pub(crate) fn from_outcome(outcome: &Outcome, added: &[ChatMessage]) -> Self {
         let (text, calls) = (outcome.output.clone(), outcome.calls.clone());
         Self { text, messages: Some(added.to_vec()), calls }
     }
@@ -134,30 +134,30 @@ impl AgentContent {
 
 impl AgentMetadata {
     /// The metadata of a running turn.
-    pub(crate) fn of_running(run: &RunId, records: &[SubagentRecord]) -> Self {
+    pub(crate) fn for_running(run: &RunId, records: &[SubagentRecord]) -> Self {
         Self {
             run: Some(run.clone()),
-            subagents: counts(records),
-            batches: batches(records),
+            subagents: count_records(records),
+            batches: group_batches(records),
             ..Self::default()
         }
     }
 
     /// The metadata of an ended turn.
-    pub(crate) fn of(outcome: &Outcome, records: &[SubagentRecord]) -> Self {
+    pub(crate) fn from_outcome(outcome: &Outcome, records: &[SubagentRecord]) -> Self {
         Self {
             agent: Some(outcome.agent.clone()),
             model: Some(outcome.model.clone()),
             error: Some(outcome.error.as_ref().map(ToString::to_string)),
             usage: Some(outcome.usage),
             total: Some(outcome.total),
-            rest: Some(Rest::of(outcome)),
-            ..Self::of_running(&outcome.run, records)
+            rest: Some(OutcomeRest::from_outcome(outcome)),
+            ..Self::for_running(&outcome.run, records)
         }
     }
 }
 
-fn counts<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> Counts {
+fn count_records<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> Counts {
     let mut counts = Counts::default();
     for record in records {
         counts.total += 1;
@@ -174,7 +174,7 @@ fn counts<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> Counts {
 }
 
 /// The subagents by starting call, in the order of the calls.
-fn batches(records: &[SubagentRecord]) -> Vec<Batch> {
+fn group_batches(records: &[SubagentRecord]) -> Vec<SubagentBatch> {
     let mut calls: Vec<(Option<&str>, &str, Vec<&SubagentRecord>)> = Vec::new();
     let mut known = HashMap::new();
     for record in records {
@@ -187,12 +187,13 @@ fn batches(records: &[SubagentRecord]) -> Vec<Batch> {
             children.push(record);
         }
     }
-    let batch = |(parent, call, children): (Option<&str>, &str, Vec<&SubagentRecord>)| Batch {
-        batch: call.to_owned(),
-        parent_subagent_id: parent.map(str::to_owned),
-        counts: counts(children.iter().copied()),
-        children: children.iter().map(|record| record.id.clone()).collect(),
-    };
+    let batch =
+        |(parent, call, children): (Option<&str>, &str, Vec<&SubagentRecord>)| SubagentBatch {
+            batch: call.to_owned(),
+            parent_subagent_id: parent.map(str::to_owned),
+            counts: count_records(children.iter().copied()),
+            children: children.iter().map(|record| record.id.clone()).collect(),
+        };
     calls.into_iter().map(batch).collect()
 }
 

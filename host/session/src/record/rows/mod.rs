@@ -3,7 +3,7 @@
 //! | row | types |
 //! | --- | --- |
 //! | a person's message | [`PersonContent`] is its content, [`PersonMetadata`] its metadata |
-//! | the agent's turn | [`AgentContent`] is its content, [`AgentMetadata`] its metadata; what else belongs to an outcome is a `Rest` in there |
+//! | the agent's turn | [`AgentContent`] is its content, [`AgentMetadata`] its metadata; what else belongs to an outcome is a `OutcomeRest` in there |
 //! | a subagent | [`ChildResult`] in its `result` |
 //! | a step, a receipt, what a turn used | below |
 
@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 use std::io;
 
 use belljar_agent::{Attachment, CallReceipt, Clock, Outcome, StepEntry, StepKind, Usage};
-use belljar_policy::Shown;
+use belljar_policy::ShownText;
 use belljar_store::{
-    JournalEntry, JournalKind, JsonText, NewAttachment, NewReceipt, Store, StoreError, UsagePart,
-    UsageRow, Write,
+    JournalEntry, JournalKind, JsonText, NewAttachment, NewReceipt, Store, StoreError, StoreWrite,
+    UsagePart, UsageRow,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-pub use self::message::History;
+pub use self::message::HistoryMode;
 pub(crate) use self::message::{
     AgentContent, AgentMetadata, PersonContent, PersonMetadata, PutFile, message_status,
     outcome_status,
 };
 pub(crate) use self::subagent::{
-    ChildResult, child_status, end, path_of, queued_record, subagents, top,
+    ChildResult, child_status, end_record, new_records, path_of, queued_record, top_subagents,
 };
 
 /// The key of a receipt's call: the agent's path, the step, the call's id.
@@ -66,38 +66,38 @@ pub(crate) fn step_entry(
         agent: entry.agent.into(),
         step: u64::try_from(entry.step).unwrap_or_default(),
         position: usize::try_from(entry.position).unwrap_or_default(),
-        kind: read(store, message, &entry.body)?,
+        kind: parse_row(store, message, &entry.body)?,
     })
 }
 
 /// Parses a value of type `T` from the row `id`.
-pub(crate) fn read<'a, T: Deserialize<'a>>(
+pub(crate) fn parse_row<'a, T: Deserialize<'a>>(
     store: &Store,
     id: &str,
     value: &'a Value,
 ) -> Result<T, StoreError> {
     T::deserialize(value).map_err(|error| StoreError::Row {
-        what: format!("row `{}`", Shown::clipped(id, 64)),
+        what: format!("row `{}`", ShownText::clip_line(id, 64)),
         path: store.path().to_owned(),
         why: error.to_string(),
     })
 }
 
 /// The writes of a call's result besides the step: receipt and files.
-pub(crate) fn of_result(
+pub(crate) fn result_writes(
     session: &str,
     message: &str,
     entry: &StepEntry,
     now: i64,
     new_id: impl Fn() -> String,
-) -> Vec<Write> {
+) -> Vec<StoreWrite> {
     let StepKind::Result(result) = &entry.kind else { return Vec::new() };
     let (session, message) = (session.to_owned(), message.to_owned());
     let mut writes = Vec::new();
     if let Some(receipt) = &result.receipt {
         let row = receipt_row(receipt, Some(entry.position), new_id(), now);
         let (session, message) = (session.clone(), message.clone());
-        writes.push(Write::Receipts { session, message, receipts: vec![row] });
+        writes.push(StoreWrite::Receipts { session, message, receipts: vec![row] });
     }
     let attachment = |file: &Attachment| NewAttachment {
         id: new_id(),
@@ -109,7 +109,7 @@ pub(crate) fn of_result(
     };
     let attachments: Vec<_> = result.attachments.iter().map(attachment).collect();
     if !attachments.is_empty() {
-        writes.push(Write::Attachments { session, message, attachments });
+        writes.push(StoreWrite::Attachments { session, message, attachments });
     }
     writes
 }
@@ -139,32 +139,32 @@ pub(crate) fn receipt_row(
 ) -> NewReceipt {
     /// A receipt with the position of its call.
     #[derive(Serialize)]
-    struct Placed<'a> {
+    struct PlacedReceipt<'a> {
         #[serde(flatten)]
         receipt: &'a CallReceipt,
         position: usize,
     }
     let body = match position {
-        None => JsonText::of(receipt),
-        Some(position) => JsonText::of(&Placed { receipt, position }),
+        None => JsonText::from_value(receipt),
+        Some(position) => JsonText::from_value(&PlacedReceipt { receipt, position }),
     };
     NewReceipt {
         id,
         agent: receipt.agent.clone(),
-        step: column(receipt.step),
+        step: to_column(receipt.step),
         call_id: receipt.call_id.clone(),
         tool: receipt.tool.clone(),
         ok: receipt.error.is_none(),
         ending: belljar_agent::ending_word(&receipt.receipt.ending),
-        fuel: column(receipt.receipt.fuel),
-        micros: column(receipt.receipt.times.total),
+        fuel: to_column(receipt.receipt.fuel),
+        micros: to_column(receipt.receipt.times.total),
         body,
         created: now,
     }
 }
 
 /// Serializes a value for a row.
-pub(crate) fn value(of: &impl Serialize) -> Value {
+pub(crate) fn to_row_value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or_default()
 }
 
@@ -177,18 +177,18 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-fn column(amount: u64) -> i64 {
+fn to_column(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
 /// The usage of a turn, for the day on which it ended: a part for each agent and model; all parts sum to the
 /// whole.
-pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart> {
+pub(crate) fn usage_parts(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart> {
     let mut parts = BTreeMap::new();
     add_own(outcome, clock, &mut parts);
     let turn = UsageRow { turns: 1, ..UsageRow::default() };
     if let Some(root) = parts.get_mut(&(outcome.agent.as_str(), outcome.model.as_str())) {
-        root.add(&turn);
+        root.add_amounts(&turn);
     }
     let part = |((agent, model), row): ((&str, &str), _)| UsagePart {
         agent: agent.to_owned(),
@@ -206,10 +206,13 @@ fn add_own<'a>(
 ) {
     // Not `outcome.usage`, because the bill of a summary made before the turn is not in there.
     let children = outcome.children.iter().map(|child| child.outcome.total);
-    let own = children.fold(outcome.total, Usage::without);
+    let own = children.fold(outcome.total, Usage::saturating_sub);
     let more = usage_beside(own, clock);
     let empty = || UsageRow { day: more.day.clone(), ..UsageRow::default() };
-    parts.entry((outcome.agent.as_str(), outcome.model.as_str())).or_insert_with(empty).add(&more);
+    parts
+        .entry((outcome.agent.as_str(), outcome.model.as_str()))
+        .or_insert_with(empty)
+        .add_amounts(&more);
     for child in &outcome.children {
         add_own(&child.outcome, clock, parts);
     }
@@ -220,11 +223,11 @@ pub(crate) fn usage_beside(total: Usage, clock: &dyn Clock) -> UsageRow {
     UsageRow {
         day: clock.now().strftime("%Y-%m-%d").to_string(),
         turns: 0,
-        steps: column(total.steps),
-        input_tokens: column(total.input_tokens),
-        cached_tokens: column(total.cached_tokens),
-        output_tokens: column(total.output_tokens),
-        tool_calls: column(total.tool_calls),
-        fuel: column(total.fuel),
+        steps: to_column(total.steps),
+        input_tokens: to_column(total.input_tokens),
+        cached_tokens: to_column(total.cached_tokens),
+        output_tokens: to_column(total.output_tokens),
+        tool_calls: to_column(total.tool_calls),
+        fuel: to_column(total.fuel),
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The parts of an outcome that have no separate column.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Rest {
+pub(crate) struct OutcomeRest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<RunError>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -20,8 +20,8 @@ pub(crate) struct Rest {
     pub(crate) ended: Option<Timestamp>,
 }
 
-impl Rest {
-    pub(crate) fn of(outcome: &Outcome) -> Self {
+impl OutcomeRest {
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         Self {
             error: outcome.error.clone().map(without_hint),
             attachments: outcome.attachments.clone(),
@@ -46,14 +46,15 @@ fn without_hint(error: RunError) -> RunError {
 
 #[cfg(test)]
 mod tests {
-    use belljar_policy::{Exhausted, Level, Meter};
+    use belljar_policy::{BudgetLevel, ExhaustedLimit, Meter};
 
     use super::*;
 
     /// One error of each kind; a new kind has to be added here.
     fn kinds() -> Vec<RunError> {
         let text = || "told".to_owned();
-        let exhausted = Exhausted { meter: Meter::Steps, level: Level::Session, limit: 1 };
+        let exhausted =
+            ExhaustedLimit { meter: Meter::Steps, level: BudgetLevel::Session, limit: 1 };
         let kinds = vec![
             RunError::Budget { exhausted },
             RunError::WallTime { seconds: 1 },

@@ -4,8 +4,8 @@ use belljar_agent::{ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, R
 use belljar_store::{SubagentRecord, SubagentSource, SubagentStatus};
 use serde::{Deserialize, Serialize};
 
-use super::rest::Rest;
-use super::{column, present, value};
+use super::rest::OutcomeRest;
+use super::{present, to_column, to_row_value};
 
 /// Characters of a conclusion in a subagent's summary.
 const MAX_SUMMARY: usize = 400;
@@ -14,8 +14,9 @@ const MAX_SUMMARY: usize = 400;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChildResult {
-    /// The subagent's path in the run.
+    /// The subagent's path in the run, for example `main/scout#0`.
     pub(crate) path: String,
+    /// The number of earlier agents of the same name in the run.
     pub(crate) spawn_index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
@@ -35,18 +36,18 @@ pub(crate) struct ChildResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rest: Option<Rest>,
+    pub(crate) rest: Option<OutcomeRest>,
     /// The canceller of a cancelled subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     cancelled_by: Option<String>,
 }
 
 impl ChildResult {
-    fn queued(path: &str, spawn_index: u32) -> Self {
+    fn new_queued(path: &str, spawn_index: u32) -> Self {
         Self { path: path.to_owned(), spawn_index, ..Self::default() }
     }
 
-    fn of(child: &ChildSummary) -> Self {
+    fn from_child(child: &ChildSummary) -> Self {
         let outcome = &child.outcome;
         Self {
             output: Some(outcome.output.clone()),
@@ -54,31 +55,31 @@ impl ChildResult {
             usage: Some(outcome.usage),
             total: Some(outcome.total),
             findings: Some(outcome.findings.clone()),
-            paths_read: Some(owned(outcome.paths_read())),
-            paths_written: Some(owned(outcome.paths_written())),
+            paths_read: Some(owned_paths(outcome.paths_read())),
+            paths_written: Some(owned_paths(outcome.paths_written())),
             warnings: Some(outcome.warnings.clone()),
-            rest: Some(Rest::of(outcome)),
-            ..Self::queued(&child.path, child.spawn_index)
+            rest: Some(OutcomeRest::from_outcome(outcome)),
+            ..Self::new_queued(&child.path, child.spawn_index)
         }
     }
 
     /// The result of a subagent, including records of older programs.
-    pub(crate) fn of_record(record: &SubagentRecord) -> Self {
+    pub(crate) fn from_record(record: &SubagentRecord) -> Self {
         Self::deserialize(&record.result).unwrap_or_default()
     }
 }
 
-fn owned(paths: Vec<&str>) -> Vec<String> {
+fn owned_paths(paths: Vec<&str>) -> Vec<String> {
     paths.into_iter().map(str::to_owned).collect()
 }
 
-/// The path of a subagent in its run.
+/// The path of a subagent in its run, for example `main/scout#0`.
 pub(crate) fn path_of(record: &SubagentRecord) -> Option<&str> {
     record.result["path"].as_str()
 }
 
 /// The rows of all subagents of a turn, made before the turn's message is stored, parents before children.
-pub(crate) fn subagents(
+pub(crate) fn new_records(
     message: &str,
     outcome: &Outcome,
     now: i64,
@@ -105,7 +106,7 @@ pub(crate) fn subagents(
             let place = records.len();
             let mut record = queued_record(&queued, new_id(), message, run, place, now);
             record.parent_subagent_id.clone_from(&parent_id);
-            end(&mut record, child);
+            end_record(&mut record, child);
             parents.push((&child.outcome, Some(record.id.clone()), depth + 1));
             records.push(record);
         }
@@ -144,7 +145,7 @@ pub(crate) fn queued_record(
         model: String::new(),
         tool_names: Vec::new(),
         summary: String::new(),
-        result: value(&ChildResult::queued(&child.path, child.spawn_index)),
+        result: to_row_value(&ChildResult::new_queued(&child.path, child.spawn_index)),
         error: None,
         input_tokens: 0,
         cached_tokens: 0,
@@ -158,7 +159,7 @@ pub(crate) fn queued_record(
 }
 
 /// Writes the outcome of a subagent into the subagent's record.
-pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
+pub(crate) fn end_record(record: &mut SubagentRecord, child: &ChildSummary) {
     let outcome = &child.outcome;
     record.tool_names = outcome.receipts.iter().map(|receipt| receipt.tool.clone()).collect();
     record.tool_names.sort_unstable();
@@ -166,12 +167,12 @@ pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
     record.status = subagent_status(outcome.status);
     record.model.clone_from(&outcome.model);
     record.summary = outcome.output.chars().take(MAX_SUMMARY).collect();
-    record.result = value(&ChildResult::of(child));
+    record.result = to_row_value(&ChildResult::from_child(child));
     record.error = outcome.error.as_ref().map(ToString::to_string);
-    record.input_tokens = column(outcome.total.input_tokens);
-    record.cached_tokens = column(outcome.total.cached_tokens);
-    record.output_tokens = column(outcome.total.output_tokens);
-    record.fuel = column(outcome.total.fuel);
+    record.input_tokens = to_column(outcome.total.input_tokens);
+    record.cached_tokens = to_column(outcome.total.cached_tokens);
+    record.output_tokens = to_column(outcome.total.output_tokens);
+    record.fuel = to_column(outcome.total.fuel);
     record.started = Some(outcome.started.as_millisecond());
     record.ended = Some(outcome.ended.as_millisecond());
 }
@@ -198,7 +199,7 @@ pub(crate) fn child_status(status: SubagentStatus) -> RunStatus {
 }
 
 /// The subagents of the top agent, whose totals include their descendants.
-pub(crate) fn top<'a>(
+pub(crate) fn top_subagents<'a>(
     subagents: &'a [&SubagentRecord],
 ) -> impl Iterator<Item = &'a SubagentRecord> {
     subagents.iter().copied().filter(|subagent| subagent.parent_subagent_id.is_none())

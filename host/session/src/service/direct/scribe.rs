@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use belljar_agent::{DirectResult, Message, Usage, frame};
+use belljar_agent::{ChatMessage, DirectResult, Usage, frame};
 use belljar_store::{
     AuditEntry, MessageStatus, NewAttachment, NewMessage, NewReceipt, Role, SessionKind,
-    StoreError, StoredSession, UsagePart, Write,
+    StoreError, StoreWrite, StoredSession, UsagePart,
 };
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::record::place::TurnPlace;
 use crate::record::rows::{
-    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
+    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, to_row_value,
 };
 use crate::record::turn_journal::denied_call;
 use crate::service::Service;
@@ -36,10 +36,10 @@ const MAX_BATCH_BYTES: usize = 16 << 20;
 /// results being stored. A read of the stored results ends the wait.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// Hands results to the task. Dropping `Scribe` ends the task, after the handed-over results.
-pub(super) struct Scribe {
+/// Hands results to the task. Dropping `ResultWriter` ends the task, after the handed-over results.
+pub(super) struct ResultWriter {
     place: Arc<TurnPlace>,
-    sender: mpsc::Sender<Handed>,
+    sender: mpsc::Sender<WriterMessage>,
     /// Ends the gathering.
     now: Arc<Notify>,
     full: Arc<AtomicBool>,
@@ -47,38 +47,38 @@ pub(super) struct Scribe {
 
 /// The rows of one call's result.
 #[derive(Default)]
-struct Note {
+struct ResultRows {
     receipts: Vec<NewReceipt>,
     attachments: Vec<NewAttachment>,
-    denied: Vec<Write>,
+    denied: Vec<StoreWrite>,
     used: Usage,
 }
 
-enum Handed {
-    Note(Note),
+enum WriterMessage {
+    Note(ResultRows),
     /// A request for a notice once all earlier messages are stored.
     Stored(oneshot::Sender<()>),
 }
 
-impl Handed {
-    fn bytes(&self) -> usize {
+impl WriterMessage {
+    fn approximate_bytes(&self) -> usize {
         match self {
-            Self::Note(note) => note.bytes(),
+            Self::Note(note) => note.approximate_bytes(),
             Self::Stored(_) => 0,
         }
     }
 }
 
-impl Note {
+impl ResultRows {
     /// Serializes a result. `ids` = ids of the result's files, in order. Done in each call, because
     /// serializing a whole batch at once would delay later calls.
-    fn of(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
+    fn from_result(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
         let mut note = Self { used: result.sampled, ..Self::default() };
         for receipt in &result.receipts {
             note.used.tool_calls += 1;
             note.used.fuel = note.used.fuel.saturating_add(receipt.receipt.fuel);
             note.denied.extend(denied_call(place, receipt));
-            let row = rows::receipt_row(receipt, None, place.new_id(), place.now());
+            let row = rows::receipt_row(receipt, None, place.new_id(), place.now_millis());
             note.receipts.push(row);
         }
         note.attachments.extend(ids.iter().zip(&result.attachments).map(|(id, file)| {
@@ -88,36 +88,36 @@ impl Note {
                 name: file.name.clone(),
                 media_type: file.media_type.clone(),
                 data: file.data.to_vec(),
-                created: place.now(),
+                created: place.now_millis(),
             }
         }));
         note
     }
 
     /// The approximate bytes of the rows.
-    fn bytes(&self) -> usize {
+    fn approximate_bytes(&self) -> usize {
         let receipts = self.receipts.iter().map(|receipt| receipt.body.as_str().len());
         receipts.chain(self.attachments.iter().map(|file| file.data.len())).sum()
     }
 
     /// Appends the rows of the next note.
-    fn extend(&mut self, next: Self) {
+    fn append_rows(&mut self, next: Self) {
         self.receipts.extend(next.receipts);
         self.attachments.extend(next.attachments);
         self.denied.extend(next.denied);
         self.used += next.used;
     }
 
-    fn writes(self, place: &TurnPlace, agent: &str) -> Vec<Write> {
+    fn into_writes(self, place: &TurnPlace, agent: &str) -> Vec<StoreWrite> {
         let Self { receipts, attachments, denied: mut writes, used } = self;
         let (session, message) = (place.session.clone(), place.message.clone());
         if !attachments.is_empty() {
             let (session, message) = (session.clone(), message.clone());
-            writes.push(Write::Attachments { session, message, attachments });
+            writes.push(StoreWrite::Attachments { session, message, attachments });
         }
-        writes.push(Write::PackedReceipts { session, message, receipts });
-        writes.push(Write::Usage(UsagePart {
-            agent: identity(agent),
+        writes.push(StoreWrite::PackedReceipts { session, message, receipts });
+        writes.push(StoreWrite::Usage(UsagePart {
+            agent: agent_identity(agent),
             model: String::new(),
             row: rows::usage_beside(used, &*place.clock),
         }));
@@ -125,10 +125,10 @@ impl Note {
     }
 }
 
-impl Scribe {
+impl ResultWriter {
     /// Starts the task in the runtime of `service`'s turns, so that no answering thread is slowed. The
     /// session is made with the first result.
-    pub(super) fn start(
+    pub(super) fn start_task(
         service: &Service,
         place: TurnPlace,
         agent: String,
@@ -143,39 +143,42 @@ impl Scribe {
         let full = Arc::new(AtomicBool::new(false));
         let is_full = Arc::clone(&full);
         let of_tenant = service.clone();
-        service.spawn(async move {
+        service.spawn_task(async move {
             let mut begun = false;
             let mut batch = Vec::with_capacity(MAX_BATCH);
             // The first note is received alone, so that later ones do not wake the task.
             while notes.recv_many(&mut batch, 1).await > 0 {
                 // Notes that arrived during the last write have waited long enough.
-                if notes.is_empty() && batch.iter().all(|handed| matches!(handed, Handed::Note(_)))
+                if notes.is_empty()
+                    && batch.iter().all(|handed| matches!(handed, WriterMessage::Note(_)))
                 {
                     let _ = tokio::time::timeout(GATHERING, soon.notified()).await;
                 }
-                let mut bytes: usize = batch.iter().map(Handed::bytes).sum();
+                let mut bytes: usize = batch.iter().map(WriterMessage::approximate_bytes).sum();
                 while batch.len() < MAX_BATCH
                     && bytes < MAX_BATCH_BYTES
                     && let Ok(handed) = notes.try_recv()
                 {
-                    bytes += handed.bytes();
+                    bytes += handed.approximate_bytes();
                     batch.push(handed);
                 }
                 let mut waiting = Vec::new();
-                let mut results: Option<Note> = None;
+                let mut results: Option<ResultRows> = None;
                 for message in batch.drain(..) {
                     match message {
-                        Handed::Note(note) => results.get_or_insert_default().extend(note),
-                        Handed::Stored(done) => waiting.push(done),
+                        WriterMessage::Note(note) => {
+                            results.get_or_insert_default().append_rows(note)
+                        }
+                        WriterMessage::Stored(done) => waiting.push(done),
                     }
                 }
                 if let Some(results) = results {
                     let mut writes = match begun {
                         true => Vec::new(),
-                        false => begin(&place, &agent, &client, &at),
+                        false => session_writes(&place, &agent, &client, &at),
                     };
-                    writes.extend(results.writes(&place, &agent));
-                    match place.store.enqueue(writes).await {
+                    writes.extend(results.into_writes(&place, &agent));
+                    match place.store.enqueue_writes(writes).await {
                         Ok(()) => begun = true,
                         Err(error) => {
                             // The session was deleted: the next note makes it anew.
@@ -187,7 +190,7 @@ impl Scribe {
                             );
                         }
                     }
-                    is_full.store(of_tenant.room(0).await.is_err(), Ordering::Relaxed);
+                    is_full.store(of_tenant.check_room(0).await.is_err(), Ordering::Relaxed);
                 }
                 for done in waiting {
                     let _ = done.send(());
@@ -198,13 +201,13 @@ impl Scribe {
     }
 
     /// Enqueues a result, with the ids of its files; waits while the queue is full.
-    pub(super) async fn note(&self, result: &DirectResult, files: &[String]) {
-        let note = Note::of(&self.place, result, files);
+    pub(super) async fn write_result(&self, result: &DirectResult, files: &[String]) {
+        let note = ResultRows::from_result(&self.place, result, files);
         if self.sender.capacity() <= MAX_WAITING - MAX_BATCH {
             self.now.notify_one();
         }
         // An error: the runtime ends.
-        let _ = self.sender.send(Handed::Note(note)).await;
+        let _ = self.sender.send(WriterMessage::Note(note)).await;
     }
 
     /// Returns whether the tenant exceeded the storage limit, or the size was unknown, at the last write.
@@ -213,9 +216,9 @@ impl Scribe {
     }
 
     /// Waits until all before is stored.
-    pub(super) async fn stored(&self) {
+    pub(super) async fn wait_until_stored(&self) {
         let (done, stored) = oneshot::channel();
-        if self.sender.send(Handed::Stored(done)).await.is_ok() {
+        if self.sender.send(WriterMessage::Stored(done)).await.is_ok() {
             self.now.notify_one();
             let _ = stored.await;
         }
@@ -223,23 +226,28 @@ impl Scribe {
 }
 
 /// The rows of a session: a message in place of a person's, and an ended turn.
-fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<Write> {
-    let now = place.now();
+fn session_writes(
+    place: &TurnPlace,
+    agent: &str,
+    client: &str,
+    workspace: &str,
+) -> Vec<StoreWrite> {
+    let now = place.now_millis();
     let text = format!("calls of the MCP client {client}");
     let session = StoredSession {
         id: place.session.clone(),
         title: format!("MCP client {client}"),
-        agent: identity(agent),
+        agent: agent_identity(agent),
         workspace: workspace.to_owned(),
         model: String::new(),
         kind: SessionKind::Api,
         created: now,
         updated: now,
     };
-    let noted = Message::said(frame::NOTED);
+    let noted = ChatMessage::from_assistant(frame::NOTED);
     let answer = AgentContent {
         text: String::new(),
-        messages: Some(vec![Message::user(text.clone()), noted]),
+        messages: Some(vec![ChatMessage::from_user(text.clone()), noted]),
         calls: Vec::new(),
     };
     let begun = PersonMetadata { actor: Some(place.actor.clone()), ..PersonMetadata::default() };
@@ -251,11 +259,11 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
         metadata,
         created: now,
     };
-    let asked = value(&PersonContent { text, context: None });
-    let known = value(&AgentMetadata::of_running(&place.run, &[]));
+    let asked = to_row_value(&PersonContent { text, context: None });
+    let known = to_row_value(&AgentMetadata::for_running(&place.run, &[]));
     let messages = vec![
-        row(place.new_id(), Role::User, asked, value(&begun)),
-        row(place.message.clone(), Role::Assistant, value(&answer), known),
+        row(place.new_id(), Role::User, asked, to_row_value(&begun)),
+        row(place.message.clone(), Role::Assistant, to_row_value(&answer), known),
     ];
     let id = place.session.clone();
     let audit = AuditEntry {
@@ -267,18 +275,18 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
         detail: json!({"client": client, "agent": agent}),
     };
     vec![
-        Write::CreateSession(session),
-        Write::AppendMessages { session: id, messages },
-        Write::Audit(audit),
+        StoreWrite::CreateSession(session),
+        StoreWrite::AppendMessages { session: id, messages },
+        StoreWrite::Audit(audit),
     ]
 }
 
 /// The agent's identity in sessions and usage.
-fn identity(agent: &str) -> String {
+fn agent_identity(agent: &str) -> String {
     format!("home/{agent}")
 }
 
-impl Drop for Scribe {
+impl Drop for ResultWriter {
     fn drop(&mut self) {
         // No more notes arrive, so the task need not wait for them.
         self.now.notify_one();

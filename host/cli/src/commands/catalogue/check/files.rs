@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use belljar_catalogue::limits;
 use belljar_policy::ShownPath as _;
 
-use super::verdict::{Judge, Verdict};
+use super::verdict::{FileJudge, JudgedFile};
 use crate::setup::exit::Failure;
 
 /// How deep `check` looks below a directory: a cloned repository keeps its agents deeper than
@@ -24,7 +24,7 @@ const FILES_FOR_A_THREAD: usize = 64;
 const GIT: &str = ".git";
 
 /// The file itself, or the `.md` files below the directory, in the order of their paths.
-pub(crate) fn find(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn find_agent_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }
@@ -32,7 +32,7 @@ pub(crate) fn find(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut left = vec![(path.to_path_buf(), 0)];
     while let Some((directory, depth)) = left.pop() {
         let entries = std::fs::read_dir(&directory).map_err(|error| {
-            Failure::new(format!("failed to list `{}`: {error}", directory.shown()))
+            Failure::new(format!("failed to list `{}`: {error}", directory.to_shown()))
         })?;
         for entry in entries.flatten() {
             let path = entry.path();
@@ -46,7 +46,7 @@ pub(crate) fn find(path: &Path) -> Result<Vec<PathBuf>, Failure> {
                 return Err(Failure::usage(format!(
                     "more than {} agent files below `{}`",
                     limits::MAX_AGENT_FILES,
-                    directory.shown()
+                    directory.to_shown()
                 )));
             }
         }
@@ -60,11 +60,11 @@ fn is_markdown(path: &Path) -> bool {
 }
 
 /// Judges all files, in their order.
-pub(crate) fn judge(files: &[PathBuf], judge: &Judge<'_>) -> Vec<Verdict> {
+pub(crate) fn judge_files(files: &[PathBuf], judge: &FileJudge<'_>) -> Vec<JudgedFile> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = (files.len() / FILES_FOR_A_THREAD).clamp(1, cores.min(MAX_THREADS));
     if threads == 1 {
-        return files.iter().map(|file| judge.file(file)).collect();
+        return files.iter().map(|file| judge.judge_file(file)).collect();
     }
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::with_capacity(files.len()));
@@ -75,7 +75,7 @@ pub(crate) fn judge(files: &[PathBuf], judge: &Judge<'_>) -> Vec<Verdict> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(file) = files.get(at) else { break };
-                    own.push((at, judge.file(file)));
+                    own.push((at, judge.judge_file(file)));
                 }
                 found.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
             });

@@ -6,7 +6,7 @@ use super::*;
 /// Mounts `path` with these closed, and opens it.
 fn mounted(rig: &mut Rig, path: &str, closed: &[&str]) -> u32 {
     let closed: Vec<PathBuf> = closed.iter().map(|path| rig.host(path)).collect();
-    let mount = mount_beside("/m", Access::ReadWrite, &rig.host(path), &[], &closed);
+    let mount = mount_beside("/m", MountAccess::ReadWrite, &rig.host(path), &[], &closed);
     rig.ctx.mounts.push(mount);
     let found = preopens::Host::get_directories(&mut rig.view()).unwrap();
     found.last().unwrap().0.rep()

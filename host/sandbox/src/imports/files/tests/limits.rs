@@ -40,7 +40,7 @@ async fn bytes_past_the_write_budget_are_refused_by_every_route() {
     assert!(is_no_space(writer.write(vec![b'x'; 11].into())));
     assert_eq!(rig.denials(), vec![DenyCode::LimitReached; 8]);
     assert_eq!(rig.text("rw/a.txt").len(), 90);
-    assert_eq!(rig.budget.spent(Meter::Write), 90, "what was refused is not billed");
+    assert_eq!(rig.budget.spent_amount(Meter::Write), 90, "what was refused is not billed");
     assert_eq!(rig.view().write(fd(file), vec![b'x'; 10], 90).await.unwrap(), 10);
 }
 
@@ -51,7 +51,7 @@ async fn a_large_write_is_taken_in_parts() {
     let written = rig.view().write(fd(file), vec![b'x'; 3 << 20], 0).await.unwrap();
     assert_eq!(written, 1 << 20);
     assert_eq!(rig.text("rw/a.txt").len(), 1 << 20);
-    assert_eq!(rig.budget.spent(Meter::Write), 1 << 20);
+    assert_eq!(rig.budget.spent_amount(Meter::Write), 1 << 20);
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn growth_by_truncation_is_billed_and_shrinking_is_free() {
     view.set_size(fd(file), 60).await.unwrap();
     view.set_size(fd(file), 10).await.unwrap();
     view.set_size(fd(file), 50).await.unwrap();
-    assert_eq!(rig.budget.spent(Meter::Write), 100);
+    assert_eq!(rig.budget.spent_amount(Meter::Write), 100);
     assert_eq!(code(rig.view().set_size(fd(file), 51).await), ErrorCode::InsufficientSpace);
 }
 
@@ -77,7 +77,7 @@ async fn offsets_that_overflow_are_refused() {
     }
     assert_eq!(code(view.set_size(fd(file), u64::MAX).await), ErrorCode::FileTooLarge);
     assert_eq!(rig.text("rw/a.txt"), "");
-    assert_eq!(rig.budget.spent(Meter::Write), 0);
+    assert_eq!(rig.budget.spent_amount(Meter::Write), 0);
     rig.assert_works().await;
 }
 
@@ -94,7 +94,7 @@ async fn bytes_past_the_read_budget_are_not_handed_out() {
     assert!(is_no_space(reader.blocking_read(90).await));
     assert_eq!(reader.read(10).unwrap().len(), 10, "what fits is read");
     assert_eq!(rig.denials(), vec![DenyCode::LimitReached; 3]);
-    assert_eq!(rig.budget.spent(Meter::Read), 100);
+    assert_eq!(rig.budget.spent_amount(Meter::Read), 100);
 }
 
 #[tokio::test]
@@ -185,17 +185,17 @@ async fn a_long_directory_is_listed_in_full() {
 #[test]
 fn a_disk_that_is_full_is_told_to_the_operator_and_a_limit_is_not_called_one() {
     use crate::imports::files::streams::write_billed;
-    let budget = || Budget::root(Level::Call, Caps::of(&limits()));
-    let record = Record::new(budget(), 10);
+    let budget = || Budget::new_root(BudgetLevel::Call, BudgetCaps::for_agent(&limits()));
+    let record = CallRecord::new(budget(), 10);
     let device = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let device = crate::imports::files::Content { file: Arc::new(device), over: None };
+    let device = crate::imports::files::FileContent { file: Arc::new(device), over: None };
     let error = write_billed(&device, &record, "/workspace/a.txt", b"x", Some(0)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(28));
-    let (lists, bytes, _) = record.take();
+    let (lists, bytes, _) = record.drain_lists();
     assert!(lists.denials[0].facts.starts_with("the disk that holds `/workspace/a.txt` is full"));
     assert_eq!(bytes.written, 0, "what was not written is not billed");
     // Past its own limit the guest is told the same, and the disk is not blamed.
     let error = write_billed(&device, &record, "/workspace/a.txt", &[0; 101], None).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(28));
-    assert!(!record.take().0.denials[0].facts.contains("disk"));
+    assert!(!record.drain_lists().0.denials[0].facts.contains("disk"));
 }

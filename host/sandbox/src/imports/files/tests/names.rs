@@ -174,7 +174,7 @@ async fn a_directory_that_holds_a_protected_name_is_not_renamed() {
 async fn a_mount_inside_a_protected_directory_is_not_written() {
     let mut rig = Rig::new();
     rig.put("x/.belljar/agents/a.md", "agent");
-    let inside = mount("/agents", Access::ReadWrite, &rig.host("x/.belljar/agents"));
+    let inside = mount("/agents", MountAccess::ReadWrite, &rig.host("x/.belljar/agents"));
     rig.ctx.mounts.push(inside);
     let found = preopens::Host::get_directories(&mut rig.view()).unwrap();
     let dir = found.last().unwrap().0.rep();
@@ -194,7 +194,7 @@ async fn a_work_directory_is_written_wherever_it_lies_and_nothing_else_there_is(
     rig.symlink(rig.host("x/.belljar"), &format!("{work}/up"));
     let directories = [rig.host(work).canonicalize().unwrap()];
     let mounted = |rig: &mut Rig, path: &str| {
-        rig.ctx.mounts.push(mount_in("/m", Access::ReadWrite, &rig.host(path), &directories));
+        rig.ctx.mounts.push(mount_in("/m", MountAccess::ReadWrite, &rig.host(path), &directories));
         let found = preopens::Host::get_directories(&mut rig.view()).unwrap();
         found.last().unwrap().0.rep()
     };
@@ -415,7 +415,7 @@ async fn a_name_that_is_no_text_is_listed_and_reached_by_its_spelling() {
     std::fs::write(host("é".as_bytes()), "text").unwrap();
     assert_eq!(code(rig.read(rw, "\\xC3\\xA9").await), ErrorCode::NoEntry);
     assert_eq!(code(rig.read(rw, "\\x2E\\x2E/outside.txt").await), ErrorCode::NoEntry);
-    let receipt = rig.record.take().0;
+    let receipt = rig.record.drain_lists().0;
     assert!(
         receipt.paths_read.iter().any(|path| path.ends_with("d\\xFF/in")),
         "{:?}",

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use belljar_os_sandbox::Wall;
-use belljar_policy::{Asked, Grants, Mount, Permission, Rights, ToolAsk, ToolName};
+use belljar_policy::{AskedRights, CallPermission, Grants, Mount, Rights, ToolAsk, ToolName};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::imports::files::seam;
-use crate::{CallResult, Jar, JarSpec, JarTool, Output, Part, Sandbox, SandboxConfig, Wasm};
+use crate::{
+    CallResult, Jar, JarSpec, JarTool, OutputPart, Sandbox, SandboxConfig, ToolOutput, Wasm,
+};
 
 /// Says which part a process plays: `walled`, or `open` for the proof that the seam is one.
 const ROLE: &str = "BELLJAR_OS_SANDBOX_ROLE";
@@ -64,8 +66,8 @@ fn alone(walled: bool) {
     let tools = ["file_read", "file_write"].map(|name| (name, stock(name)));
     if walled {
         let mut wall = Wall::default().with_system();
-        wall.write(&rig.host("rw"));
-        wall.read(&rig.host("ro"));
+        wall.allow_write(&rig.host("rw"));
+        wall.allow_read(&rig.host("ro"));
         let raised = wall.raise_for_thread();
         assert!(raised.landlock.is_some() && raised.seccomp, "{raised:?}");
     }
@@ -131,42 +133,43 @@ async fn jar(
     workspace: PathBuf,
     tools: &[(&'static str, Wasm)],
 ) -> (Jar, Rights) {
-    let mount = Mount { guest: GuestPath::workspace(), host: workspace, access: Access::ReadWrite };
-    let names = tools.iter().map(|(name, _)| (ToolName::new(name).unwrap(), Permission::Allow));
+    let mount =
+        Mount { guest: GuestPath::workspace(), host: workspace, access: MountAccess::ReadWrite };
+    let names = tools.iter().map(|(name, _)| (ToolName::new(name).unwrap(), CallPermission::Allow));
     let grants = Grants { tools: names.collect(), mounts: vec![mount], ..Grants::none() };
-    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    let (rights, _) = Rights::intersect_rights(&AskedRights::default(), &grants, None);
     let mut jar_tools = Vec::new();
     for (_, wasm) in tools {
-        let infos = sandbox.describe(wasm).await.unwrap();
+        let infos = sandbox.describe_tools(wasm).await.unwrap();
         jar_tools.push(JarTool {
             tools: infos.iter().map(|info| (info.name.clone(), info.hints)).collect(),
             wasm: wasm.clone(),
-            ask: ToolAsk { mounts: Some(Access::ReadWrite), ..ToolAsk::default() },
+            ask: ToolAsk { mounts: Some(MountAccess::ReadWrite), ..ToolAsk::default() },
             config: Arc::default(),
         });
     }
     let spec = JarSpec {
         rights: rights.clone(),
-        budget: Budget::root(Level::Subagent, Caps::of(&Limits::default())),
+        budget: Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&Limits::default())),
         tools: jar_tools,
         secrets: crate::SecretStore::default(),
         overlays: BTreeMap::new(),
         cancel: CancellationToken::new(),
     };
-    (sandbox.jar(spec).unwrap(), rights)
+    (sandbox.open_jar(spec).unwrap(), rights)
 }
 
 async fn call((jar, rights): &(Jar, Rights), tool: &str, arguments: &str) -> CallResult {
-    jar.call(rights.tool(tool).unwrap(), arguments).await
+    jar.call_permitted(rights.tool(tool).unwrap(), arguments).await
 }
 
 fn text(result: &CallResult) -> String {
     match &result.outcome {
-        Ok(Output { parts }) => parts
+        Ok(ToolOutput { parts }) => parts
             .iter()
             .map(|part| match part {
-                Part::Text(text) | Part::Json(text) => text.as_str(),
-                Part::Attachment { .. } => "",
+                OutputPart::Text(text) | OutputPart::Json(text) => text.as_str(),
+                OutputPart::Attachment { .. } => "",
             })
             .collect(),
         Err(_) => String::new(),

@@ -1,7 +1,7 @@
 //! Paths and links at random, against the system's own resolution.
 
 use super::*;
-use crate::imports::files::walk::{Follow, Start, WalkError, walk};
+use crate::imports::files::walk::{FollowMode, WalkError, WalkStart, walk_path};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fs::File;
@@ -48,10 +48,10 @@ proptest! {
     fn a_path_leads_where_the_system_says_or_is_refused(links in links(), path in path()) {
         let (_home, root) = tree(&links);
         let dir = Arc::new(File::open(&root).unwrap());
-        let start = Start { dir, real: "".into(), protected: false };
+        let start = WalkStart { dir, real: "".into(), protected: false };
         let system = root.join(&path).canonicalize();
-        match walk(&start, &path, Follow::Yes) {
-            Ok(place) => match (place.stat(), system) {
+        match walk_path(&start, &path, FollowMode::Yes) {
+            Ok(place) => match (place.stat_entry(), system) {
                 (Ok(_), Ok(system)) => {
                     prop_assert!(system.starts_with(&root));
                     prop_assert_eq!(root.join(&place.real).canonicalize().unwrap(), system);

@@ -89,7 +89,7 @@ async fn every_write_route_is_refused_for_a_protected_name() {
 async fn a_rename_or_link_between_mounts_is_refused() {
     let mut rig = Rig::new();
     rig.put("rw2/x.txt", "x");
-    let second = mount("/rw2", Access::ReadWrite, &rig.host("rw2"));
+    let second = mount("/rw2", MountAccess::ReadWrite, &rig.host("rw2"));
     rig.ctx.mounts.push(second);
     let found = preopens::Host::get_directories(&mut rig.view()).unwrap();
     let other = found.last().unwrap().0.rep();
@@ -143,7 +143,7 @@ async fn a_name_that_a_file_had_only_on_its_way_is_not_among_those_written() {
     let written = async |rig: &mut Rig, from: &str, to: &str| {
         rig.write(rw, from, "new").await.unwrap();
         rig.view().rename_at(fd(rw), from.into(), fd(rw), to.into()).await.unwrap();
-        rig.record.take().0.paths_written.into_iter().collect::<Vec<_>>()
+        rig.record.drain_lists().0.paths_written.into_iter().collect::<Vec<_>>()
     };
     assert_eq!(written(&mut rig, ".old.new", "old.txt").await, ["/rw/old.txt"]);
     // What was there before is gone from there: that is a change.
@@ -154,9 +154,9 @@ async fn a_name_that_a_file_had_only_on_its_way_is_not_among_those_written() {
     assert_eq!(written(&mut rig, "there", "again").await, ["/rw/again", "/rw/there"]);
     // What an earlier call made was there before this one.
     rig.write(rw, "made", "x").await.unwrap();
-    rig.record.take();
+    rig.record.drain_lists();
     rig.view().rename_at(fd(rw), "made".into(), fd(rw), "later".into()).await.unwrap();
-    let paths: Vec<_> = rig.record.take().0.paths_written.into_iter().collect();
+    let paths: Vec<_> = rig.record.drain_lists().0.paths_written.into_iter().collect();
     assert_eq!(paths, ["/rw/later", "/rw/made"]);
 }
 
@@ -168,7 +168,7 @@ async fn what_was_read_and_written_is_recorded_as_guest_paths() {
     rig.read(rig.rw, "link/../link/in.txt").await.unwrap();
     rig.write(rig.rw, "sub/out.txt", "out").await.unwrap();
     rig.open(rig.rw, "note.txt", How::Read).await.unwrap();
-    let (lists, bytes, calls) = rig.record.take();
+    let (lists, bytes, calls) = rig.record.drain_lists();
     assert_eq!(lists.paths_read.into_iter().collect::<Vec<_>>(), ["/rw/sub/in.txt"]);
     assert_eq!(lists.paths_written.into_iter().collect::<Vec<_>>(), ["/rw/sub/out.txt"]);
     assert_eq!((bytes.read, bytes.written), (2, 3));

@@ -31,7 +31,7 @@ async fn a_socket_is_refused_and_stays() {
 #[tokio::test]
 async fn a_device_is_refused_through_a_mount_of_the_device_directory() {
     let mut rig = Rig::new();
-    rig.ctx.mounts.push(mount("/dev", Access::ReadWrite, std::path::Path::new("/dev")));
+    rig.ctx.mounts.push(mount("/dev", MountAccess::ReadWrite, std::path::Path::new("/dev")));
     let found = preopens::Host::get_directories(&mut rig.view()).unwrap();
     let dev = found.last().unwrap().0.rep();
     assert_eq!(code(rig.open(dev, "null", How::Read).await), ErrorCode::Access);

@@ -4,7 +4,7 @@
 
 /// An unfinished escape, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Escape {
+pub(crate) enum PartialEscape {
     /// `\`: the next byte may be escaped.
     Backslash,
     /// `\u`: four digits, or any number of digits in braces.
@@ -25,16 +25,16 @@ pub(crate) enum Escape {
 
 /// The effect of a byte on an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum EscapeEffect {
     /// The escape continues.
-    Open(Escape),
+    Open(PartialEscape),
     /// The escape ends with this byte, and means this value.
     Is(u8),
     /// Not an escape.
     Nothing,
 }
 
-impl Escape {
+impl PartialEscape {
     /// The escape that begins with a byte.
     pub(crate) fn begun_by(byte: u8) -> Option<Self> {
         match byte {
@@ -45,33 +45,33 @@ impl Escape {
         }
     }
 
-    pub(crate) fn next(self, byte: u8) -> Next {
+    pub(crate) fn push_byte(self, byte: u8) -> EscapeEffect {
         match (self, byte) {
-            (Self::Backslash, b'u') => Next::Open(Self::Unicode),
-            (Self::Backslash, b'x') => Next::Open(Self::Digits(2, 0)),
-            (Self::Backslash, b'n') => Next::Is(b'\n'),
-            (Self::Backslash, b'r') => Next::Is(b'\r'),
-            (Self::Backslash, _) => Next::Nothing,
-            (Self::Unicode, b'{') => Next::Open(Self::Braced(0)),
-            (Self::Unicode, _) => Self::Digits(4, 0).next(byte),
+            (Self::Backslash, b'u') => EscapeEffect::Open(Self::Unicode),
+            (Self::Backslash, b'x') => EscapeEffect::Open(Self::Digits(2, 0)),
+            (Self::Backslash, b'n') => EscapeEffect::Is(b'\n'),
+            (Self::Backslash, b'r') => EscapeEffect::Is(b'\r'),
+            (Self::Backslash, _) => EscapeEffect::Nothing,
+            (Self::Unicode, b'{') => EscapeEffect::Open(Self::Braced(0)),
+            (Self::Unicode, _) => Self::Digits(4, 0).push_byte(byte),
             (Self::Braced(number), b'}')
-            | (Self::Decimal(number) | Self::Hexadecimal(number), b';') => is(number),
-            (Self::Name(0), b'#') => Next::Open(Self::Number),
-            (Self::Name(name), b';') => named(name),
+            | (Self::Decimal(number) | Self::Hexadecimal(number), b';') => byte_effect(number),
+            (Self::Name(0), b'#') => EscapeEffect::Open(Self::Number),
+            (Self::Name(name), b';') => entity_effect(name),
             // At most eight letters, because no known name has more.
             (Self::Name(name), b'a'..=b'z') if name >> 56 == 0 => {
-                Next::Open(Self::Name(name << 8 | u64::from(byte)))
+                EscapeEffect::Open(Self::Name(name << 8 | u64::from(byte)))
             }
-            (Self::Name(_), _) => Next::Nothing,
-            (Self::Number, b'x') => Next::Open(Self::Hexadecimal(0)),
-            (Self::Number, _) => Self::Decimal(0).next(byte),
-            (Self::Decimal(number), _) => digit(number, byte, 10, Self::Decimal),
-            (Self::Braced(number), _) => digit(number, byte, 16, Self::Braced),
-            (Self::Hexadecimal(number), _) => digit(number, byte, 16, Self::Hexadecimal),
+            (Self::Name(_), _) => EscapeEffect::Nothing,
+            (Self::Number, b'x') => EscapeEffect::Open(Self::Hexadecimal(0)),
+            (Self::Number, _) => Self::Decimal(0).push_byte(byte),
+            (Self::Decimal(number), _) => push_digit(number, byte, 10, Self::Decimal),
+            (Self::Braced(number), _) => push_digit(number, byte, 16, Self::Braced),
+            (Self::Hexadecimal(number), _) => push_digit(number, byte, 16, Self::Hexadecimal),
             (Self::Digits(left, number), _) => {
                 let left = left.saturating_sub(1);
-                match digit(number, byte, 16, |number| Self::Digits(left, number)) {
-                    Next::Open(Self::Digits(0, number)) => is(number),
+                match push_digit(number, byte, 16, |number| Self::Digits(left, number)) {
+                    EscapeEffect::Open(Self::Digits(0, number)) => byte_effect(number),
                     next => next,
                 }
             }
@@ -80,16 +80,21 @@ impl Escape {
 }
 
 /// The escape with one more digit.
-fn digit(number: u32, byte: u8, radix: u32, more: impl Fn(u32) -> Escape) -> Next {
+fn push_digit(
+    number: u32,
+    byte: u8,
+    radix: u32,
+    more: impl Fn(u32) -> PartialEscape,
+) -> EscapeEffect {
     match char::from(byte).to_digit(radix) {
         // An overflowing value saturates, so it stays too large.
-        Some(digit) => Next::Open(more(number.saturating_mul(radix).saturating_add(digit))),
-        None => Next::Nothing,
+        Some(digit) => EscapeEffect::Open(more(number.saturating_mul(radix).saturating_add(digit))),
+        None => EscapeEffect::Nothing,
     }
 }
 
-fn is(number: u32) -> Next {
-    u8::try_from(number).map_or(Next::Nothing, Next::Is)
+fn byte_effect(number: u32) -> EscapeEffect {
+    u8::try_from(number).map_or(EscapeEffect::Nothing, EscapeEffect::Is)
 }
 
 /// HTML's names for characters that headers may contain, except letters and digits.
@@ -134,10 +139,10 @@ const NAMES: &[(&str, u8)] = &[
     ("rbrace", b'}'),
 ];
 
-fn named(name: u64) -> Next {
+fn entity_effect(name: u64) -> EscapeEffect {
     let letters = |text: &str| text.bytes().fold(0, |all, byte| all << 8 | u64::from(byte));
     let known = NAMES.iter().find(|(text, _)| letters(text) == name);
-    known.map_or(Next::Nothing, |(_, byte)| Next::Is(*byte))
+    known.map_or(EscapeEffect::Nothing, |(_, byte)| EscapeEffect::Is(*byte))
 }
 
 #[cfg(test)]
@@ -147,12 +152,12 @@ mod tests {
     /// The value of a text as one escape.
     fn read(text: &str) -> Option<u8> {
         let (first, rest) = text.as_bytes().split_first()?;
-        let mut escape = Escape::begun_by(*first)?;
+        let mut escape = PartialEscape::begun_by(*first)?;
         for (at, byte) in rest.iter().enumerate() {
-            match escape.next(*byte) {
-                Next::Open(more) => escape = more,
-                Next::Is(byte) => return (at + 1 == rest.len()).then_some(byte),
-                Next::Nothing => return None,
+            match escape.push_byte(*byte) {
+                EscapeEffect::Open(more) => escape = more,
+                EscapeEffect::Is(byte) => return (at + 1 == rest.len()).then_some(byte),
+                EscapeEffect::Nothing => return None,
             }
         }
         None

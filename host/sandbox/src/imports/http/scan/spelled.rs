@@ -9,14 +9,14 @@
 //! INV-103: which rows are used, and how often, depends on the input and never on the set. No bit of the set
 //! decides a branch or an address.
 
-use super::escapes::{Escape, Next};
+use super::escapes::{EscapeEffect, PartialEscape};
 
 /// The most open escapes. A byte of an escape may be escaped itself, for example in `%26quot%3B`, a quote for
 /// HTML in a URL. More layers than this are not decoded.
 const MAX_OPEN: usize = 4;
 
 /// The searched texts, concatenated.
-pub(crate) struct Spelled {
+pub(crate) struct SpelledTexts {
     /// For each byte value, its positions in the texts: as many words as the set has.
     rows: Vec<u64>,
     /// The first and the last bytes of the texts.
@@ -25,55 +25,55 @@ pub(crate) struct Spelled {
 }
 
 /// The progress of a search.
-pub(crate) struct Reading {
+pub(crate) struct TextMatcher {
     set: Vec<u64>,
     /// The set before the last byte.
     before: Vec<u64>,
     /// The unfinished escapes, the innermost last. Slots of finished ones are reused.
-    open: [Open; MAX_OPEN],
+    open: [OpenEscape; MAX_OPEN],
     count: usize,
     /// The last bytes of texts that were found.
     met: Vec<u64>,
 }
 
 /// An escape that began.
-struct Open {
-    escape: Escape,
+struct OpenEscape {
+    escape: PartialEscape,
     /// The set before the escape.
     before: Vec<u64>,
 }
 
-impl Spelled {
+impl SpelledTexts {
     /// Prepares the search; the texts must be in lower case.
-    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a [u8]> + Clone) -> Self {
+    pub(crate) fn from_texts<'a>(texts: impl IntoIterator<Item = &'a [u8]> + Clone) -> Self {
         let bytes = texts.clone().into_iter().map(<[u8]>::len).sum::<usize>();
         let words = bytes.div_ceil(64);
         let mut rows = vec![0; words.saturating_mul(256)];
         let (mut first, mut last) = (vec![0; words], vec![0; words]);
         let mut at = 0_usize;
         for text in texts {
-            set(&mut first, at);
+            set_bit(&mut first, at);
             for byte in text {
-                set(row_mut(&mut rows, words, *byte), at);
+                set_bit(row_mut(&mut rows, words, *byte), at);
                 if *byte == b' ' {
                     // Forms and queries write a blank as `+`.
-                    set(row_mut(&mut rows, words, b'+'), at);
+                    set_bit(row_mut(&mut rows, words, b'+'), at);
                 }
                 at = at.saturating_add(1);
             }
-            set(&mut last, at.saturating_sub(1));
+            set_bit(&mut last, at.saturating_sub(1));
         }
         Self { rows, first, last }
     }
 
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn to_matcher(&self) -> TextMatcher {
         let none = || vec![0; self.first.len()];
-        let open = || Open { escape: Escape::Backslash, before: none() };
+        let open = || OpenEscape { escape: PartialEscape::Backslash, before: none() };
         let open = std::array::from_fn(|_| open());
-        Reading { set: none(), before: none(), open, count: 0, met: none() }
+        TextMatcher { set: none(), before: none(), open, count: 0, met: none() }
     }
 
-    fn row(&self, byte: u8) -> &[u64] {
+    fn byte_row(&self, byte: u8) -> &[u64] {
         let words = self.first.len();
         let from = usize::from(byte).saturating_mul(words);
         self.rows.get(from..from.saturating_add(words)).unwrap_or_default()
@@ -85,32 +85,32 @@ fn row_mut(rows: &mut [u64], words: usize, byte: u8) -> &mut [u64] {
     rows.get_mut(from..from.saturating_add(words)).unwrap_or_default()
 }
 
-fn set(words: &mut [u64], bit: usize) {
+fn set_bit(words: &mut [u64], bit: usize) {
     if let Some(word) = words.get_mut(bit / 64) {
         *word |= 1 << (bit % 64);
     }
 }
 
-impl Reading {
+impl TextMatcher {
     /// Searches further input, in lower case.
-    pub(crate) fn read(&mut self, spelled: &Spelled, text: &[u8]) {
+    pub(crate) fn push_text(&mut self, spelled: &SpelledTexts, text: &[u8]) {
         for byte in text {
             std::mem::swap(&mut self.set, &mut self.before);
             self.set.fill(0);
-            moved(spelled, *byte, &self.before, &mut self.set, &mut self.met);
+            advance_states(spelled, *byte, &self.before, &mut self.set, &mut self.met);
             if self.count > 0 || matches!(byte, b'\\' | b'%' | b'&' | b'\r' | b'\n') {
-                self.escapes(spelled, *byte);
+                self.advance_escapes(spelled, *byte);
             }
         }
     }
 
     /// Whether a text was found.
-    pub(crate) fn met(&self) -> bool {
+    pub(crate) fn has_match(&self) -> bool {
         self.met.iter().any(|met| *met != 0)
     }
 
     /// Applies a byte to the open escapes, or begins new ones.
-    fn escapes(&mut self, spelled: &Spelled, mut byte: u8) {
+    fn advance_escapes(&mut self, spelled: &SpelledTexts, mut byte: u8) {
         // The slot of the escape that ended with this byte; `None` for a plain byte.
         let mut ended = None;
         loop {
@@ -118,19 +118,19 @@ impl Reading {
                 // A backslash may escape the next byte (several do, in JSON inside JSON), and a
                 // line end may be inside base64, so the states before such a byte are kept.
                 let ended = ended.and_then(|place: usize| self.open.get(place));
-                or(&mut self.set, ended.map_or(&self.before, |open| &open.before));
+                or_words(&mut self.set, ended.map_or(&self.before, |open| &open.before));
             }
-            if let Some(escape) = Escape::begun_by(byte) {
-                return self.begin(escape, ended);
+            if let Some(escape) = PartialEscape::begun_by(byte) {
+                return self.begin_escape(escape, ended);
             }
             let Some(place) = self.count.checked_sub(1) else { return };
             let Some(open) = self.open.get_mut(place) else { return };
-            match open.escape.next(byte) {
-                Next::Open(escape) => return open.escape = escape,
-                Next::Nothing => return self.count = 0,
-                Next::Is(stands_for) => {
+            match open.escape.push_byte(byte) {
+                EscapeEffect::Open(escape) => return open.escape = escape,
+                EscapeEffect::Nothing => return self.count = 0,
+                EscapeEffect::Is(stands_for) => {
                     byte = stands_for.to_ascii_lowercase();
-                    moved(spelled, byte, &open.before, &mut self.set, &mut self.met);
+                    advance_states(spelled, byte, &open.before, &mut self.set, &mut self.met);
                     (self.count, ended) = (place, Some(place));
                 }
             }
@@ -139,10 +139,10 @@ impl Reading {
 
     /// Opens an escape that begins with the last byte, or with the escape in slot `ended` whose meaning is
     /// such a byte.
-    fn begin(&mut self, escape: Escape, ended: Option<usize>) {
+    fn begin_escape(&mut self, escape: PartialEscape, ended: Option<usize>) {
         let innermost = self.count.checked_sub(1).and_then(|place| self.open.get(place));
-        let again = escape == Escape::Backslash
-            && innermost.is_some_and(|open| open.escape == Escape::Backslash);
+        let again = escape == PartialEscape::Backslash
+            && innermost.is_some_and(|open| open.escape == PartialEscape::Backslash);
         let place = match self.count {
             // The second backslash was the escaped byte of the first.
             count if again => count.saturating_sub(1),
@@ -165,14 +165,20 @@ impl Reading {
     }
 }
 
-fn or(to: &mut [u64], from: &[u64]) {
+fn or_words(to: &mut [u64], from: &[u64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
 }
 
 /// Adds the states that a byte reaches from the previous set.
-fn moved(spelled: &Spelled, byte: u8, before: &[u64], to: &mut [u64], met: &mut [u64]) {
+fn advance_states(
+    spelled: &SpelledTexts,
+    byte: u8,
+    before: &[u64],
+    to: &mut [u64],
+    met: &mut [u64],
+) {
     let mut carried = 0;
-    let texts = spelled.row(byte).iter().zip(&spelled.first).zip(&spelled.last);
+    let texts = spelled.byte_row(byte).iter().zip(&spelled.first).zip(&spelled.last);
     let sets = before.iter().zip(to).zip(met);
     for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
         // The last byte of a text also reaches the first state of the next text, which is always

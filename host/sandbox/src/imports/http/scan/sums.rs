@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// The searched texts, grouped by length.
-pub(crate) struct Sums {
+pub(crate) struct RollingSums {
     /// The base of the sums: odd, and unknown outside this process.
     base: u64,
-    groups: Vec<Group>,
+    groups: Vec<SumGroup>,
 }
 
 /// The texts of one length.
-struct Group {
+struct SumGroup {
     length: usize,
     /// The base to the power of the length: the weight of a byte that leaves the window.
     leaving: u64,
@@ -19,46 +19,53 @@ struct Group {
     forms: Vec<(u64, Vec<u8>)>,
 }
 
-impl Sums {
+impl RollingSums {
     /// Prepares the search; the texts must be in lower case.
-    pub(crate) fn of(texts: BTreeSet<Vec<u8>>) -> Self {
+    pub(crate) fn from_texts(texts: BTreeSet<Vec<u8>>) -> Self {
         let mut by_length = BTreeMap::<usize, Vec<_>>::new();
         let base = RandomState::new().build_hasher().finish() | 1;
         for text in texts {
-            let sum = text.iter().fold(0, |sum, byte| added(sum, base, *byte));
+            let sum = text.iter().fold(0, |sum, byte| add_byte(sum, base, *byte));
             by_length.entry(text.len()).or_default().push((sum, text));
         }
         let group = |(length, forms)| {
             let leaving = (0..length).fold(1_u64, |power, _| power.wrapping_mul(base));
-            Group { length, leaving, forms }
+            SumGroup { length, leaving, forms }
         };
         Self { base, groups: by_length.into_iter().map(group).collect() }
     }
 
-    pub(crate) fn longest(&self) -> usize {
+    pub(crate) fn longest_length(&self) -> usize {
         self.groups.last().map_or(0, |group| group.length)
     }
 
     /// The sums of windows of zeros, one per group.
-    pub(crate) fn windows(&self) -> Vec<u64> {
+    pub(crate) fn zero_windows(&self) -> Vec<u64> {
         vec![0; self.groups.len()]
     }
 
     /// Moves the windows over the text beginning at `from`, which is preceded by at least as many bytes as
     /// the longest text has; `seen` bytes were searched already. Returns whether a text ends in this part.
-    pub(crate) fn pass(&self, windows: &mut [u64], text: &[u8], from: usize, seen: usize) -> bool {
+    pub(crate) fn move_windows(
+        &self,
+        windows: &mut [u64],
+        text: &[u8],
+        from: usize,
+        seen: usize,
+    ) -> bool {
         let passes = self.groups.iter().zip(windows);
-        passes
-            .fold(false, |found, (group, sum)| group.pass(self.base, sum, text, from, seen) | found)
+        passes.fold(false, |found, (group, sum)| {
+            group.move_window(self.base, sum, text, from, seen) | found
+        })
     }
 }
 
-fn added(sum: u64, base: u64, byte: u8) -> u64 {
+fn add_byte(sum: u64, base: u64, byte: u8) -> u64 {
     sum.wrapping_mul(base).wrapping_add(u64::from(byte))
 }
 
-impl Group {
-    fn pass(&self, base: u64, sum: &mut u64, text: &[u8], from: usize, seen: usize) -> bool {
+impl SumGroup {
+    fn move_window(&self, base: u64, sum: &mut u64, text: &[u8], from: usize, seen: usize) -> bool {
         let behind = from.saturating_sub(self.length);
         let (leaves, enters) = (text.get(behind..), text.get(from..));
         let (leaves, enters) = (leaves.unwrap_or_default(), enters.unwrap_or_default());
@@ -68,7 +75,7 @@ impl Group {
         let early = self.length.saturating_sub(1).saturating_sub(seen);
         for (at, (old, new)) in leaves.iter().zip(enters).enumerate() {
             let left = u64::from(*old).wrapping_mul(self.leaving);
-            window = added(window, base, *new).wrapping_sub(left);
+            window = add_byte(window, base, *new).wrapping_sub(left);
             for (sum, form) in &self.forms {
                 if *sum == window && at >= early {
                     // Texts with equal sums may differ by chance, which this comparison excludes.

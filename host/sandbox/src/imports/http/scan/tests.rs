@@ -5,13 +5,13 @@ use super::*;
 const VALUE: &str = "s3cr\"t/+value&42";
 
 fn found(text: &[u8]) -> bool {
-    found_by(&Forms::of(VALUE.as_bytes()), [text])
+    found_by(&SecretForms::from_value(VALUE.as_bytes()), [text])
 }
 
-fn found_by<'a>(forms: &Forms, pieces: impl IntoIterator<Item = &'a [u8]>) -> bool {
-    let mut scanner = Scanner::of(vec![forms]);
-    pieces.into_iter().for_each(|piece| scanner.push(piece));
-    scanner.found()
+fn found_by<'a>(forms: &SecretForms, pieces: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let mut scanner = SecretScanner::for_forms(vec![forms]);
+    pieces.into_iter().for_each(|piece| scanner.push_piece(piece));
+    scanner.has_match()
 }
 
 /// With these characters escaped, and the others as they are.
@@ -89,7 +89,7 @@ fn spellings(value: &str) -> Vec<(&'static str, String)> {
 #[test]
 fn what_a_language_makes_of_a_value_by_default_is_found() {
     for value in [REVIEWED, VALUE, "pass phrase\\with/100%25&amp;more"] {
-        let forms = Forms::of(value.as_bytes());
+        let forms = SecretForms::from_value(value.as_bytes());
         for (name, text) in spellings(value) {
             assert!(found_by(&forms, [text.as_bytes()]), "{name}: {text}");
             // What stands before may look like the beginning of an escape.
@@ -99,7 +99,7 @@ fn what_a_language_makes_of_a_value_by_default_is_found() {
             }
         }
     }
-    let forms = Forms::of(b"a pass phrase of words");
+    let forms = SecretForms::from_value(b"a pass phrase of words");
     for text in ["a+pass+phrase+of+words", "a%20pass+phrase%20of words"] {
         assert!(found_by(&forms, [text.as_bytes()]), "{text}");
     }
@@ -107,7 +107,7 @@ fn what_a_language_makes_of_a_value_by_default_is_found() {
 
 #[test]
 fn an_escaped_value_in_two_or_more_pieces_is_found() {
-    let forms = Forms::of(REVIEWED.as_bytes());
+    let forms = SecretForms::from_value(REVIEWED.as_bytes());
     for (name, text) in spellings(REVIEWED) {
         let text = format!("before {text} after");
         for end in 0..=text.len() {
@@ -120,7 +120,7 @@ fn an_escaped_value_in_two_or_more_pieces_is_found() {
 
 #[test]
 fn what_an_escaped_value_lacks_or_has_too_much_is_not_found() {
-    let forms = Forms::of(REVIEWED.as_bytes());
+    let forms = SecretForms::from_value(REVIEWED.as_bytes());
     for at in 0..REVIEWED.len() {
         let (before, rest) = REVIEWED.split_at(at);
         for near in [format!("{before}{}", &rest[1..]), format!("{before}:{rest}")] {
@@ -150,7 +150,7 @@ fn what_an_escaped_value_lacks_or_has_too_much_is_not_found() {
 
 #[test]
 fn what_a_base64_value_stands_for_is_found_escaped_too() {
-    let forms = Forms::of(STANDARD.encode("user:pass/word&").as_bytes());
+    let forms = SecretForms::from_value(STANDARD.encode("user:pass/word&").as_bytes());
     for text in ["user:pass\\/word&amp;", "user%3Apass/word%26", "user:pass/word\\u0026"] {
         assert!(found_by(&forms, [text.as_bytes()]), "{text}");
     }
@@ -159,7 +159,7 @@ fn what_a_base64_value_stands_for_is_found_escaped_too() {
 #[test]
 fn base64_is_found_in_escapes_and_over_the_ends_of_lines() {
     let value = format!("{REVIEWED}??>>~~{REVIEWED}").repeat(2);
-    let forms = Forms::of(value.as_bytes());
+    let forms = SecretForms::from_value(value.as_bytes());
     for before in ["", "x", "xx"] {
         let coded = STANDARD.encode(format!("{before}{value}y"));
         assert!(coded.contains('/') && coded.contains('+'), "{coded}");
@@ -175,7 +175,7 @@ fn base64_is_found_in_escapes_and_over_the_ends_of_lines() {
             assert!(found_by(&forms, [text.as_bytes()]), "{name}: {text}");
         }
     }
-    let forms = Forms::of(&[b'k'; MAX_SPELLED + 1]);
+    let forms = SecretForms::from_value(&[b'k'; MAX_SPELLED + 1]);
     assert!(found_by(&forms, [STANDARD.encode([b'k'; MAX_SPELLED + 1]).as_bytes()]));
 }
 
@@ -198,13 +198,13 @@ fn every_stated_form_is_found_inside_other_text() {
 
 #[test]
 fn what_a_base64_value_stands_for_is_found() {
-    let forms = Forms::of(STANDARD.encode("user:password").as_bytes());
+    let forms = SecretForms::from_value(STANDARD.encode("user:password").as_bytes());
     assert!(found_by(&forms, [&b"hello user:password!"[..]]));
 }
 
 #[test]
 fn a_value_in_pieces_of_any_size_is_found() {
-    let forms = Forms::of(VALUE.as_bytes());
+    let forms = SecretForms::from_value(VALUE.as_bytes());
     for text in [format!("before {VALUE} after"), VALUE.to_owned()] {
         for size in 1..=text.len() {
             assert!(found_by(&forms, text.as_bytes().chunks(size)), "{size}");
@@ -214,7 +214,7 @@ fn a_value_in_pieces_of_any_size_is_found() {
 
 #[test]
 fn a_value_that_lacks_a_byte_at_either_end_is_not_found() {
-    let forms = Forms::of(VALUE.as_bytes());
+    let forms = SecretForms::from_value(VALUE.as_bytes());
     for end in 0..VALUE.len() {
         let (start, rest) = VALUE.split_at(end);
         for text in [start, rest, &format!("{start}.{rest}"), &rest.repeat(3)] {
@@ -227,7 +227,7 @@ fn a_value_that_lacks_a_byte_at_either_end_is_not_found() {
 
 #[test]
 fn a_form_that_begins_with_zeros_is_not_found_before_the_text() {
-    let forms = Forms::of(STANDARD.encode(b"\0\0\0\0abcd").as_bytes());
+    let forms = SecretForms::from_value(STANDARD.encode(b"\0\0\0\0abcd").as_bytes());
     assert!(!found_by(&forms, [&b"abcd"[..]]));
     assert!(found_by(&forms, [&b"\0\0\0"[..], b"\0abcd"]));
 }
@@ -277,7 +277,7 @@ proptest::proptest! {
         let plain = spelled.union(&coded).any(|form| {
             low.as_bytes().windows(form.len()).any(|window| window == form)
         });
-        let forms = Forms::of(value.as_bytes());
+        let forms = SecretForms::from_value(value.as_bytes());
         proptest::prop_assert_eq!(found_by(&forms, text.as_bytes().chunks(size)), plain);
     }
 
@@ -291,7 +291,7 @@ proptest::proptest! {
     ) {
         let written = value.bytes().zip(ways).map(|(byte, way)| written(byte, way));
         let text = format!("{before}{}", written.collect::<String>());
-        let forms = Forms::of(value.as_bytes());
+        let forms = SecretForms::from_value(value.as_bytes());
         proptest::prop_assert!(found_by(&forms, text.as_bytes().chunks(size)), "{}", text);
     }
 
@@ -306,7 +306,7 @@ proptest::proptest! {
         let written = value.bytes().zip(ways).map(|(byte, way)| written(byte, way));
         let mut written: Vec<_> = written.collect();
         written.remove(lacks);
-        let forms = Forms::of(value.as_bytes());
+        let forms = SecretForms::from_value(value.as_bytes());
         let text = written.concat();
         proptest::prop_assert!(!found_by(&forms, [text.as_bytes()]), "{}", text);
     }

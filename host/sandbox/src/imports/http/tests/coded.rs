@@ -60,7 +60,7 @@ async fn a_reply_that_is_compressed_unasked_is_decoded_and_billed_as_it_comes_ou
         assert_eq!(reply.passed, page, "{coding}");
         assert!(!reply.headers.contains_key(CONTENT_ENCODING));
         assert!(!reply.headers.contains_key(CONTENT_LENGTH));
-        let billed = rig.budget.spent(Meter::Ingress);
+        let billed = rig.budget.spent_amount(Meter::Ingress);
         assert!(billed > page.len() as u64 + body.len() as u64, "{billed}");
     }
 }

@@ -10,16 +10,16 @@ use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
 struct Store {
     ctx: HttpCtx,
     table: ResourceTable,
-    record: Arc<Record>,
+    record: Arc<CallRecord>,
 }
 
 impl Store {
     fn new() -> Self {
-        let budget = Budget::root(Level::Subagent, Caps::unlimited());
-        let record = Arc::new(Record::new(budget, 10));
+        let budget = Budget::new_root(BudgetLevel::Subagent, BudgetCaps::unlimited());
+        let record = Arc::new(CallRecord::new(budget, 10));
         let (secrets, options) = (JarSecrets::default(), HttpOptions::default());
         let limits = Limits::default();
-        let jar = Connections::of(&limits);
+        let jar = ConnectionLimit::from_limits(&limits);
         let scope = HostScope::none();
         let ctx = HttpCtx::new(scope, secrets, &limits, &jar, Arc::clone(&record), options);
         Self { ctx, table: ResourceTable::new(), record }
@@ -30,7 +30,7 @@ impl Store {
     }
 
     fn denials(&self) -> Vec<DenyCode> {
-        self.record.take().0.denials.into_iter().map(|denial| denial.code).collect()
+        self.record.drain_lists().0.denials.into_iter().map(|denial| denial.code).collect()
     }
 }
 

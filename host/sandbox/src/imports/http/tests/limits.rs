@@ -19,7 +19,7 @@ async fn an_endless_body_ends_at_the_ingress_budget() {
     let reply = rig.get(&server.url("/")).await.unwrap();
     assert_error!(reply.body, Error::HttpResponseBodySize(_));
     assert!(reply.passed.len() <= 100_000);
-    assert!(rig.budget.spent(Meter::Ingress) < 200_000, "one read past the limit at most");
+    assert!(rig.budget.spent_amount(Meter::Ingress) < 200_000, "one read past the limit at most");
     assert_eq!(rig.denials(), [DenyCode::LimitReached]);
 }
 
@@ -43,10 +43,10 @@ async fn nothing_past_the_egress_budget_is_sent() {
     let sent = rig.send(Request::post(server.url("/")), &"x".repeat(400), None).await;
     assert_error!(sent, Error::HttpRequestBodySize(_));
     assert_eq!(server.heads().len(), 0);
-    assert_eq!(rig.budget.spent(Meter::Egress), 0, "what was not sent is not billed");
+    assert_eq!(rig.budget.spent_amount(Meter::Egress), 0, "what was not sent is not billed");
     assert_eq!(rig.denials(), [DenyCode::LimitReached]);
     rig.get(&server.url("/small")).await.unwrap();
-    assert!(rig.budget.spent(Meter::Egress) > 0);
+    assert!(rig.budget.spent_amount(Meter::Egress) > 0);
 }
 
 #[tokio::test]
@@ -100,13 +100,13 @@ async fn connections_are_limited_and_given_back() {
     let server = Server::start(&[head], Then::Stall).await;
     let rig = rig(&server, &Limits { connections: 1, ..Limits::default() });
     let request = || Request::get(server.url("/")).body(full("")).unwrap();
-    let (reply, io) = Arc::clone(&rig.gate).send(request(), None).await.unwrap();
-    let second = Arc::clone(&rig.gate).send(request(), None).await.map(drop);
+    let (reply, io) = Arc::clone(&rig.gate).send_request(request(), None).await.unwrap();
+    let second = Arc::clone(&rig.gate).send_request(request(), None).await.map(drop);
     assert_error!(second, Error::ConnectionLimitReached);
     assert_eq!(rig.denials(), [DenyCode::LimitReached]);
     assert_eq!(server.heads().len(), 1);
     drop((reply, io));
-    Arc::clone(&rig.gate).send(request(), None).await.map(drop).unwrap();
+    Arc::clone(&rig.gate).send_request(request(), None).await.map(drop).unwrap();
 }
 
 #[tokio::test]
@@ -114,20 +114,23 @@ async fn the_stores_of_a_jar_share_their_connections() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf.";
     let server = Server::start(&[head], Then::Stall).await;
     let limits = Limits { connections: 1, ..Limits::default() };
-    let jar = Connections::of(&limits);
+    let jar = ConnectionLimit::from_limits(&limits);
     let store = || {
         let rule = format!("http://{}", server.at).parse().unwrap();
-        let scope = HostScope::of(Source::Grants, vec![rule]);
-        let record = Arc::new(Record::new(Budget::root(Level::Call, Caps::unlimited()), 0));
+        let scope = HostScope::from_rules(DecisionSource::Grants, vec![rule]);
+        let record = Arc::new(CallRecord::new(
+            Budget::new_root(BudgetLevel::Call, BudgetCaps::unlimited()),
+            0,
+        ));
         let (secrets, options) = (JarSecrets::default(), HttpOptions::default());
         HttpCtx::new(scope, secrets, &Limits::default(), &jar, record, options).hooks.gate
     };
     let request = || Request::get(server.url("/")).body(full("")).unwrap();
-    let held = store().send(request(), None).await.unwrap();
-    let second = store().send(request(), None).await.map(drop);
+    let held = store().send_request(request(), None).await.unwrap();
+    let second = store().send_request(request(), None).await.map(drop);
     assert_error!(second, Error::ConnectionLimitReached);
     drop(held);
-    store().send(request(), None).await.map(drop).unwrap();
+    store().send_request(request(), None).await.map(drop).unwrap();
 }
 
 #[tokio::test]
@@ -170,23 +173,23 @@ async fn silence_ends_a_request_at_every_stage() {
 
 #[test]
 fn timeouts_of_the_guest_stay_within_bounds() {
-    use crate::imports::http::connect::Timeouts;
-    let unstated = Timeouts::of(None);
+    use crate::imports::http::connect::HttpTimeouts;
+    let unstated = HttpTimeouts::from_options(None);
     let none = Some(Duration::ZERO);
     let asked = |time| RequestOptions {
         connect_timeout: time,
         first_byte_timeout: time,
         between_bytes_timeout: time,
     };
-    assert!(Timeouts::of(Some(asked(none))).connect > Duration::ZERO);
-    assert_eq!(Timeouts::of(Some(asked(Some(Duration::MAX)))), unstated);
+    assert!(HttpTimeouts::from_options(Some(asked(none))).connect > Duration::ZERO);
+    assert_eq!(HttpTimeouts::from_options(Some(asked(Some(Duration::MAX)))), unstated);
 }
 
 struct Never;
 
 #[async_trait::async_trait]
-impl Resolver for Never {
-    async fn resolve(&self, _name: &str) -> std::io::Result<Vec<IpAddr>> {
+impl NameResolver for Never {
+    async fn resolve_name(&self, _name: &str) -> std::io::Result<Vec<IpAddr>> {
         std::future::pending().await
     }
 }

@@ -4,7 +4,7 @@
 //! that it is compared to the nanosecond.
 
 use super::*;
-use crate::imports::http::connect::{Connected, Timeouts};
+use crate::imports::http::connect::{CheckedConnection, HttpTimeouts};
 use crate::imports::http::{Secret, SecretStore};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,18 +47,19 @@ async fn observe(secret: &str, pieces: &[Vec<u8>], ends: Ends) -> Observed {
     let rule = vec!["https://api.test".parse().unwrap()];
     store.insert(name.clone(), Secret::new(&secret.into(), rule, "x-key", "").unwrap());
     let options = HttpOptions::default();
-    let secrets = store.allowed(&[name].into());
+    let secrets = store.allowed_secrets(&[name].into());
     let rig = Rig::with(&["http://peer.test"], &Limits::default(), options, secrets);
     let request = Request::get("http://peer.test/").body(full("")).unwrap();
-    let checked = rig.gate.check(request.uri(), request.method(), request.headers()).unwrap();
+    let checked =
+        rig.gate.check_request(request.uri(), request.method(), request.headers()).unwrap();
 
     let began = Instant::now();
     // Small, so that the peer notices when the host reads.
     let (ours, theirs) = tokio::io::duplex(32);
     let peer = tokio::spawn(peer(theirs, pieces.to_vec(), ends, began));
-    let (times, place) = (Timeouts::of(None), rig.gate.place().unwrap());
-    let connected = Connected { stream: Box::new(ours), here: false };
-    let exchange = rig.gate.exchange(request, checked, connected, times, place);
+    let (times, place) = (HttpTimeouts::from_options(None), rig.gate.acquire_connection().unwrap());
+    let connected = CheckedConnection { stream: Box::new(ours), here: false };
+    let exchange = rig.gate.exchange_messages(request, checked, connected, times, place);
     let (polls, answer) = polled(exchange).await;
     let answered = (began.elapsed(), polls);
     let (mut frames, mut trailers) = (Vec::new(), None);
@@ -84,7 +85,7 @@ async fn observe(secret: &str, pieces: &[Vec<u8>], ends: Ends) -> Observed {
         }
     };
     let peer = peer.await.unwrap();
-    Observed { answered, head, frames, trailers, peer, work: rig.record.work() }
+    Observed { answered, head, frames, trailers, peer, work: rig.record.host_work() }
 }
 
 /// The result of a future, and how often it was polled.
@@ -235,13 +236,14 @@ async fn a_whole_reply_comes_in_blocks_of_one_size_however_it_was_sent() {
 async fn a_run_without_secrets_is_handed_each_piece_as_it_comes() {
     let rig = Rig::new(&["http://peer.test"]);
     let request = Request::get("http://peer.test/").body(full("")).unwrap();
-    let checked = rig.gate.check(request.uri(), request.method(), request.headers()).unwrap();
+    let checked =
+        rig.gate.check_request(request.uri(), request.method(), request.headers()).unwrap();
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let pieces = vec![CHUNKED.as_bytes().to_vec(), chunk(b"one"), chunk(b"two")];
     let _peer = tokio::spawn(peer(theirs, pieces, Ends::Stalls, Instant::now()));
-    let (times, place) = (Timeouts::of(None), rig.gate.place().unwrap());
-    let connected = Connected { stream: Box::new(ours), here: false };
-    let exchange = rig.gate.exchange(request, checked, connected, times, place);
+    let (times, place) = (HttpTimeouts::from_options(None), rig.gate.acquire_connection().unwrap());
+    let connected = CheckedConnection { stream: Box::new(ours), here: false };
+    let exchange = rig.gate.exchange_messages(request, checked, connected, times, place);
     let (reply, io) = exchange.await.unwrap();
     let _io = tokio::spawn(Box::into_pin(io));
     let mut body = reply.into_body();

@@ -195,7 +195,7 @@ async fn trailers_of_a_request_are_refused() {
     let frames = futures::stream::iter([Ok::<_, Error>(trailers)]);
     let body = http_body_util::StreamBody::new(frames).boxed_unsync();
     let request = Request::post(server.url("/")).body(body).unwrap();
-    let sent = Arc::clone(&rig.gate).send(request, None).await.map(drop);
+    let sent = Arc::clone(&rig.gate).send_request(request, None).await.map(drop);
     assert_error!(sent, Error::HttpRequestDenied);
     assert_eq!(rig.denials(), [DenyCode::RequestNotAllowed]);
 }

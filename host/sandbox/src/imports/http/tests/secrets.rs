@@ -14,7 +14,7 @@ fn secrets(bound: &str) -> JarSecrets {
     let rule = vec![bound.parse().unwrap()];
     let secret = Secret::new(&VALUE.into(), rule, "authorization", "Bearer ").unwrap();
     store.insert(name.clone(), secret);
-    store.allowed(&[name].into())
+    store.allowed_secrets(&[name].into())
 }
 
 fn rig(rules: &[&str], bound: &str) -> Rig {
@@ -46,7 +46,7 @@ async fn a_secret_goes_to_its_host_and_to_no_other() {
     let head = mine.heads().remove(0);
     assert!(head.contains(&format!("authorization: Bearer {VALUE}\r\n")), "{head}");
     assert!(head.contains("accept-encoding: identity\r\n") && !head.contains("gzip"), "{head}");
-    let used = rig.record.take().0.secrets_used.into_iter().collect::<Vec<_>>();
+    let used = rig.record.drain_lists().0.secrets_used.into_iter().collect::<Vec<_>>();
     assert_eq!(used, ["key"]);
 
     rig.send(Request::get(other.url("/")).header("accept-encoding", "gzip"), "", None)
@@ -55,7 +55,7 @@ async fn a_secret_goes_to_its_host_and_to_no_other() {
     let head = other.heads().remove(0);
     assert!(!head.contains("authorization"), "{head}");
     assert!(head.contains("accept-encoding: identity") && !head.contains("gzip"), "{head}");
-    assert!(rig.record.take().0.secrets_used.is_empty());
+    assert!(rig.record.drain_lists().0.secrets_used.is_empty());
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn trailers_are_searched_and_those_without_an_echo_arrive() {
     }
     let (server, rig) = bound(&[with("x-sum: 17").as_bytes()]).await;
     let request = Request::get(server.url("/")).body(full("")).unwrap();
-    let (reply, _io) = Arc::clone(&rig.gate).send(request, None).await.unwrap();
+    let (reply, _io) = Arc::clone(&rig.gate).send_request(request, None).await.unwrap();
     let body = reply.into_body().collect().await.unwrap();
     assert_eq!(body.trailers().unwrap()["x-sum"], "17");
     assert_eq!(body.to_bytes(), "ok");
@@ -208,7 +208,7 @@ async fn no_refusal_names_a_coding_that_is_the_secret() {
         for coding in [VALUE.to_owned(), format!("x{}", &VALUE[..12])] {
             let (server, rig) = bound(&[&reply(&format!("{header}: {coding}\r\n"), "")]).await;
             rig.get(&server.url("/")).await.map(drop).unwrap_err();
-            let shown = format!("{:?}", rig.record.take()).to_ascii_lowercase();
+            let shown = format!("{:?}", rig.record.drain_lists()).to_ascii_lowercase();
             assert!(!shown.contains(&VALUE[..8]), "{shown}");
         }
     }
@@ -227,7 +227,7 @@ async fn a_body_without_an_echo_passes_unchanged() {
 async fn no_denial_and_no_error_holds_the_value() {
     let (server, rig) = bound(&[&reply("", VALUE)]).await;
     let told = rig.get(&server.url("/")).await.unwrap_err();
-    let shown = format!("{told:?} {:?} {:?}", rig.record, rig.record.take());
+    let shown = format!("{told:?} {:?} {:?}", rig.record, rig.record.drain_lists());
     assert!(!shown.contains(VALUE), "{shown}");
 }
 
@@ -260,7 +260,7 @@ fn of_another_tool() -> JarSecrets {
     let mut store = SecretStore::default();
     let rule = vec!["http://127.0.0.1:1".parse().unwrap()];
     store.insert(name.clone(), Secret::new(&VALUE.into(), rule, "authorization", "").unwrap());
-    store.for_run(&[name].into()).allowed(&std::collections::BTreeSet::new())
+    store.for_run(&[name].into()).allowed_secrets(&std::collections::BTreeSet::new())
 }
 
 #[tokio::test]
@@ -292,11 +292,11 @@ async fn a_reply_that_is_held_counts_as_memory_until_it_is_read_or_dropped() {
     assert_eq!(small.denials(), [DenyCode::LimitReached]);
     let large = rig(192 << 10);
     let request = Request::get(server.url("/")).body(full("")).unwrap();
-    let (held, _io) = Arc::clone(&large.gate).send(request, None).await.unwrap();
-    assert_eq!(large.budget.spent(Meter::Memory), 192 << 10);
+    let (held, _io) = Arc::clone(&large.gate).send_request(request, None).await.unwrap();
+    assert_eq!(large.budget.spent_amount(Meter::Memory), 192 << 10);
     drop(held);
     assert_eq!(large.get(&server.url("/")).await.unwrap().body.unwrap(), body);
     for rig in [small, large] {
-        assert_eq!(rig.budget.spent(Meter::Memory), 0);
+        assert_eq!(rig.budget.spent_amount(Meter::Memory), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use super::super::routes::write_routes;
 use super::super::*;
 use super::world::over;
-use crate::imports::files::Closed;
+use crate::imports::files::ClosedPaths;
 use crate::overlay::{Overlay, OverlayPool, OverlayQuota};
 use rustix::fs::{CWD, FileType as Type, Mode, mknodat};
 
@@ -72,7 +72,7 @@ async fn what_is_written_through_an_overlay_is_not_written_below() {
     assert_eq!(rig.text("low/d/b.txt"), "below too");
     assert_eq!(std::fs::read_dir(rig.host("low")).unwrap().count(), 2);
     // Whoever has less access sees the same.
-    let reading = mounted(&mut rig, over("/read", &overlay).at_most(Access::Read));
+    let reading = mounted(&mut rig, over("/read", &overlay).at_most(MountAccess::Read));
     assert_eq!(rig.read(reading, "a.txt").await.unwrap(), "above");
     for (route, error) in write_routes(&mut rig, reading, "a.txt").await {
         assert_eq!(error, ErrorCode::ReadOnly, "{route}");
@@ -231,7 +231,7 @@ async fn a_directory_swapped_for_a_link_below_is_not_copied_from() {
     for n in 0..500 {
         assert_eq!(rig.text(&format!("secret/{n}")), "outside");
     }
-    assert!(overlay.used().files >= 500);
+    assert!(overlay.used_quota().files >= 500);
     assert_writes(&mut rig, top).await;
 }
 
@@ -258,19 +258,19 @@ async fn holes_and_lengths_count_in_an_overlay() {
     // What would have to be copied counts before it is.
     assert_eq!(code(rig.open(top, "sparse", How::Write).await), full);
     rig.open(top, "ten", How::Write).await.unwrap();
-    assert_eq!(overlay.used().bytes, 100);
+    assert_eq!(overlay.used_quota().bytes, 100);
     rig.open(top, "b", How::Create).await.unwrap();
     let b = rig.open(top, "b", How::Write).await.unwrap().rep();
     assert_eq!(code(rig.view().write(fd(b), b"x".to_vec(), 0).await), full);
     rig.denials();
     // A file without a name holds its bytes as long as it is open.
     rig.view().unlink_file_at(fd(top), "a".into()).await.unwrap();
-    assert_eq!(overlay.used().bytes, 100);
+    assert_eq!(overlay.used_quota().bytes, 100);
     HostDescriptor::drop(&mut rig.view(), own(file)).unwrap();
-    assert_eq!(overlay.used().bytes, 10);
+    assert_eq!(overlay.used_quota().bytes, 10);
     // Emptied first, nothing has to be copied.
     rig.write(top, "sparse", "short").await.unwrap();
-    assert_eq!(overlay.used().bytes, 15);
+    assert_eq!(overlay.used_quota().bytes, 15);
     assert_eq!(std::fs::metadata(rig.host("low/sparse")).unwrap().len(), 1 << 40);
     assert_eq!(rig.text("low/ten"), "0123456789");
     assert_writes(&mut rig, top).await;
@@ -284,12 +284,16 @@ async fn copies_are_billed_like_what_is_written() {
     rig.put("low/more", &"x".repeat(80));
     let (overlay, top) = overlaid(&mut rig, "low", plenty());
     rig.open(top, "big", How::Write).await.unwrap();
-    assert_eq!(rig.budget.spent(belljar_policy::Meter::Write), 80);
+    assert_eq!(rig.budget.spent_amount(belljar_policy::Meter::Write), 80);
     let full = ErrorCode::InsufficientSpace;
     assert_eq!(code(rig.open(top, "more", How::Write).await), full);
     assert_eq!(rig.denials(), [DenyCode::LimitReached]);
-    assert_eq!((overlay.used().bytes, overlay.used().files), (80, 1));
-    assert_eq!(rig.budget.spent(belljar_policy::Meter::Write), 80, "what was refused is not");
+    assert_eq!((overlay.used_quota().bytes, overlay.used_quota().files), (80, 1));
+    assert_eq!(
+        rig.budget.spent_amount(belljar_policy::Meter::Write),
+        80,
+        "what was refused is not"
+    );
     assert_eq!(rig.read(top, "more").await.unwrap().len(), 80);
     rig.write(top, "neighbour", "fine").await.unwrap();
 }
@@ -307,7 +311,11 @@ async fn many_names_fill_an_overlay_whatever_they_are() {
     rig.view().unlink_file_at(fd(top), "0".into()).await.unwrap();
     rig.view().rename_at(fd(top), "1".into(), fd(top), "one".into()).await.unwrap();
     rig.write(top, "2", "x").await.unwrap();
-    assert_eq!(overlay.used().files, 6, "a hidden name counts, and a moved one with its place");
+    assert_eq!(
+        overlay.used_quota().files,
+        6,
+        "a hidden name counts, and a moved one with its place"
+    );
     assert_eq!(code(rig.open(top, "more", How::Create).await), full);
     let view = &mut rig.view();
     assert_eq!(code(view.create_directory_at(fd(top), "more".into()).await), full);
@@ -317,7 +325,7 @@ async fn many_names_fill_an_overlay_whatever_they_are() {
     assert_eq!(code(linked.await), full);
     assert_eq!(code(rig.open(top, "6", How::Write).await), full);
     assert_eq!(rig.denials(), vec![DenyCode::LimitReached; 6]);
-    assert_eq!(overlay.used().files, 6);
+    assert_eq!(overlay.used_quota().files, 6);
     let seen = ["2", "3", "4", "5", "6", "7", "8", "9", "dir", "file", "one"];
     assert_eq!(names(&mut rig, top).await, seen);
     // What is removed makes room.
@@ -351,7 +359,7 @@ async fn protected_names_are_not_changed_in_an_overlay_either() {
     let moved = rig.view().rename_at(fd(top), "holds".into(), fd(top), "x".into()).await;
     assert_eq!(code(moved), ErrorCode::NotPermitted);
     assert!(rig.denials().iter().all(|code| *code == DenyCode::PathNotAllowed));
-    assert_eq!(overlay.changes(), []);
+    assert_eq!(overlay.list_changes(), []);
     // Nor what a link of such a name means.
     let (linked, linked_top) = overlaid(&mut rig, "linked", plenty());
     for (route, error) in [
@@ -360,14 +368,14 @@ async fn protected_names_are_not_changed_in_an_overlay_either() {
     ] {
         assert_eq!(error, ErrorCode::NotPermitted, "{route}");
     }
-    assert_eq!(linked.changes(), []);
+    assert_eq!(linked.list_changes(), []);
     // Other spellings are other files.
     rig.write(top, "Note.txt", "another").await.unwrap();
     rig.write(top, "e\u{301}", "one").await.unwrap();
     rig.write(top, "\u{e9}", "two").await.unwrap();
     assert_eq!(rig.read(top, "note.txt").await.unwrap(), NOTE);
     assert_eq!(rig.read(top, "e\u{301}").await.unwrap(), "one");
-    assert_eq!(overlay.changes().len(), 3);
+    assert_eq!(overlay.list_changes().len(), 3);
     assert_writes(&mut rig, top).await;
 }
 
@@ -387,7 +395,7 @@ async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
         let (low, layer) = (rig.host("low"), rig.host(&format!("{own}/layers/mine")));
         // The second has no protected name: the host names it.
         let none = OverlayQuota { bytes: 0, files: 0 };
-        let pool = OverlayPool::new(plenty(), none).hiding(rig.host("low/me/named"));
+        let pool = OverlayPool::new(plenty(), none).with_hidden(rig.host("low/me/named"));
         let overlay = Overlay::open_in(&low, &layer, &pool).unwrap();
         let top = mounted(&mut rig, over("/over", &overlay));
         let own = own.strip_prefix("low/").unwrap();
@@ -438,7 +446,7 @@ async fn a_name_that_no_file_system_has_is_not_made_in_an_overlay() {
     assert_eq!(code(moved), ErrorCode::NameTooLong);
     assert_eq!(code(rig.open(top, &long, How::Create).await), ErrorCode::NameTooLong);
     rig.write(top, &long[..long.len() - 1], "fine").await.unwrap();
-    assert_eq!(overlay.used().files, 2);
+    assert_eq!(overlay.used_quota().files, 2);
     assert_writes(&mut rig, top).await;
 }
 
@@ -452,9 +460,9 @@ async fn a_closed_directory_is_closed_in_an_overlay() {
     let mount = belljar_policy::Mount {
         guest: GuestPath::new("/over").unwrap(),
         host: rig.host("low"),
-        access: Access::Overlay,
+        access: MountAccess::Overlay,
     };
-    let closed = Closed::find(&[rig.host("low/kept"), rig.host("low/later/kept")]);
+    let closed = ClosedPaths::from_paths(&[rig.host("low/kept"), rig.host("low/later/kept")]);
     let mount = OpenMount::open_over(&mount, &overlay, &[], &closed).unwrap();
     let top = mounted(&mut rig, mount);
     for (route, error) in write_routes(&mut rig, top, "kept/a.md").await {
@@ -464,7 +472,7 @@ async fn a_closed_directory_is_closed_in_an_overlay() {
     let made = rig.view().create_directory_at(fd(top), "later".into()).await;
     assert_eq!(code(moved), ErrorCode::NotPermitted);
     assert_eq!(code(made), ErrorCode::NotPermitted);
-    assert_eq!(overlay.changes(), []);
+    assert_eq!(overlay.list_changes(), []);
     assert_writes(&mut rig, top).await;
 }
 
@@ -482,7 +490,7 @@ async fn another_name_of_a_file_below_keeps_its_content() {
     assert_eq!(rig.text("outside.txt"), "outside");
     let after = std::fs::metadata(&outside).unwrap();
     assert_eq!((before.mtime(), before.mtime_nsec()), (after.mtime(), after.mtime_nsec()));
-    let changes = overlay.changes();
+    let changes = overlay.list_changes();
     assert_eq!(changes.len(), 1);
     // Whoever applies it is told that others would see it.
     assert_eq!(changes[0].original.unwrap().links, 3);
@@ -502,7 +510,7 @@ async fn special_files_below_are_neither_opened_nor_copied() {
     }
     let moved = rig.view().rename_at(fd(top), "fifo".into(), fd(top), "f".into()).await;
     assert_eq!(code(moved), ErrorCode::NotPermitted);
-    assert_eq!(overlay.changes(), []);
+    assert_eq!(overlay.list_changes(), []);
     // Swapped in after the index knew it as a file.
     rig.view().rename_at(fd(top), "note.txt".into(), fd(top), "n".into()).await.unwrap();
     std::fs::remove_file(rig.host("low/note.txt")).unwrap();
@@ -546,12 +554,13 @@ async fn a_mount_without_its_overlay_is_not_opened() {
         host: rig.host(host),
         access,
     };
-    let none = Closed::default();
-    assert!(OpenMount::open(&mount("rw", Access::Overlay), &[], &none).is_err());
-    let other = OpenMount::open_over(&mount("ro", Access::Overlay), &overlay, &[], &none);
+    let none = ClosedPaths::default();
+    assert!(OpenMount::open(&mount("rw", MountAccess::Overlay), &[], &none).is_err());
+    let other = OpenMount::open_over(&mount("ro", MountAccess::Overlay), &overlay, &[], &none);
     assert!(other.is_err(), "an overlay of another directory");
     // More access than that does not reach the directory.
-    let more = OpenMount::open_over(&mount("rw", Access::ReadWrite), &overlay, &[], &none).unwrap();
+    let more =
+        OpenMount::open_over(&mount("rw", MountAccess::ReadWrite), &overlay, &[], &none).unwrap();
     let mut rig = rig;
     let top = mounted(&mut rig, more);
     rig.write(top, "note.txt", "above").await.unwrap();

@@ -172,15 +172,15 @@ async fn sequence(seed: u64) {
     let seen = compare(&mut sides, seed, &log).await;
     let after = [picture(&overlaid.join("one")), picture(&overlaid.join("two"))];
     assert!(before == after, "seed {seed}: the lower directory changed\n{}", log.join("\n"));
-    let used: Vec<_> = sides[1].overlays().iter().map(|overlay| overlay.used()).collect();
+    let used: Vec<_> = sides[1].overlays().iter().map(|overlay| overlay.used_quota()).collect();
     drop(sides);
     let mut sides = [Side::plain(&plain), Side::overlaid(&overlaid)];
     let again = compare(&mut sides, seed, &log).await;
     assert_eq!(seen, again, "seed {seed}: opened again\n{}", log.join("\n"));
     for (used, overlay) in used.iter().zip(sides[1].overlays()) {
         // What was open without a name is given back.
-        assert!(overlay.used().bytes <= used.bytes, "seed {seed}");
-        assert_eq!(overlay.used().files, used.files, "seed {seed}\n{}", log.join("\n"));
+        assert!(overlay.used_quota().bytes <= used.bytes, "seed {seed}");
+        assert_eq!(overlay.used_quota().files, used.files, "seed {seed}\n{}", log.join("\n"));
     }
 }
 

@@ -8,7 +8,7 @@ use belljar_work::StopSignal;
 use super::super::*;
 use super::differential::{LENGTH, op};
 use super::world::{Fd, Op, Random, Side, names, over, plant, scratch};
-use crate::overlay::{Fork, MergeConflict, Merged, Overlay, OverlayPool, OverlayQuota};
+use crate::overlay::{MergeConflict, MergeResult, Overlay, OverlayFork, OverlayPool, OverlayQuota};
 
 /// A directory with these files, an overlay of it and a place for forks.
 struct World {
@@ -33,8 +33,8 @@ impl World {
         Overlay::open(home.join("low"), home.join("layer"), quota).unwrap()
     }
 
-    fn fork(&self, name: &str) -> Fork {
-        self.parent.fork(self.home.path().join("forks").join(name)).unwrap()
+    fn fork(&self, name: &str) -> OverlayFork {
+        self.parent.open_fork(self.home.path().join("forks").join(name)).unwrap()
     }
 
     async fn seen(&self) -> BTreeMap<String, String> {
@@ -118,7 +118,7 @@ async fn what_a_fork_alone_changed_is_merged() {
     write(&world.parent, &[("meanwhile", "parent's")]).await;
     let mut expected = seen(fork.overlay()).await;
     expected.insert("/meanwhile".into(), text("parent's"));
-    let merged = fork.merge(&world.parent, "child").unwrap();
+    let merged = fork.merge_into(&world.parent, "child").unwrap();
     assert_eq!(merged.conflicts, []);
     assert_eq!(world.seen().await, expected);
     // It stays, also when it is opened again.
@@ -141,7 +141,7 @@ async fn what_both_changed_is_kept_twice_and_told() {
     write(&world.parent, &[("both", "parent's"), ("alike", "same"), ("new", "parent's")]).await;
     write(&world.parent, &[("kept", "parent's"), ("both.from-a-child-1", "in the way")]).await;
     act(&world.parent, vec![unlink("removed"), rename("d", "e")]).await;
-    let merged = fork.merge(&world.parent, "a child#1").unwrap();
+    let merged = fork.merge_into(&world.parent, "a child#1").unwrap();
     let found = world.seen().await;
     let expected = [
         ("/both", "parent's"),
@@ -183,11 +183,11 @@ async fn a_merge_that_is_made_twice_changes_nothing_more() {
     let dir = world.home.path().join("forks/one");
     let aside = world.home.path().join("aside");
     super::kept::copy(&dir, &aside);
-    let first = world.fork("one").merge(&world.parent, "child").unwrap();
+    let first = world.fork("one").merge_into(&world.parent, "child").unwrap();
     let merged = world.seen().await;
     assert!(!dir.exists());
     super::kept::copy(&aside, &dir);
-    let second = world.fork("one").merge(&world.parent, "child").unwrap();
+    let second = world.fork("one").merge_into(&world.parent, "child").unwrap();
     assert_eq!(world.seen().await, merged);
     assert_eq!((second.changed, &second.conflicts), (0, &first.conflicts));
 }
@@ -203,7 +203,10 @@ async fn a_fork_lasts_over_a_restart_and_one_half_made_begins_anew() {
     let found = seen(again.overlay()).await;
     assert_eq!(found.get("/a"), Some(&text("child's")));
     assert!(!found.contains_key("/later"));
-    assert!(world.parent.fork(world.home.path().join("forks/one")).is_err(), "it is open once");
+    assert!(
+        world.parent.open_fork(world.home.path().join("forks/one")).is_err(),
+        "it is open once"
+    );
     drop(again);
     let half = world.home.path().join("forks/two.next/base/files");
     std::fs::create_dir_all(&half).unwrap();
@@ -222,24 +225,24 @@ async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
     let low = home.path().join("low");
     let parent = Overlay::open_in(&low, home.path().join("layer"), &pool).unwrap();
     write(&parent, &[("a", &"x".repeat(40))]).await;
-    let fork = parent.fork(home.path().join("one")).unwrap();
-    assert_eq!(pool.held().bytes, 80);
-    assert!(parent.fork(home.path().join("two")).is_err(), "no room for one more");
+    let fork = parent.open_fork(home.path().join("one")).unwrap();
+    assert_eq!(pool.held_quota().bytes, 80);
+    assert!(parent.open_fork(home.path().join("two")).is_err(), "no room for one more");
     write(fork.overlay(), &[("b", &"x".repeat(10))]).await;
-    assert_eq!(pool.held().bytes, 90);
+    assert_eq!(pool.held_quota().bytes, 90);
     fork.discard().unwrap();
-    assert_eq!(pool.held(), OverlayQuota { bytes: 40, files: 1 }, "as before");
-    let fork = parent.fork(home.path().join("one")).unwrap();
+    assert_eq!(pool.held_quota(), OverlayQuota { bytes: 40, files: 1 }, "as before");
+    let fork = parent.open_fork(home.path().join("one")).unwrap();
     write(fork.overlay(), &[("b", &"x".repeat(10))]).await;
     // Whoever had it is gone: it lies there still, and is found again.
     drop(fork);
-    assert_eq!(pool.held(), OverlayQuota { bytes: 90, files: 3 });
-    let fork = parent.fork(home.path().join("one")).unwrap();
-    assert_eq!(pool.held(), OverlayQuota { bytes: 90, files: 3 });
-    assert_eq!(fork.changed(9).unwrap(), (vec!["b".into()], 0));
-    fork.merge(&parent, "child").unwrap();
+    assert_eq!(pool.held_quota(), OverlayQuota { bytes: 90, files: 3 });
+    let fork = parent.open_fork(home.path().join("one")).unwrap();
+    assert_eq!(pool.held_quota(), OverlayQuota { bytes: 90, files: 3 });
+    assert_eq!(fork.changed_paths(9).unwrap(), (vec!["b".into()], 0));
+    fork.merge_into(&parent, "child").unwrap();
     drop(parent);
-    assert_eq!(pool.held(), OverlayQuota { bytes: 50, files: 2 });
+    assert_eq!(pool.held_quota(), OverlayQuota { bytes: 50, files: 2 });
 }
 
 /// Whatever both did before and the child after: where the parent did nothing meanwhile, it has what
@@ -253,11 +256,11 @@ async fn a_parent_that_did_nothing_has_what_its_fork_had() {
         let mut random = Random::new(!seed);
         let fork = {
             run(&parent, &mut random, seed).await;
-            parent.fork(home.path().join("fork")).unwrap()
+            parent.open_fork(home.path().join("fork")).unwrap()
         };
         let log = run(fork.overlay(), &mut random, seed).await;
         let expected = seen(fork.overlay()).await;
-        let merged: Merged = fork.merge(&parent, "child").unwrap();
+        let merged: MergeResult = fork.merge_into(&parent, "child").unwrap();
         assert_eq!(merged.conflicts, [], "seed {seed}:\n{}", log.join("\n"));
         assert_eq!(seen(&parent).await, expected, "seed {seed}:\n{}", log.join("\n"));
         drop(parent);
@@ -291,16 +294,19 @@ async fn a_copy_ends_between_two_files_when_its_signal_is_raised_and_leaves_noth
     let low = home.path().join("low");
     let parent = Overlay::open_in(&low, home.path().join("layer"), &pool).unwrap();
     write(&parent, &[("a", &"x".repeat(20)), ("b", &"x".repeat(20))]).await;
-    let stop = StopSignal::never();
+    let stop = StopSignal::never_raised();
     stop.raise();
     let error = parent.fork_until(home.path().join("one"), &stop).unwrap_err();
     assert!(error.to_string().contains("stopped before the end"), "{error}");
     let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().collect();
     left.retain(|entry| entry.file_name() != "low" && entry.file_name() != "layer");
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(pool.held(), OverlayQuota { bytes: 40, files: 2 }, "as before");
+    assert_eq!(pool.held_quota(), OverlayQuota { bytes: 40, files: 2 }, "as before");
     // Nobody else is kept from one.
-    assert_eq!(parent.fork(home.path().join("one")).unwrap().changed(9).unwrap(), (vec![], 0));
+    assert_eq!(
+        parent.open_fork(home.path().join("one")).unwrap().changed_paths(9).unwrap(),
+        (vec![], 0)
+    );
 }
 
 /// INV-484: one worker has both guests.
@@ -314,7 +320,7 @@ async fn a_call_that_waits_for_a_locked_overlay_lets_its_neighbours_go_on() {
     let holder = std::thread::Builder::new();
     #[expect(clippy::disallowed_methods, reason = "a test that holds a lock meanwhile")]
     let holder = holder.spawn(move || {
-        let view = parent.view();
+        let view = parent.lock_view();
         hold.send(()).unwrap();
         let is_released = released.recv_timeout(std::time::Duration::from_secs(30)).is_ok();
         drop(view);
@@ -324,7 +330,7 @@ async fn a_call_that_waits_for_a_locked_overlay_lets_its_neighbours_go_on() {
     let (begin, begun) = std::sync::mpsc::channel();
     let call = tokio::spawn(async move {
         begin.send(()).unwrap();
-        waiting.used()
+        waiting.used_quota()
     });
     begun.recv().unwrap();
     let neighbour = tokio::spawn(async move { release.send(()).unwrap() });

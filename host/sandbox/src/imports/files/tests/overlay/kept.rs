@@ -120,7 +120,7 @@ async fn reopened(home: &Path, layer: &Path) -> BTreeMap<String, String> {
     drop(overlay);
     let overlay = Overlay::open(home.join("one"), layer, OverlayQuota::default()).unwrap();
     let named = std::fs::read_dir(layer.join("files")).unwrap().count() as u64;
-    assert!(named <= overlay.used().files, "nothing lies there that no name means");
+    assert!(named <= overlay.used_quota().files, "nothing lies there that no name means");
     Side::of(&[over("/one", &overlay)]).tree(0).await
 }
 
@@ -143,7 +143,7 @@ async fn an_index_that_is_not_what_was_written_is_an_error() {
         match open() {
             Err(error) => assert!(error.to_string().contains("index"), "{error}"),
             // A length that reaches beyond the end is taken for a torn end.
-            Ok(overlay) => assert!(overlay.used().files < 10, "byte {at}"),
+            Ok(overlay) => assert!(overlay.used_quota().files < 10, "byte {at}"),
         }
         let _ = std::fs::remove_file(layer.join("index"));
     }
@@ -184,13 +184,13 @@ async fn an_index_stays_short_however_often_something_changes() {
         }
     }
     let seen = side.tree(0).await;
-    let changes = side.overlays()[0].changes();
+    let changes = side.overlays()[0].list_changes();
     let index = std::fs::metadata(home.path().join("one.layer/index")).unwrap().len();
     assert!(index < 300 << 10, "{index} bytes");
     drop(side);
     let mut side = Side::overlaid(home.path());
     assert_eq!(side.tree(0).await, seen);
-    assert_eq!(side.overlays()[0].changes(), changes);
+    assert_eq!(side.overlays()[0].list_changes(), changes);
 }
 
 /// The changes of `/one`, in words.
@@ -205,7 +205,7 @@ fn told(overlay: &Overlay) -> Vec<String> {
         let directory = if change.directory { "/" } else { "" };
         format!("{}{directory}: {kind}", change.path.display())
     };
-    overlay.changes().iter().map(word).collect()
+    overlay.list_changes().iter().map(word).collect()
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn the_host_is_told_every_change_and_what_was_there() {
     ];
     let overlay = side.overlays()[0].clone();
     assert_eq!(told(&overlay), expected);
-    let changes = overlay.changes();
+    let changes = overlay.list_changes();
     let original = |path: &str| {
         let change = changes.iter().find(|change| change.path == Path::new(path)).unwrap();
         change.original.unwrap()
@@ -299,7 +299,7 @@ async fn the_host_is_told_every_change_and_what_was_there() {
     assert!(overlay.open_file("gone").is_err() && overlay.open_file("../one/gone").is_err());
     drop((side, overlay));
     let side = Side::overlaid(home.path());
-    assert_eq!(side.overlays()[0].changes(), changes, "opened again");
+    assert_eq!(side.overlays()[0].list_changes(), changes, "opened again");
 }
 
 #[tokio::test]
@@ -315,7 +315,7 @@ async fn a_digest_that_was_not_made_is_made_later_if_the_file_is_still_the_same(
     drop(side);
     let open = || Overlay::open(home.path().join("one"), &layer, OverlayQuota::default()).unwrap();
     std::fs::write(home.path().join("one/b"), "changed by its owner").unwrap();
-    let changes = open().changes();
+    let changes = open().list_changes();
     let digest: [u8; 32] = Sha256::digest("of a").into();
     let found = |n: usize| changes[n].original.unwrap().digest.map(|digest| *digest.as_bytes());
     assert_eq!(found(0), Some(digest));
@@ -355,9 +355,9 @@ fn many_stores_write_to_one_overlay_at_once() {
             });
         }
     });
-    assert_eq!((overlay.used().files, overlay.used().bytes), (200, 2000));
-    let changes = overlay.changes();
+    assert_eq!((overlay.used_quota().files, overlay.used_quota().bytes), (200, 2000));
+    let changes = overlay.list_changes();
     assert_eq!(changes.len(), 4 * EACH);
     drop(overlay);
-    assert_eq!(open().changes(), changes);
+    assert_eq!(open().list_changes(), changes);
 }

@@ -55,7 +55,7 @@ pub(super) struct Side {
 struct Store {
     ctx: FilesCtx,
     table: ResourceTable,
-    record: Arc<Record>,
+    record: Arc<CallRecord>,
 }
 
 /// A descriptor: which store's, and its number there.
@@ -98,9 +98,9 @@ impl Side {
     /// Two mounts that are written in place, and the first one again, for reading.
     pub(super) fn plain(root: &Path) -> Self {
         let mounts = [
-            mount("/one", Access::ReadWrite, &root.join("one")),
-            mount("/two", Access::ReadWrite, &root.join("two")),
-            mount("/ro", Access::Read, &root.join("one")),
+            mount("/one", MountAccess::ReadWrite, &root.join("one")),
+            mount("/two", MountAccess::ReadWrite, &root.join("two")),
+            mount("/ro", MountAccess::Read, &root.join("one")),
         ];
         Self { stores: vec![store(&mounts), store(&mounts)], overlays: Vec::new() }
     }
@@ -115,7 +115,7 @@ impl Side {
         let mounts = [
             over("/one", &overlays[0]),
             over("/two", &overlays[1]),
-            over("/ro", &overlays[0]).at_most(Access::Read),
+            over("/ro", &overlays[0]).at_most(MountAccess::Read),
         ];
         Self { stores: vec![store(&mounts), store(&mounts)], overlays }
     }
@@ -186,7 +186,7 @@ impl Side {
             Op::ReadStream(file, offset) => self.read_stream(at(file), *offset).await,
             op => self.plain_act(op, at(op.first())).await,
         };
-        for denial in self.stores[store].record.take().0.denials {
+        for denial in self.stores[store].record.drain_lists().0.denials {
             write!(said, " {:?}", denial.code).unwrap();
         }
         (said, made)
@@ -378,8 +378,8 @@ impl Store {
 }
 
 fn store(mounts: &[OpenMount]) -> Store {
-    let budget = Budget::root(Level::Subagent, Caps::of(&limits()));
-    let record = Arc::new(Record::new(budget, 10));
+    let budget = Budget::new_root(BudgetLevel::Subagent, BudgetCaps::for_agent(&limits()));
+    let record = Arc::new(CallRecord::new(budget, 10));
     let ctx = FilesCtx::new(mounts, &limits(), Arc::clone(&record));
     Store { ctx, table: ResourceTable::new(), record }
 }
@@ -388,9 +388,9 @@ pub(super) fn over(guest: &str, overlay: &Overlay) -> OpenMount {
     let mount = belljar_policy::Mount {
         guest: GuestPath::new(guest).unwrap(),
         host: overlay.path().to_owned(),
-        access: Access::Overlay,
+        access: MountAccess::Overlay,
     };
-    OpenMount::open_over(&mount, overlay, &[], &Closed::default()).unwrap()
+    OpenMount::open_over(&mount, overlay, &[], &ClosedPaths::default()).unwrap()
 }
 
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
