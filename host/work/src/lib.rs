@@ -22,7 +22,7 @@
 //! let lines = run_job(&COUNT_LINES, "tenant-1", move |stop| {
 //!     let mut lines = 0;
 //!     for _ in text.lines() {
-//!         stop.check()?;
+//!         stop.check_raised()?;
 //!         lines += 1;
 //!     }
 //!     Ok::<_, WorkStopped>(lines)

@@ -66,7 +66,7 @@ pub(crate) const ITSELF: &str = "/proc/self/exe";
 /// The programs and files that a broker may use.
 #[derive(Debug, Clone)]
 pub struct BrokerSetup {
-    /// The hidden arguments with which `main` calls [`serve`] first.
+    /// The hidden arguments with which `main` calls [`serve_broker`] first.
     pub broker: Vec<OsString>,
     /// The operator's hook commands, the only commands that a shell runs.
     pub hooks: Vec<String>,
