@@ -46,3 +46,23 @@ async fn what_the_document_allows_is_not_refused_as_unfit() {
         world.call_as("blue-admin", "POST", "/v1/chat").json(&body).send().await.is(400);
     }
 }
+
+/// A head that is too large is refused before any route sees the request, so no handler documents
+/// the status.
+#[tokio::test]
+async fn a_refusal_before_any_route_is_documented_by_every_operation() {
+    let world = World::new().await;
+    let document = world.call_as("blue-admin", "GET", "/v1/openapi.json").send().await.is(200).json();
+    let long = "x".repeat(40_000);
+    for path in ["/v1/explain", "/v1/sessions", "/v1/usage", "/v1/models"] {
+        let answer =
+            world.call_as("blue-admin", "GET", &format!("{path}?agent={long}")).send().await;
+        answer.is(431);
+        assert!(document["paths"][path]["get"]["responses"]["431"].is_object(), "{path}");
+    }
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (verb, operation) in operations.as_object().unwrap() {
+            assert!(operation["responses"]["431"].is_object(), "{verb} {path}");
+        }
+    }
+}

@@ -32,6 +32,11 @@ use crate::stream::message::{ClientMessage, ServerMessage};
 /// The name of the only security scheme.
 const KEY: &str = "key";
 
+/// The status with which hyper refuses a request whose head is too large, before any route sees the
+/// request. Every operation may answer with this status.
+const LARGE_HEAD: (&str, &str) =
+    ("431", "the head of the request is larger than the server reads; the body is empty");
+
 /// Schemas by name.
 #[derive(Default)]
 pub(crate) struct SchemaMap(pub(super) BTreeMap<String, RefOr<Schema>>);
@@ -138,6 +143,8 @@ fn build_operation(route: &Route, schemas: &mut SchemaMap) -> Operation {
             .build();
         operation = operation.response(status.to_string(), problem);
     }
+    let (status, about) = LARGE_HEAD;
+    operation = operation.response(status, ResponseBuilder::new().description(about).build());
     if route.needs > RequiredScope::Nothing {
         operation = operation.security(SecurityRequirement::new(KEY, Vec::<String>::new()));
     }

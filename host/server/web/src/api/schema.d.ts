@@ -3864,6 +3864,13 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
         };
     };
     metrics: {
@@ -3929,6 +3936,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -3966,6 +3980,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Readiness"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server cannot do this now */
             503: {
@@ -4045,6 +4066,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -4178,6 +4206,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -4274,6 +4309,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -4427,6 +4469,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -4520,6 +4569,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -4644,6 +4700,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -4735,6 +4798,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -4890,6 +4960,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -5055,6 +5132,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -5165,6 +5249,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -5260,6 +5351,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -5345,6 +5443,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -5458,6 +5563,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -5538,6 +5650,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -5622,6 +5741,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -5704,6 +5830,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -5799,6 +5932,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -5836,6 +5976,13 @@ export interface operations {
                 content: {
                     "application/json": Record<string, never>;
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -5951,6 +6098,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -6033,6 +6187,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -6189,6 +6350,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -6302,6 +6470,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -6414,6 +6589,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -6507,6 +6689,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -6609,6 +6798,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -6695,6 +6891,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -6777,6 +6980,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -6863,6 +7073,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -6958,6 +7175,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -7049,6 +7273,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -7143,6 +7374,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -7246,6 +7484,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -7390,6 +7635,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -7483,6 +7735,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -7578,6 +7837,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -7704,6 +7970,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -7814,6 +8087,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -7907,6 +8187,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -8051,6 +8338,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -8154,6 +8448,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -8255,6 +8556,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -8348,6 +8656,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -8475,6 +8790,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -8579,6 +8901,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -8682,6 +9011,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -8782,6 +9118,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
@@ -8917,6 +9260,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -9012,6 +9362,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -9100,6 +9457,13 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description the server failed */
             500: {
                 headers: {
@@ -9180,6 +9544,13 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
+            };
+            /** @description the head of the request is larger than the server reads; the body is empty */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description the server failed */
             500: {
