@@ -13,14 +13,14 @@ use crate::component::wasm::Wasm;
 use crate::error::SandboxError;
 use crate::imports::http::HttpOptions;
 
-/// The time after which a compilation is reported: a second, because a person then begins to wonder.
+/// How long a compilation runs before it is reported: a second, because a person then starts to wonder.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// The configuration that a [`crate::Sandbox`] is made from.
+/// The settings from which a [`crate::Sandbox`] is made.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// The directory of compiled components and descriptions. Created with access for its owner only. `None`
-    /// = stored in memory only.
+    /// The directory for compiled components and descriptions, created with access for its owner only.
+    /// `None`: they are stored in memory only.
     pub cache_dir: Option<PathBuf>,
     /// The compiler of components to machine code.
     pub compiler: Compiler,
@@ -30,12 +30,12 @@ pub struct SandboxConfig {
     pub http: HttpOptions,
     /// The bounds of `describe` and of its answer.
     pub describe: DescribeLimits,
-    /// The listener for compilations of over a second. Default: the log, at `info`.
+    /// Is called for each compilation of over a second. Default: a line in the log, at `info`.
     pub slow: SlowCompile,
 }
 
-/// A function that is called once for each compilation of over a second, with the component. The function
-/// must not block, because the compilation waits for it.
+/// A callback for each compilation of over a second; its argument is the component. The callback must not
+/// block, because the compilation waits for it.
 #[derive(Clone, Default)]
 pub struct SlowCompile(Option<Arc<Tell>>);
 
@@ -47,7 +47,7 @@ impl SlowCompile {
         Self(Some(Arc::new(tell)))
     }
 
-    /// Runs work, and reports it if slow.
+    /// Awaits the compilation `work`, and reports it once if it takes over a second.
     pub(crate) async fn report_slow<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         match tokio::time::timeout(SLOW, &mut work).await {
@@ -73,38 +73,41 @@ impl std::fmt::Debug for SlowCompile {
     }
 }
 
-/// The compiler of WebAssembly. Compiling hostile input uses as much time and memory as its author likes, so
-/// it belongs in a process that can be killed.
+/// Where WebAssembly is compiled to machine code. A hostile component can make compiling use any amount of
+/// time and memory, so compile in a process that can be killed.
 #[derive(Debug, Clone)]
 pub enum Compiler {
-    /// A child process: `program args...`, which must call [`crate::compile_child`]. The child gets the
-    /// component on stdin and lowers its own priority and limits.
+    /// A child process `program args...`, whose `main` must call [`crate::compile_child`]. The child reads
+    /// the component from stdin, and lowers its own priority and limits.
     Child {
-        /// The program, usually the running one.
+        /// The child's program, usually the running program itself.
         program: PathBuf,
         /// The arguments of the program.
         args: Vec<OsString>,
     },
-    /// The broker, which starts the same child and stores the result: for a process behind the OS sandbox,
-    /// which cannot start programs and has no cache. [`SandboxConfig::cache_dir`] then only enables the
-    /// broker's store.
+    /// The broker, which starts the same child process and stores its output. For a process behind the OS
+    /// sandbox, which cannot start programs and has no cache directory; a set [`SandboxConfig::cache_dir`]
+    /// then only tells the broker to store the output.
     Broker(Broker),
-    /// This process, without bounds on time and memory: for trusted components, and for tests.
+    /// This process, without bounds on time and memory. For trusted components and for tests.
     InProcess,
 }
 
-/// The pooling allocator: reserved address space, so that opening a store is cheap.
+/// The pooling allocator of wasmtime: it reserves address space at the start, so that opening a store is
+/// cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Concurrent stores in the pool; further ones open outside, slower. Halved until the machine's address
-    /// space suffices, with a warning. 0 = no pool. Default: 1,000.
+    /// How many stores fit in the pool at one time; further stores open outside of it, more slowly. If the
+    /// machine's address space does not suffice, the number is halved until it does, with a warning. 0: no
+    /// pool. Default: 1,000.
     pub slots: u32,
 }
 
 impl SandboxConfig {
-    /// Compiles components in a child process with bounds on time and memory, like the command line: the
-    /// child is this program, started again. Its `main` has to begin with [`crate::compiler_child`]. The
-    /// other settings are the defaults; a `cache_dir` makes later starts quick.
+    /// Settings that compile components in a child process with bounds on time and memory, as the command
+    /// line does. The child is this program, started again, so its `main` has to begin with
+    /// [`crate::compiler_child`]. The other settings are the defaults; set `cache_dir` to make later starts
+    /// quick.
     ///
     /// # Errors
     ///

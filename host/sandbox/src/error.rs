@@ -17,8 +17,8 @@ pub enum SandboxError {
         /// The cause, and advice.
         why: String,
     },
-    /// Components should be compiled by a child of this program, but this program does not call
-    /// [`crate::compiler_child`], so the child would run the program again.
+    /// A child of this program should compile components, but this program does not call
+    /// [`crate::compiler_child`], so the child would run the whole program again.
     #[error("`belljar_sandbox::compiler_child` has to be called first thing in `main`")]
     NoCompilerChild,
     /// The path of the running program is unknown, so it cannot be started as the compiler.
@@ -29,23 +29,23 @@ pub enum SandboxError {
     Engine(String),
 }
 
-/// Why a component does not load. Cloned for every caller that waits for the same component.
+/// Why a component does not load. Cloned, because several callers may wait for the same component.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LoadError {
-    /// Not WebAssembly.
+    /// The file is not WebAssembly.
     #[error("not a WebAssembly file: it starts with other bytes than `\\0asm`")]
     NotWasm,
-    /// A component of the program whose file is missing.
+    /// The file of a component that belongs to the program itself is missing.
     #[error(
         "its component is missing: `{0}` belongs in `lib/belljar` beside the `bin` of the program, where only the program's owner can write; install the release whole"
     )]
     Missing(&'static str),
-    /// A core module.
+    /// The file is a core module, not a component.
     #[error(
         "a core module, not a component: build it for `wasm32-wasip2`; `belljar tools add` adapts a command of WASI preview 1"
     )]
     CoreModule,
-    /// Larger than any real component.
+    /// The file is larger than any real component.
     #[error("{size} bytes, and at most {limit} are accepted")]
     TooLarge {
         /// The size in bytes.
@@ -53,22 +53,22 @@ pub enum LoadError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// Truncated or invalid.
+    /// The component is truncated or invalid.
     #[error("not a valid component: {0}")]
     Malformed(String),
-    /// The exports differ from the contract.
+    /// The component's exports differ from the tool contract.
     #[error("not a belljar tool: {0}")]
     WrongWorld(String),
     /// A hook was expected, but the component is something else.
     #[error("not a belljar hook: it does not export `belljar:hook/hooks@0.1.0`")]
     NoHook,
-    /// Imports an unknown interface, or an unknown version of one.
+    /// The component imports an unknown interface, or an unknown version of a known one.
     #[error("imports `{0}`, which the host does not offer")]
     UnknownImport(String),
     /// Compiling failed, or exceeded its limit of time or memory.
     #[error("compiling failed: {0}")]
     Compile(String),
-    /// Loading the compiled form failed.
+    /// The machine code of the component cannot be loaded.
     #[error("the compiled component cannot be loaded: {0}")]
     Artifact(String),
     /// A fault of the host, for example that no engine can be made.
@@ -85,7 +85,7 @@ pub enum DescribeError {
     /// `describe` trapped, used up a limit or timed out.
     #[error("`describe` failed: {0}")]
     Failed(String),
-    /// The answer breaks the contract.
+    /// The component's description of its tools breaks the contract.
     #[error("`describe` lies: {0}")]
     Invalid(String),
 }
@@ -109,7 +109,8 @@ pub enum JarError {
 }
 
 impl LoadError {
-    /// Whether another attempt must fail the same way, because the cause is in the component's own bytes.
+    /// Whether loading the same bytes again must fail in the same way, for example because they are no
+    /// WebAssembly.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::NotWasm

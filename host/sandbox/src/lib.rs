@@ -1,11 +1,12 @@
-//! Runs tools of strangers: WebAssembly components in separate stores, with only the granted files and hosts,
-//! metered, and with a receipt of every call.
+//! Runs WebAssembly components that strangers wrote as tools of agents. Each tool runs in its own store,
+//! reaches only the granted directories and network hosts, is metered, and leaves a receipt of every call.
 //!
-//! A [`Sandbox`] is the state of a process: engines, compiled components, descriptions. A [`Jar`] is the
-//! state of one subagent: a store for each tool, opened on first use, dropped together. Rights and budgets
-//! come from `belljar-policy`; no code here can widen them.
+//! A [`Sandbox`] is the shared state of a process: engines, compiled components and their descriptions. A
+//! [`Jar`] is the state of one subagent: a store for each tool, opened on first use, and all dropped
+//! together. Rights and budgets come from `belljar-policy`; no code here can widen them.
 //!
-//! [`Jar::builder`] puts a jar into another program; `examples/call_tool.rs` does it in thirty lines.
+//! A program without agents makes a jar with [`Jar::builder`]; `examples/call_tool.rs` does so in thirty
+//! lines.
 //!
 //! # What is guaranteed
 //!

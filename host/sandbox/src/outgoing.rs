@@ -1,5 +1,6 @@
-//! The host's own requests for one call of an agent, in a protocol that the host implements for the agent,
-//! for example MCP. They pass the same gate as a guest's requests, and are billed in the same way.
+//! HTTP requests that the host itself sends for a call of an agent, in a protocol that the host implements
+//! for the agent, for example MCP. The requests pass the same gate, and are billed in the same way, as
+//! requests of a guest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,41 +23,41 @@ use crate::receipt::record::{CallRecord, RecordLists};
 use crate::receipt::{Denial, Receipt, withheld};
 use crate::{Digest, OutputPart, ProgressSink};
 
-/// The limits of one call's requests.
+/// The rights and limits of one call's requests.
 #[derive(Debug)]
 pub struct OutgoingSpec<'a> {
     /// The allowed hosts.
     pub scope: HostScope,
     /// The secrets of the run, with their values.
     pub secrets: &'a SecretStore,
-    /// The secrets that are added to requests for their bound hosts. Replies are searched for these too,
-    /// beside the run's secrets.
+    /// The secrets that the gate adds to requests for their bound hosts. Replies are searched for these and
+    /// for the run's secrets.
     pub joined: &'a BTreeSet<SecretName>,
     /// The budget that pays for every byte.
     pub budget: &'a Budget,
-    /// The limits of connections and log lines.
+    /// The limits of concurrent connections and of log lines.
     pub limits: &'a Limits,
 }
 
-/// The gate of one call. Redirects are not followed. A reply that is compressed without a request for it is
-/// decoded, or refused if secrets are searched for.
+/// The gate that all requests of one call pass. Redirects are not followed. A reply that is compressed
+/// although the request did not ask for it is decoded, or refused if replies are searched for secrets.
 pub struct OutgoingGate {
     gate: Arc<HttpGate>,
     budget: Budget,
     broker: Option<Broker>,
 }
 
-/// A reply, read piece by piece. Dropping the reply closes the connection.
+/// A reply whose body is read piece by piece. Dropping it closes the connection.
 pub struct HttpReply {
-    /// The status, redirections included.
+    /// The HTTP status. A redirect is returned too, for example 302.
     pub status: StatusCode,
-    /// The headers, which are foreign text.
+    /// The headers: text of the peer, not escaped.
     pub headers: HeaderMap,
     body: WasiBody,
     connection: JoinHandle<()>,
 }
 
-/// Why no reply was received: a short text for the model. The receipt has the facts.
+/// Why no reply was received, as a short text for the model. The receipt has the details.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OutgoingError(String);
@@ -68,7 +69,8 @@ impl OutgoingGate {
         Self::with_record(sandbox, spec, record)
     }
 
-    /// A gate with other hosts or secrets in the same call, with common billing and records.
+    /// A second gate for the same call, with other hosts or secrets. Both gates bill the same budget and
+    /// write to the same record.
     #[must_use]
     pub fn sibling_gate(&self, sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
         Self::with_record(sandbox, spec, Arc::clone(&self.gate.record))
@@ -82,12 +84,13 @@ impl OutgoingGate {
         Self { gate: Arc::new(gate), budget: budget.clone(), broker }
     }
 
-    /// The broker for programs outside of this process; absent without an OS sandbox.
+    /// The broker, which starts programs outside of this process; `None` without an OS sandbox.
     pub fn broker(&self) -> Option<&Broker> {
         self.broker.as_ref()
     }
 
-    /// Bills bytes to a program, before they are sent.
+    /// Bills bytes that will be sent to a local program, for example an MCP server on stdio. Call it before
+    /// sending.
     ///
     /// # Errors
     ///
@@ -96,7 +99,7 @@ impl OutgoingGate {
         self.bill_bytes(Meter::Egress, bytes, "more than may be sent")
     }
 
-    /// Bills bytes that a program returned.
+    /// Bills bytes that a local program returned.
     ///
     /// # Errors
     ///
@@ -110,17 +113,17 @@ impl OutgoingGate {
         self.gate.record.bill_bytes(meter, bytes).map_err(|_| OutgoingError(over.to_owned()))
     }
 
-    /// Logs a line of a program's output that is not an answer, within the limits of log lines.
+    /// Logs a line of a local program's output that is not an answer, within the call's limit of log lines.
     pub fn log_line(&self, level: &str, line: &str) {
         self.gate.record.add_log_line(level, line);
     }
 
-    /// Records that a secret was passed to a program.
+    /// Records in the receipt that a secret was passed to a local program.
     pub fn secret_used(&self, name: &SecretName) {
         self.gate.record.secret_used(name.as_str());
     }
 
-    /// Sends a request. Needs a tokio runtime, on which the connection runs.
+    /// Sends a request and returns the reply's head. Needs a tokio runtime, on which the connection runs.
     ///
     /// # Errors
     ///
@@ -130,19 +133,19 @@ impl OutgoingGate {
         let sent = Arc::clone(&self.gate).send_request(request.map(body), None).await;
         let (reply, io) = sent.map_err(|error| format_wasi_error(&error))?;
         let connection = tokio::spawn(async move {
-            // An error of the connection also reaches the reader of the body.
+            // The reader of the body gets an error of the connection too.
             let _ = Box::into_pin(io).await;
         });
         let (parts, body) = reply.into_parts();
         Ok(HttpReply { status: parts.status, headers: parts.headers, body, connection })
     }
 
-    /// Records a refusal by the protocol's own rules.
+    /// Records in the receipt that the protocol's own rules refused something.
     pub fn record_denial(&self, code: DenyCode, what: &str, facts: String) {
         self.gate.record.add_denial(Denial::new(code, what, facts));
     }
 
-    /// Checks the output like a guest's, and bills its size to the budget.
+    /// Checks the output in the same way as a guest's, and bills its size to the budget.
     ///
     /// # Errors
     ///
@@ -158,14 +161,15 @@ impl OutgoingGate {
         accept_output(wit::Output { parts: parts.collect() }, &self.budget)
     }
 
-    /// A sink that gets each report with a secret of the run replaced.
+    /// Wraps a sink of progress reports: a report that contains a secret of the run arrives at `sink` with
+    /// the secret replaced.
     #[must_use]
     pub fn filter_progress(&self, sink: ProgressSink) -> ProgressSink {
         withheld::filter_progress(self.gate.secrets.secret_watch(), sink)
     }
 
-    /// Ends the call: the effects are added to the receipt, and an outcome with a secret of the run is
-    /// withheld, like a guest's.
+    /// Ends the call: adds its effects to the receipt, and withholds an outcome that contains a secret of the
+    /// run, as for a guest's call.
     pub fn finish_call(
         self,
         outcome: Result<ToolOutput, CallError>,
@@ -186,6 +190,7 @@ impl OutgoingGate {
     }
 }
 
+/// Moves the recorded denials, hosts, secrets and log lines into the receipt.
 fn write_lists(lists: RecordLists, receipt: &mut Receipt) {
     receipt.denials = lists.denials;
     receipt.denials_dropped = lists.denials_dropped;
@@ -196,7 +201,7 @@ fn write_lists(lists: RecordLists, receipt: &mut Receipt) {
 }
 
 impl HttpReply {
-    /// The next bytes; `None` = the end of the reply.
+    /// The next bytes of the body; `None` at its end.
     ///
     /// # Errors
     ///
@@ -222,7 +227,7 @@ impl Drop for HttpReply {
     }
 }
 
-/// The name of a `wasi:http` error, without the peer's text.
+/// A `wasi:http` error as words, for example `dns timeout`, without any text of the peer.
 fn format_wasi_error(error: &Error) -> OutgoingError {
     if let Error::HttpResponseContentCoding(Some(name)) = error {
         // Safe to show, because `name` is short and has only printable characters.

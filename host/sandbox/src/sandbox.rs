@@ -22,9 +22,10 @@ use crate::jar::mounts::MountTable;
 use crate::jar::{Jar, JarSpec};
 use crate::{Compiler, ToolInfo, Wasm};
 
-/// Engines, compiled components and their descriptions. One for each process, shared by clones.
+/// The engines, compiled components and their descriptions of a process. Make one per process and clone it:
+/// all clones share their state.
 ///
-/// Making a sandbox is cheap: engines are made with the first store.
+/// Making a sandbox is cheap, because the engines are made with the first store.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     pub(crate) shared: Arc<SandboxShared>,
@@ -36,6 +37,7 @@ pub struct Sandbox {
     pub(crate) written_directories: Arc<[PathBuf]>,
 }
 
+/// The state that all clones of a [`Sandbox`] share.
 #[derive(Debug)]
 pub(crate) struct SandboxShared {
     engines: Arc<EnginePair>,
@@ -47,8 +49,8 @@ pub(crate) struct SandboxShared {
     pub(crate) broker: Option<Broker>,
 }
 
-/// A loaded component: compiled, checked against the contract, with known imports. Stays loaded while a
-/// handle exists.
+/// A loaded component: compiled, checked against the contract, and with only known imports. The component
+/// stays loaded while a handle exists.
 #[derive(Debug, Clone)]
 pub struct Component(pub(crate) Arc<LoadedComponent>);
 
@@ -60,7 +62,8 @@ impl Sandbox {
             Compiler::Broker(broker) => Some(broker.clone()),
             Compiler::Child { .. } | Compiler::InProcess => None,
         };
-        // Behind the OS sandbox, the broker owns the cache.
+        // Behind the OS sandbox the broker stores compiled components, so this process opens no cache
+        // directory.
         let (broker, cache_dir) = match (&compiler, cache_dir) {
             (Compiler::Broker(broker), Some(_)) => (Some(broker.clone()), None),
             (_, cache_dir) => (None, cache_dir),
@@ -81,48 +84,52 @@ impl Sandbox {
         })
     }
 
-    /// INV-151: the same sandbox, for jars that may write in these directories although a protected name is
-    /// above: directories that belljar makes for agents. Of a mount in such a directory, the directory's own
-    /// name and the paths below are checked, not the path above. Paths are canonical. Default: none.
+    /// INV-151: returns this sandbox for jars that may write in these directories, although a directory
+    /// above them has a protected name; for example a tenant's workspace, which belljar makes for agents. If
+    /// a mount is in such a directory, protected names count from that directory's own name downwards. Paths
+    /// are canonical. Default: none.
     #[must_use]
     pub fn with_work_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.work_directories = directories.into();
         self
     }
 
-    /// INV-155: the same sandbox, for jars that may neither write in these directories, nor replace a link to
-    /// one: the directories of the program's agents, store and tenants. The directories are identified when a
-    /// jar opens, so a later change of names does not matter; each should exist by then. Work directories
-    /// inside are not closed. Default: none.
+    /// INV-155: returns this sandbox for jars that must not write in these directories, nor replace a link to
+    /// one, for example the directories of agent files, of the database and of tenants. The directories are
+    /// identified when a jar opens, so a later renaming does not matter; each should exist by then. Work
+    /// directories inside of them stay writable. Default: none.
     #[must_use]
     pub fn with_closed_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.closed_directories = directories.into();
         self
     }
 
-    /// INV-178: the same sandbox, for jars whose mounts must not be reached through a link in these
-    /// directories, which agents write. Agents cannot make links, but can move a directory with other
-    /// people's links, and the path of a mount would then lead elsewhere. Paths are canonical. Default: none.
+    /// INV-178: returns this sandbox for jars whose mounts must not be reached through a link inside these
+    /// directories, in which agents write. Agents cannot make links, but can move a directory that contains
+    /// another person's link, and the path of a mount would then lead elsewhere. Paths are canonical.
+    /// Default: none.
     #[must_use]
     pub fn with_written_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.written_directories = directories.into();
         self
     }
 
-    /// Warnings for an operator: no pool, a smaller pool, a component outside the pool.
+    /// Warnings for an operator about the pool of stores, for example that the machine has room for a smaller
+    /// pool only.
     pub fn warnings(&self) -> Vec<String> {
         self.shared.engines.warnings()
     }
 
-    /// Loads a component: from memory, from the cache on disk, or by compiling. Loads of the same component
-    /// share one compilation; loads of other compiled components do not wait. Needs a tokio runtime with I/O
-    /// and time.
+    /// Loads a component: from memory, from the cache on disk, or by compiling it. Concurrent loads of one
+    /// component share one compilation; a load that needs no compilation does not wait for others. Needs a
+    /// tokio runtime with I/O and time.
     pub async fn load_component(&self, wasm: &Wasm) -> Result<Component, LoadError> {
         self.shared.loader.load_tool(wasm).await.map(Component)
     }
 
-    /// Converts a core module, a command for WASI preview 1, to a component, with the engine's own adapter,
-    /// in the compiling child. The component's digest differs from the module's.
+    /// Converts a core module that is a command for WASI preview 1 to a component, in the compiling child
+    /// process and with the engine's own adapter. The digest of the component differs from that of the
+    /// module.
     ///
     /// # Errors
     ///
@@ -131,35 +138,36 @@ impl Sandbox {
         self.shared.loader.adapt_module(module).await
     }
 
-    /// The tools of a component, checked. Runs `describe` once per digest, in a temporary store without any
-    /// grant; the answer is stored in memory and on disk, so that a known component need not even be loaded.
+    /// The checked descriptions of a component's tools. Runs the component's `describe` once per digest, in a
+    /// temporary store without any grant. The answer is stored in memory and on disk, so a component with a
+    /// stored answer is not even loaded.
     pub async fn describe_tools(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
         self.shared.describer.describe_tools(wasm).await
     }
 
-    /// Stores the caller's description of the component with this digest: [`Self::describe_tools`] then returns it
-    /// without compiling. Only for the program's own components, whose descriptions were checked at build
-    /// time; never for a stranger's component.
+    /// Stores the caller's description of the component with this digest; [`Self::describe_tools`] then
+    /// returns it without compiling. Only for the program's own components, whose descriptions are checked
+    /// when the program is built; never for a stranger's component.
     pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
         self.shared.describer.store_answer(digest, tools.into());
     }
 
-    /// Stores the caller's machine code for the component with this digest: loaded instead of compiling,
-    /// unless made for another processor or another version of the engine.
+    /// Stores machine code for the component with this digest. Loads then use the code instead of compiling,
+    /// unless it was made for another processor or another version of the engine.
     ///
     /// # Safety
     ///
-    /// The bytes run with all rights of this process, so they have to be the output of
-    /// [`belljar_engine::compile_component`] or [`belljar_engine::compile_for`] for that component, as part of the
-    /// program itself.
+    /// The code runs with all rights of this process. So it has to be the output of
+    /// [`belljar_engine::compile_component`] or [`belljar_engine::compile_for`] for that component, and be
+    /// shipped as part of the program itself.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub unsafe fn know_code(&self, digest: Digest, code: StockCode) {
         self.shared.loader.register_code(digest, code);
     }
 
-    /// Passes one event, a JSON object as text, to a hook component. The hook runs in a fresh store without
-    /// any grant and with separate limits: 1 G fuel, 32 MiB of memory, `time` of wall time. After an error,
-    /// the caller has to refuse the event's call.
+    /// Passes an event, a JSON object as text, to a hook component for a verdict. The hook runs in a fresh
+    /// store without any grant, with limits of its own: 1 G fuel, 32 MiB of memory, `time` of wall time. If
+    /// this returns an error, the caller has to refuse the call that the event is about.
     pub async fn judge_event(
         &self,
         wasm: &Wasm,
@@ -170,7 +178,7 @@ impl Sandbox {
         hook::judge_event(&self.shared.loader, wasm, event, time, cancel).await
     }
 
-    /// Makes a jar for one subagent, with its directories open. Stores open later.
+    /// Makes a jar for one subagent and opens the directories of its mounts. Stores open with the first call.
     pub fn open_jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
         Jar::new(self.clone(), spec)
     }

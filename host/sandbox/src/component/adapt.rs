@@ -1,4 +1,5 @@
-//! Converts commands of WASI preview 1 from core modules to components, with the engine's own adapter.
+//! Converts commands of WASI preview 1, which are core modules, to components, with the adapter of the
+//! engine.
 
 mod exit;
 
@@ -9,23 +10,23 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::ComponentEncoder;
 
-/// The function that a command's module exports.
+/// The function that the module of a command exports.
 const START: &str = "_start";
 
-/// Bytes of the encoder's message in an error.
+/// The most bytes of the encoder's text that an error shows.
 const MAX_SHOWN: usize = 500;
 
-/// Whether these bytes are a core module, and not a component.
+/// Whether these bytes are a core module, not a component.
 pub(crate) fn is_module(wasm: &[u8]) -> bool {
     wasm.starts_with(b"\0asm\x01\0\0\0")
 }
 
-/// Converts a command's module to a component in this process: only for trusted modules. See
-/// [`crate::Sandbox::adapt_module`] for a stranger's.
+/// Converts the module of a command to a component in this process, so only for trusted modules. For a
+/// stranger's module use [`crate::Sandbox::adapt_module`].
 ///
 /// # Errors
 ///
-/// The reason why the module cannot be converted, with its own text escaped.
+/// Why the module cannot be converted; foreign text in it is escaped.
 pub fn adapt_trusted_module(module: &[u8]) -> Result<Vec<u8>, String> {
     check_command_module(module)?;
     let module = exit::with_code(module).ok_or("its imports are none of preview 1")?;
@@ -39,7 +40,8 @@ pub fn adapt_trusted_module(module: &[u8]) -> Result<Vec<u8>, String> {
     made().map_err(|error| clip_shown(&format!("it cannot be adapted: {error:#}")))
 }
 
-/// Refuses modules other than commands of preview 1, with a better message than the encoder's.
+/// Refuses a module that is not a command of preview 1. The encoder would refuse it too, with a text that
+/// helps less.
 fn check_command_module(module: &[u8]) -> Result<(), String> {
     let wrong = |error: wasmparser::BinaryReaderError| clip_shown(&format!("not valid: {error}"));
     let mut starts = false;

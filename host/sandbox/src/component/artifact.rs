@@ -1,4 +1,4 @@
-//! Loads compiled code. No other module turns bytes into running code.
+//! Loads compiled code. No other module turns bytes into code that runs.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,27 +10,28 @@ use wasmtime::component::Component;
 
 use crate::component::in_place::SMALLEST_PAGE;
 
-/// Machine code of a component that is part of the program.
+/// Machine code of a component that comes with the program.
 #[derive(Debug, Clone, Copy)]
 pub enum StockCode {
-    /// The output of [`belljar_engine::pack_code`]: half as large, and unpacked by each process.
+    /// The output of [`belljar_engine::pack_code`]: half as large as the code, and unpacked by each process
+    /// that uses it.
     Packed(&'static [u8]),
-    /// Executable as it is: page-aligned, and executed in place by the first sandbox of a process that loads
-    /// the code. Unaligned code does not load.
+    /// Executable code, aligned to a page. The first sandbox of a process that loads it executes it in place;
+    /// code that is not aligned does not load.
     InPlace(&'static [u8]),
 }
 
-/// Machine code from a trusted source: this host's compiler, in this process or in its child; a genuine cache
-/// entry; or the program itself.
+/// Machine code from a trusted source: the compiler of this host, in this process or in its child; an entry
+/// of the cache that this host wrote; or the program itself.
 pub(crate) struct CompiledArtifact(Cow<'static, [u8]>);
 
 impl CompiledArtifact {
-    /// Wraps the output of the compiler, or of the cache. No other caller is allowed.
+    /// Wraps the output of the compiler or of the cache. Nothing else may be passed.
     pub(crate) fn from_trusted(bytes: Vec<u8>) -> Self {
         Self(Cow::Owned(bytes))
     }
 
-    /// Wraps code of the program; `None` = malformed.
+    /// Wraps code that comes with the program; `None`: it is malformed.
     pub(crate) fn from_stock(code: StockCode) -> Option<Self> {
         match code {
             StockCode::Packed(bytes) => belljar_engine::unpack_code(bytes).map(Self::from_trusted),
@@ -41,18 +42,18 @@ impl CompiledArtifact {
         }
     }
 
-    /// The bytes, for the cache.
+    /// The code, for storing it in the cache.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes themselves.
+    /// Returns the code, and uses this value up.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0.into_owned()
     }
 
-    /// Loads the code into an engine. The bytes are copied, so later changes on disk have no effect; code
-    /// that is part of the program stays in place.
+    /// Loads the code into an engine. The engine copies the code, so later changes on disk have no effect;
+    /// code that is part of the program stays where it is.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub(crate) fn load_into(&self, engine: &Engine) -> wasmtime::Result<Component> {
         // SAFETY: `deserialize` requires bytes from `Engine::precompile_component`, and cannot
@@ -80,11 +81,11 @@ impl CompiledArtifact {
     }
 }
 
-/// The code that is executed in place. An address can serve only one component, so a second load in the same
-/// process uses a copy, even after the first is dropped.
+/// The code that this process executes in place. A piece of code serves one component only: a second load in
+/// the same process uses a copy, even after the first is dropped.
 static IN_PLACE: InUse = InUse(Mutex::new(BTreeSet::new()));
 
-/// The addresses of code that was loaded in place.
+/// The addresses of the code that was loaded in place.
 struct InUse(Mutex<BTreeSet<usize>>);
 
 impl InUse {

@@ -1,4 +1,4 @@
-//! Bindings generated from the contracts, and from the text of `wasi:config`.
+//! Bindings that wasmtime generates from the contracts' WIT files and from the text of `wasi:config`.
 
 wasmtime::component::bindgen!({
     path: "../../guest-sdk/wit-0.1",
@@ -8,7 +8,7 @@ wasmtime::component::bindgen!({
     require_store_data_send: true,
 });
 
-/// The contract of hooks, a separate package.
+/// The bindings of the hook contract, which is a WIT package of its own.
 pub(crate) mod hook {
     wasmtime::component::bindgen!({
         path: "../../guest-sdk/wit-hook",
@@ -18,7 +18,7 @@ pub(crate) mod hook {
     });
 }
 
-/// The bindings of `wasi:config/store`, because no dependency of belljar has them.
+/// The bindings of `wasi:config/store`. Generated here, because no dependency of belljar has them.
 pub(crate) mod config {
     wasmtime::component::bindgen!({
         inline: "

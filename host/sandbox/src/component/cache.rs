@@ -1,10 +1,10 @@
-//! The cache on disk: compiled components and checked descriptions.
+//! The cache on disk, with compiled components and checked descriptions of tools.
 //!
-//! Loading compiled code means running it, so an entry is used only if this host wrote the entry. Each entry
-//! has a keyed digest (HMAC-SHA-256) over kind, name and content; the key is in the same private directory.
-//! An attacker who can read the owner's files needs no cache to do harm; the digest detects truncated,
-//! renamed and foreign entries, and entries planted by an attacker with write but no read access. File names
-//! are such digests too, so that a list of files does not reveal the components.
+//! Loading compiled code means running it, so an entry counts only if this host wrote it. Each entry begins
+//! with a keyed digest (HMAC-SHA-256) over kind, name and content; the key is in the same private directory.
+//! The digest detects entries that are truncated, renamed, foreign, or planted by an attacker who can write
+//! but not read the directory; an attacker who can read the owner's files needs no cache to do harm. File
+//! names are such digests too, so that a list of files does not reveal the components.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,8 +17,8 @@ use sha2::Sha256;
 
 use crate::error::SandboxError;
 
-/// The largest entry in bytes, which bounds the memory of one component's machine code. A Python tool's has
-/// about 40 MB.
+/// The most bytes of one entry, which bounds the memory that one component's machine code uses. The code of
+/// a Python tool has about 40 MB.
 pub(crate) const MAX_ENTRY: u64 = 128 << 20;
 
 const MAGIC: &[u8; 16] = b"belljar-cache-1\n";
@@ -26,16 +26,16 @@ const TAG: usize = 32;
 const KEY: usize = 32;
 const KEY_FILE: &str = "key";
 
-/// The kind of an entry, included in the digest.
+/// The kind of an entry, which its digest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheKind {
-    /// Machine code.
+    /// Machine code of a component.
     Artifact,
-    /// Checked descriptions.
+    /// Checked descriptions of a component's tools.
     Describe,
 }
 
-/// A private directory, with its key.
+/// The cache: a private directory, and the key in it.
 pub(crate) struct ComponentCache {
     dir: PathBuf,
     key: [u8; KEY],
@@ -51,15 +51,15 @@ impl CacheKind {
 }
 
 impl ComponentCache {
-    /// Opens the directory, or creates it. A directory that others can access is made private and gets a new
-    /// key, which invalidates its entries; another user's directory is refused.
+    /// Opens the cache directory, or creates it. A directory that other users can access is made private and
+    /// gets a new key, so that its entries no longer count. A directory of another user is refused.
     pub(crate) fn open(dir: &Path) -> Result<Self, SandboxError> {
         let fail = |why: String| SandboxError::Cache { path: dir.to_owned(), why };
         let key = prepare_directory(dir).map_err(|error| fail(error.to_string()))?;
         Ok(Self { dir: dir.to_owned(), key })
     }
 
-    /// The content of an entry, if present and genuine.
+    /// The content of an entry, if there is one and this host wrote it.
     pub(crate) fn find_entry(&self, kind: CacheKind, name: &str) -> Option<Vec<u8>> {
         let path = self.entry_path(kind, name);
         match self.read_entry(&path, kind, name) {
@@ -72,7 +72,8 @@ impl ComponentCache {
         }
     }
 
-    /// Writes an entry atomically. A failure only costs time, not correctness, so it is only logged.
+    /// Writes an entry in one step. A failure is logged only, because a missing entry costs time and nothing
+    /// else.
     pub(crate) fn store_entry(&self, kind: CacheKind, name: &str, content: &[u8]) {
         let path = self.entry_path(kind, name);
         if let Err(error) = self.write_entry(&path, kind, name, content) {
@@ -121,8 +122,7 @@ impl ComponentCache {
     }
 
     fn entry_mac(&self, kind: CacheKind, name: &str, content: &[u8]) -> Hmac<Sha256> {
-        // A key of the hash's length is always accepted, so the fallback is never used; it would
-        // verify nothing.
+        // The length of the key is valid, so the fallback never occurs; with it, no entry would be genuine.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
             .unwrap_or_else(|_| <Hmac<Sha256> as Mac>::new(&Default::default()));
         for part in [MAGIC.as_slice(), kind.file_suffix().as_bytes(), name.as_bytes()] {
@@ -180,12 +180,13 @@ fn read_key(path: &Path) -> io::Result<[u8; KEY]> {
     Ok(key)
 }
 
-/// Makes a key. Another process may do the same concurrently: the first one to name the file wins.
+/// Makes a new key file. If another process makes one at the same time, the first to name its file wins, and
+/// the other reads that key.
 fn make_key(dir: &Path, path: &Path) -> io::Result<[u8; KEY]> {
     let mut key = [0; KEY];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
-    // The existing file was invalid: not a regular file, accessible to others, or of another
-    // length.
+    // A file by that name is not valid as a key: it is not a regular file, others can access it, or its
+    // length is wrong.
     match fs::symlink_metadata(path) {
         Ok(_) => fs::remove_file(path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,6 +1,6 @@
-//! A command as a tool: its fixed arguments, and the conversion of a call's arguments into a command line.
-//! Pure: the result is text, and nothing runs. For example, the line `-n {pattern}` and the argument `pattern
-//! = "x"` make `-n x`.
+//! How a command-line program is called as a tool: its fixed words, and how the arguments of a call become
+//! its command line. For example, the words `-n {pattern}` and the argument `pattern = "x"` make `-n x`.
+//! Nothing runs here; the result is text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,52 +10,52 @@ use serde_json::{Map, Value, json};
 use crate::component::described::{self, DescribeLimits, ToolClaim};
 use crate::component::tool_info::{ToolHints, ToolInfo};
 
-/// Words of a command line, without the command's name.
+/// The most words of a command line, without the command's name.
 const MAX_WORDS: usize = 4_096;
 
-/// Bytes of a command line, because a guest gets it as a whole.
+/// The most bytes of a command line, because a guest receives it as a whole.
 const MAX_LINE: usize = 1 << 20;
 
-/// Variables of a command's environment, and bytes of a value.
+/// The most variables of a command's environment, and the most bytes of a variable's value.
 const MAX_VARIABLES: usize = 64;
 const MAX_VALUE: usize = 4 << 10;
 
-/// The root of programs built for `--dir .::/`.
+/// The workspace's path for programs that were built to run with `--dir .::/`.
 const ROOT: &str = "/";
 
-/// Bytes of a name in a refusal.
+/// The most bytes of a name that an error shows.
 const MAX_SHOWN: usize = 64;
 
-/// The names of the arguments that every command may have.
+/// The arguments that every command may have: its words, its standard input, and paths of files.
 const ARGS: &str = "args";
 const STDIN: &str = "stdin";
 const FILES: &str = "files";
 
-/// The name of a command whose file has no usable name.
+/// The tool name for a command whose file name has no usable letter.
 const NAMELESS: &str = "command";
 
-/// The form of a command as a tool. Default: the arguments `args` (a list of texts), `stdin` and `files`, and
-/// no environment.
+/// How a command is called as a tool. The default lets the model choose everything: `args` (a list of
+/// words), `stdin` and `files`; the environment is empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandForm {
     description: String,
-    /// `None` = the caller chooses all words.
+    /// The fixed words of the command line; `None`: the call's `args` are the words.
     words: Option<Vec<CommandWord>>,
     environment: Vec<(String, String)>,
     schema: Value,
-    /// The possible arguments of a call.
+    /// The names of the arguments that a call may have.
     names: BTreeSet<String>,
-    /// The path of the workspace, if not `/workspace`.
+    /// The path at which the command sees the workspace; `None`: `/workspace`.
     workspace_at: Option<String>,
 }
 
-/// One part of a command line.
+/// One word of a fixed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommandWord {
     Fixed(String),
-    /// `{name}` alone: the argument, or all elements of a list, each a word.
+    /// `{name}` alone: the value of the argument. If the value is a list, each element is a word.
     Argument(String),
-    /// `{name}` within a word. The word is left out if the argument is absent.
+    /// `{name}` inside a word, for example `--depth={n}`. Without the argument, the word is left out.
     Within {
         before: String,
         name: String,
@@ -63,14 +63,14 @@ enum CommandWord {
     },
 }
 
-/// The complete input of a command's start.
+/// Everything that a command starts with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandLine {
-    /// The arguments, with the command's own name first, for example `grep -n word`.
+    /// The words, with the command's own name first, for example `grep -n word`.
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) stdin: String,
-    /// The path of the workspace.
+    /// The path at which the command sees the workspace.
     pub(crate) workspace: String,
 }
 
@@ -93,21 +93,23 @@ impl Default for CommandForm {
 }
 
 impl CommandForm {
-    /// The same form with this description for a model. Blank = a default text.
+    /// Sets the description that a model reads. If it is blank, the model gets a default text.
     #[must_use]
     pub fn with_description(mut self, description: &str) -> Self {
         description.trim().clone_into(&mut self.description);
         self
     }
 
-    /// Fixes the command line. A word `{name}` is replaced by the call's argument `name`: by all texts of a
-    /// list, or left out if absent; within a word (for example `--depth={n}`) by one text, and the whole word
-    /// is left out if absent. `{{` and `}}` are literal braces. Without a schema, each named argument is a
-    /// text, all but `files` are required, and `stdin` is added.
+    /// Fixes the words of the command line. A word `{name}` is replaced by the call's argument `name`; a
+    /// list makes several words, and a missing argument none. Inside a word, for example `--depth={n}`, the
+    /// argument must be one text; if it is missing, the whole word is left out. `{{` and `}}` mean literal
+    /// braces. Without a schema, each named argument is a text, all but `files` are required, and `stdin` is
+    /// added.
     ///
     /// # Errors
     ///
-    /// A word or the schema is invalid, or the two do not fit each other; the text has the reason.
+    /// A word or the schema is invalid, or a word names an argument that the schema lacks. The text says
+    /// which.
     pub fn with_line(mut self, words: &[String], schema: Option<&str>) -> Result<Self, String> {
         let words =
             words.iter().map(|word| CommandWord::parse(word)).collect::<Result<Vec<_>, _>>()?;
@@ -124,7 +126,7 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// Sets the schema of the arguments, if the caller chooses the words of the command line.
+    /// Sets the schema of the arguments of a command without fixed words.
     ///
     /// # Errors
     ///
@@ -135,12 +137,13 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// Shows the workspace at another path than `/workspace`: programs built for `wasmtime --dir .::/` look
-    /// for their files at `/`. The same directory appears there with the same access, and nothing else.
+    /// Shows the workspace to the command at another path than `/workspace`, because programs built for
+    /// `wasmtime --dir .::/` look for their files at `/`. The command sees the same directory with the same
+    /// access there, and nothing else.
     ///
     /// # Errors
     ///
-    /// The path is neither `/` nor a valid mount's path.
+    /// The path is neither `/` nor valid as a mount's path.
     pub fn with_workspace_at(mut self, path: &str) -> Result<Self, String> {
         let at = match path {
             ROOT => ROOT.to_owned(),
@@ -158,12 +161,12 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// The path of the workspace.
+    /// The path at which the command sees the workspace.
     pub(crate) fn workspace_path(&self) -> &str {
         self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
 
-    /// Sets the variables of the environment. No variable of the host is passed on.
+    /// Sets the environment variables of the command. It gets no variable of the host.
     ///
     /// # Errors
     ///
@@ -190,11 +193,12 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// The tool, under the name that a person chose.
+    /// The description of the command as a tool. `name` is the file's or the person's name for it, from which
+    /// the tool's name is made.
     ///
     /// # Errors
     ///
-    /// The description or the schema breaks the rules for every tool.
+    /// The description or the schema breaks the rules that hold for every tool.
     pub fn tool(&self, name: Option<&str>, limits: &DescribeLimits) -> Result<ToolInfo, String> {
         let name = command_name(name);
         let description = match self.description.as_str() {
@@ -211,7 +215,7 @@ impl CommandForm {
         tools.pop().ok_or_else(|| "it offers no tool".to_owned())
     }
 
-    /// The command line of a call, or the error in its arguments.
+    /// Makes the command line of a call. `Err`: what is wrong with the call's arguments.
     pub(crate) fn command_line(&self, name: &str, arguments: &str) -> Result<CommandLine, String> {
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| error.to_string())?;
@@ -296,8 +300,8 @@ impl CommandWord {
         }
     }
 
-    /// Appends the word to the line. INV-223: a call's argument is never an option, unless a fixed `--`
-    /// before it ends the options.
+    /// Appends this word of the fixed line to `words`. INV-223: a word from a call's argument must not begin
+    /// with `-`, because it would be an option, unless a fixed `--` before it ends the options.
     fn append_word(
         &self,
         arguments: &Map<String, Value>,
@@ -332,14 +336,14 @@ impl CommandWord {
 }
 
 fn refuse_option(name: &str, word: &str, ended: bool) -> Result<(), String> {
-    // A single `-` means standard input by convention.
+    // A single `-` is allowed: by convention it means standard input.
     if word.starts_with('-') && word != "-" && !ended {
         return Err(format!("`{}` begins with `-`, and would be an option", clip_shown(name)));
     }
     Ok(())
 }
 
-/// A valid tool name made from a file's name.
+/// Makes a valid tool name from a file's name, for example `rip_grep` from `Rip-Grep.wasm`.
 pub(crate) fn command_name(name: Option<&str>) -> String {
     let stem = name.unwrap_or_default();
     let stem = stem.strip_suffix(".wasm").unwrap_or(stem);
@@ -353,7 +357,8 @@ pub(crate) fn command_name(name: Option<&str>) -> String {
     if legal.is_empty() { NAMELESS.to_owned() } else { legal }
 }
 
-/// One text; a number or a boolean is converted to its JSON text.
+/// The text of an argument; numbers and booleans become their JSON text. `None`: the argument is missing or
+/// null.
 fn parse_text(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
     Ok(Some(match given {
         None | Some(Value::Null) => return Ok(None),
@@ -366,7 +371,7 @@ fn parse_text(name: &str, given: Option<&Value>) -> Result<Option<String>, Strin
     }))
 }
 
-/// One text, or a list of texts.
+/// The texts of an argument that is a list or one text.
 fn parse_list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
     let Some(Value::Array(items)) = given else {
         return Ok(parse_text(name, given)?.into_iter().collect());
@@ -375,11 +380,11 @@ fn parse_list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> 
     Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// Absolute paths below the workspace, so that none is an option, and the command's current directory does
-/// not matter.
+/// The paths of the argument `files`, made absolute: no path can be taken for an option, and the command's
+/// current directory does not matter.
 fn parse_files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> {
     let path = |path: String| {
-        // Models use the paths that every other tool shows.
+        // Models write the paths that all other tools show, which begin with `/workspace`.
         let below = path.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
         match (below, path.starts_with('/')) {
             (Some(below), _) => format!("{}/{below}", workspace.trim_end_matches('/')),

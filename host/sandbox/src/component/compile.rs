@@ -1,7 +1,8 @@
 //! Compiles a component, in a child process or in this one.
 //!
-//! A stranger can write a component whose compilation needs hours or all memory. The operating system bounds
-//! both for a child; the host waits with a separate limit and kills the child when no caller waits any more.
+//! A stranger can write a component whose compilation takes hours or all memory. So a child process compiles
+//! it, with limits of the operating system on both. The host waits with a time limit of its own, and kills
+//! the child when no caller waits any more.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -22,34 +23,35 @@ use crate::component::inspect::MAX_COMPONENT;
 use crate::component::wasm::Wasm;
 use crate::error::{LoadError, SandboxError};
 
-/// Address space of the compiler child: 4 GiB, because the largest known tool uses 373 MiB resident, and
+/// The address space of the compiling child: 4 GiB. The largest known tool uses 373 MiB of memory, and
 /// threads and the allocator reserve a multiple of that.
 const CHILD_MEMORY: u64 = 4 << 30;
 
-/// Processor time of the child, all threads together: 300 seconds, because the largest known tool needs 14 on
-/// a fast machine, and a slow machine needs ten times as much.
+/// The processor time of the compiling child, all threads together, in seconds. The largest known tool needs
+/// 14 on a fast machine, and a slow machine needs ten times as much.
 const CHILD_CPU_SECONDS: u64 = 300;
 
-/// The most open files of the child: its standard streams and a few of the runtime's.
+/// The most open files of the compiling child: its standard streams and a few of the runtime's.
 const CHILD_FILES: u64 = 32;
 
-/// The amount by which the child's priority is lowered.
+/// How much the compiling child's priority is lowered (`nice`).
 const CHILD_NICE: i32 = 10;
 
-/// The longest wait for the child: half an hour, because the child runs at a low priority and may get a tenth
-/// of a busy machine's processor. Its work is bounded by processor time; this limit only ends a child that
-/// does no work.
+/// How long a caller waits for the compiling child: half an hour, because the child runs at a low priority
+/// and may get a tenth of a busy machine's processor. A child that computes is ended earlier by
+/// [`CHILD_CPU_SECONDS`]; this limit ends one that hangs.
 pub(crate) const WAIT: Duration = Duration::from_secs(1_800);
 
-/// The most bytes that are read of the child's error message.
+/// The most bytes that are read of the child's error text.
 const MAX_COMPLAINT: u64 = 4 << 10;
 
-/// Compiles a component to machine code, by the configured compiler.
+/// Compiles a component to machine code, in the place that the configuration names.
 pub(crate) async fn compile_component(
     compiler: &Compiler,
     wasm: &Wasm,
 ) -> Result<CompiledArtifact, LoadError> {
-    // INV-225: a child answers a core module with a component, which is not machine code.
+    // INV-225: refused here, because the child answers a core module with a component, which is not machine
+    // code.
     if is_module(wasm.bytes()) {
         return Err(LoadError::CoreModule);
     }
@@ -77,7 +79,7 @@ pub(crate) async fn compile_component(
     Ok(CompiledArtifact::from_trusted(bytes))
 }
 
-/// Converts a command's core module to a component. The conversion runs where components are compiled,
+/// Converts a core module that is a command to a component, in the place where components are compiled,
 /// because the module is a stranger's too.
 pub(crate) async fn adapt_module(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>, LoadError> {
     if module.len() as u64 > MAX_COMPONENT {
@@ -91,7 +93,7 @@ pub(crate) async fn adapt_module(compiler: &Compiler, module: &[u8]) -> Result<V
         Compiler::Child { program, args } => {
             let mut command = std::process::Command::new(program);
             command.args(args).env_clear();
-            // The first bytes make the child convert instead of compiling.
+            // The child sees from the first bytes that this is a module, and converts instead of compiling.
             pipe_through_child(RunningChild::start_here(command), &[module], MAX_COMPONENT, WAIT)
                 .await
         }
@@ -109,18 +111,19 @@ pub(crate) async fn adapt_module(compiler: &Compiler, module: &[u8]) -> Result<V
     }
 }
 
-/// Work of the operator, because components are installed tools or the program's own.
+/// A compilation counts as work of the operator, because components are installed tools or the program's
+/// own.
 const COMPILE: WorkKind = WorkKind { name: "compiling a component", time: WAIT };
 
-/// The argument with which a program becomes its own compiler.
+/// The command-line argument with which a program starts itself as its compiler.
 const CHILD: &str = "belljar-compile-component";
 
-/// Whether this program becomes the compiler when started with [`CHILD`].
+/// Whether this program calls [`compiler_child`], so that it can be started with [`CHILD`].
 static BECOMES_COMPILER: AtomicBool = AtomicBool::new(false);
 
-/// Compiles a component if this process was started as a compiler; call it first in `main` of a program whose
-/// sandbox is [`crate::SandboxConfig::compiling_in_child`]. Returns the exit code for `main`, or `None` in an
-/// ordinary process.
+/// Compiles a component if this process was started as a compiler. Call it first in the `main` of a program
+/// whose sandbox is made from [`crate::SandboxConfig::compiling_in_child`]. Returns the exit code for
+/// `main`, or `None` in an ordinary process.
 ///
 /// ```no_run
 /// # use std::process::ExitCode;
@@ -137,8 +140,8 @@ pub fn compiler_child() -> Option<ExitCode> {
     std::env::args_os().nth(1).filter(|first| first == CHILD).map(|_| compile_child(true))
 }
 
-/// The running program as the compiler. A program that does not call [`compiler_child`] is refused, because
-/// it would start itself endlessly.
+/// Names the running program as the compiler. Refuses a program that does not call [`compiler_child`],
+/// because its child would start the program once more, and so on endlessly.
 pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
     if !BECOMES_COMPILER.load(Ordering::Relaxed) {
         return Err(SandboxError::NoCompilerChild);
@@ -147,14 +150,14 @@ pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
     Ok(Compiler::Child { program, args: vec![CHILD.into()] })
 }
 
-/// Runs a compiler child: reads a component from stdin, writes its machine code to stdout; a core module is
-/// answered with the component made from it. The program named in [`crate::Compiler::Child`] calls
-/// `compile_child` first in `main`. Before reading a byte, the child lowers its own priority, memory and time
-/// and, with `walled`, raises a wall without openings: no file, no network, no other program.
+/// The whole life of a compiling child: reads a component from stdin and writes its machine code to stdout.
+/// For a core module it writes the component made from it. The program named in [`crate::Compiler::Child`]
+/// calls this first in `main`. Before it reads a byte, the child lowers its own priority, memory and time;
+/// with `walled` it also raises an OS sandbox that allows no file, no network and no other program.
 pub fn compile_child(walled: bool) -> ExitCode {
     belljar_os_sandbox::conceal_process();
     if walled {
-        // The host reports missing kernel support, which it shares with the child.
+        // The child shares the kernel with the host, which reports if the kernel lacks support.
         let _ = Wall::default().raise_wall();
     }
     match run_child() {
@@ -187,14 +190,14 @@ fn run_child() -> Result<(), String> {
     stdout.write_all(&made).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
-/// Limits this process to `addresses` bytes of address space and `file` bytes in a file. A lower existing
-/// limit stays.
+/// Lowers the limits of this process for good: `addresses` bytes of address space, `file` bytes in any file,
+/// and the constants above. A lower existing limit stays.
 pub(crate) fn restrict_process(addresses: u64, file: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, addresses),
         (Resource::Cpu, CHILD_CPU_SECONDS),
         (Resource::Nofile, CHILD_FILES),
-        // A process that crashes on foreign input writes no core dump.
+        // A process that crashes on foreign input must not write a core dump.
         (Resource::Core, 0),
         (Resource::Fsize, file),
     ] {
@@ -222,8 +225,8 @@ fn too_long(wait: Duration) -> LoadError {
     LoadError::Compile(format!("it took over {} seconds", wait.as_secs()))
 }
 
-/// Writes these parts to a child and returns its output, up to `limit` bytes. Dropping the future kills the
-/// child.
+/// Writes `parts` to the stdin of a child, and returns its stdout, at most `limit` bytes. Fails after the
+/// time `wait`. Dropping the future kills the child.
 pub(crate) async fn pipe_through_child(
     started: io::Result<RunningChild>,
     parts: &[&[u8]],
@@ -235,7 +238,7 @@ pub(crate) async fn pipe_through_child(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // A child that refuses early closes the pipe; its message is read afterwards.
+            // A child that refuses the input early closes the pipe; its error text is read below.
             for part in parts {
                 let _ = stdin.write_all(part).await;
             }
@@ -267,7 +270,7 @@ pub(crate) async fn pipe_through_child(
     }))
 }
 
-/// Reads up to `limit` bytes, and one byte more to show that the input is longer.
+/// Reads at most `limit` bytes, and one more if the input is longer, so that the caller sees it.
 async fn read_bounded(from: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(from) = from {

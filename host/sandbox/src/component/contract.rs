@@ -1,5 +1,5 @@
-//! The supported versions of the tools' contract. Interfaces in both versions have equal types, so one set of
-//! bindings suffices.
+//! The versions of the tool contract that the host supports. Interfaces that are in both versions have equal
+//! types, so one set of bindings serves both.
 
 use wasmtime::AsContextMut;
 use wasmtime::component::{Component, ComponentExportIndex, Instance, TypedFunc};
@@ -10,13 +10,13 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 use crate::component::interfaces::is_tool_export;
 use crate::jar::state::Guest;
 
-/// The versions in which `log` and `progress` are provided.
+/// The versions of the contract in which `log` and `progress` are provided.
 pub(crate) const VERSIONS: [&str; 2] = ["0.1.0", "0.2.0"];
 
-/// The version with `types` and `peers`, which a component may import.
+/// The version of the contract that has `types` and `peers`.
 pub(crate) const WITH_PEERS: &str = "0.2.0";
 
-/// The positions of the contract's functions in a component.
+/// Where the contract's functions are among the exports of a component.
 pub(crate) struct ToolIndices {
     describe: ComponentExportIndex,
     invoke: ComponentExportIndex,
@@ -25,14 +25,14 @@ pub(crate) struct ToolIndices {
 type Describe = TypedFunc<(), (Vec<Definition>,)>;
 type Invoke = TypedFunc<(Call,), (Result<Output, ToolError>,)>;
 
-/// The contract's functions in one instance.
+/// The contract's functions in one instance of a component.
 pub(crate) struct ToolFunctions {
     describe: Describe,
     invoke: Invoke,
 }
 
 impl ToolIndices {
-    /// Finds the functions; `None` = the component lacks an export.
+    /// Finds the contract's functions; `None`: the component lacks one.
     pub(crate) fn from_component(component: &Component) -> Option<Self> {
         let ty = component.component_type();
         let mut exports = ty.exports(component.engine());
@@ -42,7 +42,7 @@ impl ToolIndices {
         Some(Self { describe: find("describe")?, invoke: find("invoke")? })
     }
 
-    /// The functions in an instance, with their types checked.
+    /// Loads the functions of an instance, and checks their types.
     pub(crate) fn load_functions(
         &self,
         mut store: impl AsContextMut<Data = Guest>,

@@ -1,4 +1,5 @@
-//! A component's descriptions of its tools: requested once per digest, checked, stored.
+//! Gets the descriptions of a component's tools: asks the component once per digest, checks the answer, and
+//! stores it.
 //!
 //! `describe` is a stranger's code, so it runs in a temporary store without any grant.
 
@@ -24,38 +25,38 @@ use crate::component::wasm::{Digest, Wasm};
 use crate::error::DescribeError;
 use crate::jar::store::{JobResult, StoreJob};
 
-/// The longest wait for the broker: compiling, and `describe` itself.
+/// How long to wait for the broker, which may compile the component before it runs `describe`.
 const MAKE_WAIT: Duration = WAIT.saturating_add(Duration::from_secs(60));
 
-/// The checked descriptions.
+/// Gets and stores the checked descriptions of components.
 #[derive(Debug)]
 pub(crate) struct ToolDescriber {
     limits: DescribeLimits,
     loader: Arc<ComponentLoader>,
     cache: Option<Arc<ComponentCache>>,
-    /// The broker, which replaces the cache, and makes descriptions with the usual limits.
+    /// The broker, which makes and stores descriptions in place of the cache, always with the default limits.
     broker: Option<Broker>,
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 
-/// The check of a component's description of its tools.
+/// The kind of host work for checking a component's descriptions.
 const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of a component", time: Duration::from_secs(20) };
 
 type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
 type Entry = OnceCell<Result<ComponentDescription, DescribeError>>;
 
-/// The stored description of the component with a digest.
+/// What is known of the component with a digest.
 #[derive(Debug, Clone)]
 enum ComponentDescription {
-    /// The tools of the component, the same for every caller.
+    /// The component described these tools.
     Tools(Arc<[ToolInfo]>),
-    /// A command, whose name and form the caller chooses.
+    /// The component is a command. Its tool is described by the caller's name and form for it.
     Command,
 }
 
-/// Checks a description on a separate thread, because it may have megabytes of schemas. `limits` bounds the
-/// work.
+/// Checks a component's descriptions on another thread, because they may have megabytes of schemas. `limits`
+/// bounds how much there is to check.
 pub(crate) async fn check_on_thread(
     claims: Vec<ToolClaim>,
     limits: DescribeLimits,
@@ -65,7 +66,7 @@ pub(crate) async fn check_on_thread(
 }
 
 impl ToolDescriber {
-    /// Makes an empty store of descriptions.
+    /// Makes a describer that has no descriptions yet.
     pub(crate) fn new(
         limits: DescribeLimits,
         loader: Arc<ComponentLoader>,
@@ -76,7 +77,7 @@ impl ToolDescriber {
         Self { limits, loader, cache, broker, known: Mutex::default() }
     }
 
-    /// The tools of a component.
+    /// The tools of a component. Failures are not stored, so the next caller tries again.
     pub(crate) async fn describe_tools(&self, wasm: &Wasm) -> Answer {
         let digest = wasm.digest();
         let entry = Arc::clone(self.lock_answers().entry(digest).or_default());
@@ -96,7 +97,7 @@ impl ToolDescriber {
         }
     }
 
-    /// Stores the description of the component with this digest.
+    /// Stores the caller's description of the component with this digest.
     pub(crate) fn store_answer(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
         self.lock_answers().insert(
             digest,
@@ -139,8 +140,8 @@ impl ToolDescriber {
         Ok(tools.into())
     }
 
-    /// The descriptions stored or made by the broker. If it fails, `describe` runs here, which reports the
-    /// error, and the result is not stored.
+    /// The descriptions that the broker stored or makes now. If the broker fails, this returns `None`;
+    /// `describe` then runs in this process, which reports the error, and the result is not stored on disk.
     async fn ask_broker(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
         let broker = self.broker.as_ref()?;
         let found = match broker.find_derived(DerivedFile::Tools, &wasm.digest().to_string()).await
@@ -152,7 +153,7 @@ impl ToolDescriber {
                     MAKE_WAIT,
                     broker.make_derived(DerivedFile::Tools, wasm.bytes()),
                 );
-                // The component is compiled first, which needs most of the time.
+                // Reported if slow, because the broker compiles the component first.
                 self.loader.report_slow(wasm, made).await.ok()?.ok()?
             }
             Err(error) => {
@@ -163,7 +164,8 @@ impl ToolDescriber {
         serde_json::from_slice(&found).ok()
     }
 
-    /// Runs `describe` in a store without any grant. The host itself describes plain functions.
+    /// Gets the descriptions from the component itself, by running `describe` in a store without any grant.
+    /// For a component of plain functions, the host writes the descriptions.
     async fn run_describe(&self, wasm: &Wasm) -> Result<Vec<ToolClaim>, DescribeError> {
         let limits = &self.limits;
         let loaded = self.loader.load_tool(wasm).await?;
@@ -192,8 +194,8 @@ impl ToolDescriber {
     }
 }
 
-/// The cache's name for a component's descriptions. The name includes the limits, so that narrower limits
-/// never reuse a result of wider ones.
+/// The cache's name for a component's descriptions. It includes the limits, so that descriptions that were
+/// checked against wide limits are not used under narrow ones.
 pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
     let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
     format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")

@@ -1,7 +1,8 @@
-//! Checks the answer of `describe`: a stranger's text that every later model request repeats.
+//! Checks the answer of a component's `describe`: a stranger's text that every later request to a model
+//! repeats.
 //!
-//! An answer that breaks a rule is refused as a whole, because a tool with one false statement is not
-//! trusted. Pure, so that the fuzzer compiles the module without the engine.
+//! An answer that breaks a rule is refused as a whole, because a component with one false statement is not
+//! trusted. The module needs no engine, so that the fuzzer can compile it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,32 +13,32 @@ use serde_json::Value;
 use crate::component::tool_info::{ToolHints, ToolInfo};
 use crate::json::check_json;
 
-/// The longest name of a tool, in bytes, by the contract.
+/// The most bytes of a tool's name, by the contract.
 const MAX_NAME: usize = 64;
 
-/// The limits of `describe` and of its answer.
+/// The limits of running `describe`, and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribeLimits {
     /// Fuel. Default: 10 G, enough for the start of a Python runtime.
     pub fuel: u64,
-    /// Linear memory and tables, in bytes. Default: 256 MiB, one pool slot.
+    /// The bytes of linear memory and tables. Default: 256 MiB, one slot of the pool.
     pub memory_bytes: u64,
-    /// Wall time. Default: 5 seconds.
+    /// The wall time. Default: 5 seconds.
     pub time: Duration,
-    /// Tools of one component. Default: 64, more than a model chooses among well.
+    /// The most tools of one component. Default: 64, more than a model chooses among well.
     pub tools: usize,
-    /// Bytes of one description. Default: 16 KiB, because every model request repeats it.
+    /// The most bytes of one description. Default: 16 KiB, because every request to a model repeats it.
     pub description_bytes: usize,
-    /// Bytes of one schema. Default: 64 KiB.
+    /// The most bytes of one schema. Default: 64 KiB.
     pub schema_bytes: usize,
 }
 
-/// A tool as the guest describes it, unchecked.
+/// A tool as its component describes it, not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolClaim {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// JSON Schema, as text.
+    /// A JSON Schema of the arguments, as text.
     pub(crate) schema: String,
     pub(crate) hints: ToolHints,
 }
@@ -55,7 +56,7 @@ impl Default for DescribeLimits {
     }
 }
 
-/// Checks an answer as a whole. The error is a text for the tool's author.
+/// Checks all descriptions of a component. The error is a text for the tool's author.
 pub(crate) fn check_claims(
     claims: Vec<ToolClaim>,
     limits: &DescribeLimits,
@@ -86,12 +87,12 @@ fn check_one(claim: ToolClaim, limits: &DescribeLimits) -> Result<ToolInfo, Stri
     Ok(ToolInfo { name, description, schema, hints })
 }
 
-/// Checks a stranger's texts about a tool: description and schema are bounded and contain no hidden
-/// characters, and the schema is one of an object. Returns the parsed schema.
+/// Checks a stranger's texts about one tool: the description and the schema are within the limits and
+/// contain no hidden characters, and the schema is one of an object. Returns the schema, parsed.
 ///
 /// # Errors
 ///
-/// A text with the reason.
+/// A text that names the broken rule.
 pub fn check_words(
     description: &str,
     schema: &str,
@@ -114,7 +115,7 @@ fn check_name(name: &str) -> Result<ToolName, String> {
     if fits { ToolName::new(name).map_err(|_| error()) } else { Err(error()) }
 }
 
-/// The model and the operator read this text, so hidden characters are refused.
+/// Checks a description. Hidden characters are refused, because a model and the operator read it.
 fn check_text(text: &str, limit: usize) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("it has no description".to_owned());
@@ -151,7 +152,7 @@ fn check_schema(text: &str, limit: usize) -> Result<Value, String> {
     if schema.get("type") != Some(&Value::from("object")) {
         return Err("its schema is not of an object: write `\"type\": \"object\"`".to_owned());
     }
-    // Escapes in JSON can hide characters.
+    // Checked after parsing, because escapes in JSON can hide characters.
     visible_strings(&schema)?;
     if let Err(error) = jsonschema::meta::validate(&schema) {
         let why = error.to_string();

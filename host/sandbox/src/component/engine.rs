@@ -1,8 +1,8 @@
-//! The two engines: one with a pool of stores, one that allocates on demand.
+//! The two engines of a process: one has a pool of stores, the other allocates each store on demand.
 //!
-//! Both are made from one [`belljar_engine::engine_config`], so machine code compiled once loads into either: the
-//! allocator is not part of wasmtime's compatibility hash. Engines are made with the first store, because a
-//! command that only lists agents should not wait for them.
+//! Both are made from one [`belljar_engine::engine_config`], so machine code that was compiled once loads
+//! into either: the allocator is not part of wasmtime's compatibility hash. An engine is made with the first
+//! store, so that a command without stores, for example one that lists agents, does not wait.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,36 +15,36 @@ use crate::component::in_place::InPlace;
 use crate::error::SandboxError;
 use crate::jar::limits::MAX_INSTANCES;
 
-/// Linear memory of one pool slot, equal to a jar's default limit; a store with a larger limit opens outside
-/// the pool.
+/// The bytes of linear memory in one slot of the pool: a jar's default limit. A store with a larger limit
+/// opens outside the pool.
 pub(crate) const POOL_MEMORY: usize = 256 << 20;
 
-/// Bytes of each memory that stay resident when a slot is reused: enough for a small tool's pages, so that
-/// its next store causes no page faults.
+/// The bytes of each memory that stay resident when a slot is reused: as much as a small tool uses, so that
+/// the next store causes no page faults.
 const KEEP_MEMORY: usize = 64 << 10;
 
-/// Bytes of each table that stay resident.
+/// The bytes of each table that stay resident when a slot is reused.
 const KEEP_TABLE: usize = 16 << 10;
 
-/// Bytes of each fiber stack that stay resident and are zeroed explicitly: about what instantiating and a
-/// small call use.
+/// The bytes of each fiber stack that stay resident when a slot is reused, and are zeroed explicitly: about
+/// what instantiating and a small call use.
 const KEEP_STACK: usize = 16 << 10;
 
-/// Tables of each slot; every stock guest has 2. A component with more uses more slots, so that it cannot use
-/// up the share of others.
+/// The tables per slot; each stock tool has 2. A component with more tables uses more slots, so that it
+/// cannot use up the share of others.
 pub(crate) const TABLES: u32 = 4;
 
-/// The smallest pool, because fewer slots are not worth one.
+/// The least slots of a pool; with fewer, a pool is not worth it.
 const MIN_SLOTS: u32 = 16;
 
-/// The largest pool. Up to here, `PoolingAllocationConfig` counters (core instances) stay within 32 bits, and
+/// The most slots of a pool: at this size the counters of `PoolingAllocationConfig` stay within 32 bits, and
 /// the address space of any machine is used up long before.
 const MAX_SLOTS: u32 = 100_000;
 
-/// A reservation of pool slots for one store, released when dropped.
+/// A reservation of slots for one store; dropping it frees them.
 pub(crate) type PoolPermit = OwnedSemaphorePermit;
 
-/// Both engines, each made when first needed.
+/// Both engines of a process, each made when first needed.
 #[derive(Debug)]
 pub(crate) struct EnginePair {
     slots: u32,
@@ -53,6 +53,7 @@ pub(crate) struct EnginePair {
     warnings: Mutex<Vec<String>>,
 }
 
+/// The engine with a pool, and its free slots.
 struct EnginePool {
     engine: Engine,
     free: Arc<Semaphore>,
@@ -69,12 +70,12 @@ impl EnginePair {
         }
     }
 
-    /// The engine with the pool, if a pool exists.
+    /// The engine with the pool; `None` if there is no pool.
     pub(crate) fn pooled_engine(&self) -> Option<&Engine> {
         self.engine_pool().map(|pool| &pool.engine)
     }
 
-    /// The engine without a pool, which always exists.
+    /// The engine without a pool.
     pub(crate) fn on_demand(&self) -> Result<&Engine, Arc<SandboxError>> {
         let made = self.on_demand.get_or_init(|| {
             Engine::new(&host_config())
@@ -83,7 +84,7 @@ impl EnginePair {
         made.as_ref().map_err(Arc::clone)
     }
 
-    /// Either engine, for naming compiled code, because both have the same compatible settings.
+    /// Either engine. Used to name compiled code, for which both have the same settings.
     pub(crate) fn any_engine(&self) -> Result<&Engine, Arc<SandboxError>> {
         match self.engine_pool() {
             Some(pool) => Ok(&pool.engine),
@@ -91,14 +92,14 @@ impl EnginePair {
         }
     }
 
-    /// Reserves room for a component with `slots` memories, without waiting; `None` = no room, so the store
-    /// opens outside of the pool.
+    /// Reserves `slots` of the pool for a store, without waiting. `None`: they are not free, so the store
+    /// opens outside the pool.
     pub(crate) fn acquire_slots(&self, slots: u32) -> Option<PoolPermit> {
         let pool = self.engine_pool()?;
         Arc::clone(&pool.free).try_acquire_many_owned(slots).ok()
     }
 
-    /// Records a warning for the operator, once.
+    /// Records a warning for the operator, once for each text.
     pub(crate) fn add_warning(&self, text: String) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if !warnings.contains(&text) {
@@ -116,7 +117,8 @@ impl EnginePair {
         self.pool.get_or_init(|| self.make_pool()).as_ref()
     }
 
-    /// Makes the pool, with fewer slots until the address space suffices.
+    /// Makes the pool. If the machine's address space is too small, halves the number of slots until it
+    /// suffices.
     fn make_pool(&self) -> Option<EnginePool> {
         let mut slots = self.slots;
         let mut last = None;
@@ -145,7 +147,7 @@ impl EnginePair {
     }
 }
 
-/// The hash of everything that the engine's compiled code depends on: settings, processor, version.
+/// A hash of everything that compiled code depends on: the engine's settings, its version, the processor.
 pub(crate) fn compatibility_hash(engine: &Engine) -> [u8; 32] {
     let mut hasher = Sha256Hasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -170,14 +172,14 @@ fn pooled_config(slots: u32) -> Config {
         .linear_memory_keep_resident(KEEP_MEMORY)
         .table_keep_resident(KEEP_TABLE)
         .async_stack_keep_resident(KEEP_STACK)
-        // Without this call, keeping pages resident means touching all of them.
+        // Without this setting, keeping pages resident would touch all of them.
         .pagemap_scan(Enabled::Auto);
     let mut config = host_config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
-/// Adapts SHA-256 to `Hasher`, because the standard hasher changes between compiler versions.
+/// SHA-256 as a `Hasher`. The standard hasher would not do, because it changes between compiler versions.
 struct Sha256Hasher(Sha256);
 
 impl Hasher for Sha256Hasher {

@@ -1,4 +1,4 @@
-//! Lists the imports and exports of a component from its bytes alone, without an engine or guest code.
+//! Lists the imports and exports of a component from its bytes alone: no engine, no guest code.
 
 use std::fmt;
 
@@ -10,61 +10,62 @@ use crate::component::interfaces::{import_need, is_hook_export, is_tool_export};
 use crate::component::kind::{ComponentKind, ExportForm, kind_of};
 use crate::component::wasm::Digest;
 
-/// The largest component: 64 MiB, because a Python tool with its interpreter has 18 MB.
+/// The most bytes of a component: 64 MiB, because a Python tool with its interpreter has 18 MB.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
 
-/// The most imports and exports of one component; all of WASI 0.2 has about 50.
+/// The most imports, and the most exports, of one component: all of WASI 0.2 has about 50.
 const MAX_NAMES: usize = 1_000;
 
-/// Bytes of a name in an error.
+/// The most bytes of a name that an error shows.
 const MAX_SHOWN: usize = 128;
 
-/// The parts of a component that decide how it can be used.
+/// A component's imports and exports, and how it can be used because of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentInspection {
     /// SHA-256 of the bytes.
     pub digest: Digest,
-    /// Size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// The imports, in order. Foreign text: escape it before showing it to a person.
+    /// The imports, in the component's order. Foreign text: escape it before showing it to a person.
     pub imports: Vec<Import>,
-    /// Names of the exports, in order, for example `wasi:cli/run@0.2.3`. Foreign text, too.
+    /// The names of the exports, in the component's order, for example `wasi:cli/run@0.2.3`. Foreign text,
+    /// too.
     pub exports: Vec<String>,
-    /// The `belljar:tool/tools` export, in the component's spelling; `None` = not a belljar tool.
+    /// The name of the `belljar:tool/tools` export, with its version; `None`: not a belljar tool.
     pub tool_export: Option<String>,
-    /// The `belljar:hook/hooks` export, in the component's spelling; `None` = not a belljar hook.
+    /// The name of the `belljar:hook/hooks` export, with its version; `None`: not a belljar hook.
     pub hook_export: Option<String>,
-    /// The kind of component; `None` = no usable export.
+    /// How the component is used; `None`: it exports nothing usable.
     pub kind: Option<ComponentKind>,
 }
 
-/// One import.
+/// An import of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// The name in the component's spelling, for example `wasi:filesystem/types@0.2.3`.
+    /// The name with its version, for example `wasi:filesystem/types@0.2.3`.
     pub name: String,
-    /// The condition for the import to work.
+    /// What a tool needs so that the import works.
     pub need: ImportNeed,
 }
 
-/// The condition for an import to work.
+/// What a tool needs so that one of its imports works, for example a granted host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportNeed {
-    /// Nothing: always provided, without content.
+    /// Nothing: the host always provides it, but without content, for example an empty environment.
     Base,
-    /// Nothing: `log` and `progress` are always provided.
+    /// Nothing: `log` and `progress` of the tool contract are always provided.
     Contract,
     /// A granted mount.
     Files,
-    /// A granted host.
+    /// A granted network host.
     Network,
-    /// Nothing: answered from the tool's own settings.
+    /// Nothing: the host answers from the tool's own settings.
     Config,
-    /// Other tools of the agent.
+    /// A right to call other tools of the agent.
     Peers,
-    /// Known but never provided: every call is refused.
+    /// Nothing helps: the host knows the interface and refuses every call.
     Denied,
-    /// Unknown to the host: such a component does not load.
+    /// Nothing helps: the host does not know the interface, and the component does not load.
     Unknown,
 }
 
@@ -83,8 +84,8 @@ impl fmt::Display for ImportNeed {
     }
 }
 
-/// Lists a component's imports and exports. The caller decides whether the host supports them; only invalid
-/// bytes are an error.
+/// Lists a component's imports and exports. Fails only if the bytes are no component; whether the host
+/// supports the imports is for the caller to decide.
 pub fn inspect_component(wasm: &[u8]) -> Result<ComponentInspection, LoadError> {
     let size = wasm.len() as u64;
     if size > MAX_COMPONENT {
@@ -106,7 +107,8 @@ pub fn inspect_component(wasm: &[u8]) -> Result<ComponentInspection, LoadError> 
     Ok(found)
 }
 
-/// Inspects like [`inspect_component`], and refuses a component that cannot load.
+/// Inspects a component, and refuses one that cannot load: it has an unknown import, or exports nothing
+/// usable.
 pub(crate) fn check_component(wasm: &[u8]) -> Result<ComponentInspection, LoadError> {
     let found = inspect_component(wasm)?;
     if let Some(import) = found.imports.iter().find(|import| import.need == ImportNeed::Unknown) {
@@ -130,8 +132,8 @@ fn malformed_error(error: &BinaryReaderError) -> LoadError {
     LoadError::Malformed(ShownText::clip_line(&error.to_string(), 4 * MAX_SHOWN).to_string())
 }
 
-/// Parses the sections. Nested modules and components are skipped, because only the outer component's names
-/// bind the host.
+/// Reads the imports and exports from the sections of a component. Skips nested modules and components,
+/// because the host deals with the outer component's names only.
 fn read_sections(wasm: &[u8], found: &mut ComponentInspection) -> Result<(), LoadError> {
     let mut depth = 0_u32;
     let mut ended = false;

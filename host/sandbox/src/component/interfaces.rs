@@ -1,27 +1,27 @@
-//! The interfaces that the host provides: one table for linking, refusals and `inspect`.
+//! The table of the interfaces that the host provides, used for linking, for refusals and by `inspect`.
 
 use crate::ImportNeed;
 
-/// One interface that the host provides.
+/// An interface that the host provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HostInterface {
-    /// Package and name, without a version, for example `wasi:clocks/wall-clock`.
+    /// The package and the name without a version, for example `wasi:clocks/wall-clock`.
     pub(crate) name: &'static str,
     versions: InterfaceVersions,
-    /// The condition under which the interface works.
+    /// What a tool needs so that the interface works.
     pub(crate) need: ImportNeed,
 }
 
-/// The versions that the host supports.
+/// The versions of an interface that the host supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InterfaceVersions {
-    /// Every `0.2.n` without a suffix.
+    /// Every version `0.2.n` without a suffix, for WASI's interfaces.
     Wasi02,
-    /// Every `0.1.n` and `0.2.n` without a suffix.
+    /// Every version `0.1.n` and `0.2.n` without a suffix.
     Belljar,
-    /// Every `0.2.n` without a suffix.
+    /// Every version `0.2.n` without a suffix, for interfaces that the contract 0.1 lacks.
     Belljar02,
-    /// Only this version, because versions before a release are incompatible.
+    /// This version only, because versions before a release are incompatible.
     Exact(&'static str),
 }
 
@@ -37,12 +37,12 @@ const fn belljar_interface(
     HostInterface { name, versions, need }
 }
 
-/// All provided interfaces.
+/// All interfaces that the host provides.
 ///
-/// `wasi:filesystem` is always linked to the real host: without a mount, a guest only gets an empty list of
-/// preopened directories, so its standard library reports an ordinary "no such file".
-/// `wasi:sockets/{network,instance-network}` are inert: they return a useless handle, which C libraries
-/// request before they get "access denied".
+/// `wasi:filesystem` is always linked to the real host. A guest without a mount gets an empty list of
+/// directories, so its standard library reports an ordinary "no such file". `wasi:sockets/network` and
+/// `instance-network` do nothing: they return a useless handle, which C libraries request before they ask
+/// for a socket, which is refused.
 pub(crate) const INTERFACES: &[HostInterface] = &[
     belljar_interface("belljar:tool/log", InterfaceVersions::Belljar, ImportNeed::Contract),
     belljar_interface("belljar:tool/progress", InterfaceVersions::Belljar, ImportNeed::Contract),
@@ -84,7 +84,7 @@ pub(crate) const INTERFACES: &[HostInterface] = &[
     wasi_interface("wasi:sockets/udp-create-socket", ImportNeed::Denied),
 ];
 
-/// The interface of an import, if the host supports its version.
+/// The interface for an import, if the host supports the import's version.
 pub(crate) fn find_interface(import: &str) -> Option<&'static HostInterface> {
     let (name, version) = import.split_once('@')?;
     let known = INTERFACES.iter().find(|known| known.name == name)?;
@@ -96,12 +96,12 @@ pub(crate) fn find_interface(import: &str) -> Option<&'static HostInterface> {
     fits.then_some(known)
 }
 
-/// The condition under which an import works.
+/// What a tool needs so that this import works.
 pub(crate) fn import_need(import: &str) -> ImportNeed {
     find_interface(import).map_or(ImportNeed::Unknown, |known| known.need)
 }
 
-/// Whether an export is that of the tools' contract.
+/// Whether an export's name is the tool contract's.
 pub(crate) fn is_tool_export(name: &str) -> bool {
     name.split_once('@').is_some_and(|(name, version)| {
         let served = is_patch_of("0.1.", version) || is_patch_of("0.2.", version);
@@ -109,13 +109,13 @@ pub(crate) fn is_tool_export(name: &str) -> bool {
     })
 }
 
-/// Whether an export is that of the hooks' contract.
+/// Whether an export's name is the hook contract's.
 pub(crate) fn is_hook_export(name: &str) -> bool {
     name.split_once('@')
         .is_some_and(|(name, version)| name == "belljar:hook/hooks" && is_patch_of("0.1.", version))
 }
 
-/// Whether an export is `wasi:cli/run`, which a program built for WASI exports.
+/// Whether an export's name is `wasi:cli/run`, which every program built for WASI exports.
 pub(crate) fn is_command_export(name: &str) -> bool {
     name.split_once('@')
         .is_some_and(|(name, version)| name == "wasi:cli/run" && is_patch_of("0.2.", version))

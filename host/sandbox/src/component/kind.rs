@@ -1,24 +1,24 @@
-//! The kinds of usable components, distinguished by the names of their exports.
+//! The kinds of components that can be used, told apart by the names of their exports.
 
 use serde::Serialize;
 
 use crate::component::interfaces::{is_command_export, is_hook_export, is_tool_export};
 
-/// The way in which a component is used.
+/// How a component is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentKind {
-    /// Exports `belljar:tool/tools`, and describes its own tools.
+    /// The component exports `belljar:tool/tools` and describes its own tools.
     Tool,
-    /// Exports `wasi:cli/run`: one tool, whose arguments become a command line.
+    /// The component exports `wasi:cli/run`. It is one tool, whose arguments become a command line.
     Command,
-    /// Exports other functions: each is a tool, described by its type.
+    /// The component exports other functions. Each is a tool, described by its type.
     Functions,
-    /// Exports `belljar:hook/hooks`: not a tool.
+    /// The component exports `belljar:hook/hooks`. It is not a tool.
     Hook,
 }
 
-/// The form of an export.
+/// Whether an export is an interface, a function or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExportForm {
     Interface,
@@ -26,9 +26,9 @@ pub(crate) enum ExportForm {
     Other,
 }
 
-/// The kind of a component with these exports. A component with the tools' contract is a tool, whatever other
-/// exports it has. `None` = no usable export, or a belljar interface in an unknown version, whose types do
-/// not reveal its meaning.
+/// The kind of a component with these exports. The tool contract comes first: a component that has it is a
+/// tool, whatever else it exports. `None`: nothing is usable, or a belljar interface has an unknown version,
+/// whose meaning its types do not show.
 pub(crate) fn kind_of<'a>(
     exports: impl Iterator<Item = (&'a str, ExportForm)> + Clone,
 ) -> Option<ComponentKind> {

@@ -23,47 +23,47 @@ use crate::config::SlowCompile;
 use crate::error::LoadError;
 use crate::imports::link::{BoundComponent, ComponentExports, GrantedImports, link_imports};
 
-/// The most components kept in memory while no jar uses them.
+/// How many components that no jar uses stay in memory.
 const MAX_IDLE: usize = 256;
 
-/// Loads each component once.
+/// Loads components: each once, however many callers ask for it.
 #[derive(Debug)]
 pub(crate) struct ComponentLoader {
     compiler: Compiler,
     slow: SlowCompile,
     cache: Option<Arc<ComponentCache>>,
-    /// The owner of the stored machine code, in place of the cache.
+    /// The broker, which stores machine code in place of the cache.
     broker: Option<Broker>,
     engines: Arc<EnginePair>,
     turns: CompilerSlots,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
-    /// The machine code that is part of the program.
+    /// The machine code that comes with the program, by the digest of its component.
     brought: Mutex<HashMap<Digest, StockCode>>,
 }
 
 type Entry = OnceCell<Result<Arc<LoadedComponent>, LoadError>>;
 
-/// A component, loaded in one engine or both.
+/// A component, loaded into one engine or into both.
 pub(crate) struct LoadedComponent {
     pub(crate) wasm: Wasm,
-    /// The component in the pool's engine; `None` = the pool is missing or too small.
+    /// The component in the pool's engine; `None`: there is no pool, or its slots are too small.
     pooled: Option<LinkedComponent>,
-    /// Pool slots that one store uses.
+    /// The slots of the pool that a store of this component uses.
     slots: u32,
     http: bool,
     /// The kind of component.
     pub(crate) kind: ComponentKind,
-    /// The component in the other engine, loaded when first needed.
+    /// The component in the engine without a pool, loaded when first needed.
     on_demand: OnceCell<Result<LinkedComponent, LoadError>>,
 }
 
-/// A component in one engine, with its imports bound for each set of granted interfaces.
+/// A component in one engine. Its imports are bound once for each set of granted interfaces.
 struct LinkedComponent {
     component: Component,
     bound: [OnceLock<Result<BoundComponent, LoadError>>; GrantedImports::SETS],
 }
 
-/// The resources for opening a store: the bound component, and its reservation in the pool.
+/// What a store is opened with: the component with its imports bound, and the reservation in the pool.
 pub(crate) struct StoreOpening<'a> {
     pub(crate) bound: &'a BoundComponent,
     pub(crate) permit: Option<PoolPermit>,
@@ -82,12 +82,12 @@ impl ComponentLoader {
         Self { compiler, slow, cache, broker, engines, turns, entries, brought }
     }
 
-    /// Stores the program's machine code for a component.
+    /// Stores machine code that comes with the program, for the component with this digest.
     pub(crate) fn register_code(&self, digest: Digest, code: StockCode) {
         self.brought.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, code);
     }
 
-    /// Loads a component from existing machine code.
+    /// Loads a component from machine code that the caller has.
     pub(crate) async fn preload_code(
         &self,
         artifact: CompiledArtifact,
@@ -99,7 +99,7 @@ impl ComponentLoader {
         Ok(())
     }
 
-    /// Loads a tool; see [`Self::load_any`].
+    /// Loads a tool, with [`Self::load_any`]; a hook is refused.
     pub(crate) async fn load_tool(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.kind == ComponentKind::Hook {
@@ -108,7 +108,7 @@ impl ComponentLoader {
         Ok(loaded)
     }
 
-    /// Loads a hook; see [`Self::load_any`].
+    /// Loads a hook, with [`Self::load_any`]; any other component is refused.
     pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.kind != ComponentKind::Hook {
@@ -117,8 +117,8 @@ impl ComponentLoader {
         Ok(loaded)
     }
 
-    /// Loads a component once for all callers. Dropping the caller's future during the compilation ends the
-    /// compiler; the next waiting caller starts again.
+    /// Loads a component once for all callers. If the caller that compiles is dropped, the compiler ends, and
+    /// the next waiting caller starts it again.
     async fn load_any(&self, wasm: &Wasm) -> Result<Arc<LoadedComponent>, LoadError> {
         let digest = wasm.digest();
         let entry = self.entry_or_insert(digest);
@@ -126,7 +126,7 @@ impl ComponentLoader {
         if let Err(error) = &loaded
             && !error.is_lasting()
         {
-            // Present callers share the failure; the next caller tries again.
+            // Callers that wait now share the failure; the next one tries again.
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             if entries.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
                 entries.remove(&digest);
@@ -135,7 +135,8 @@ impl ComponentLoader {
         loaded
     }
 
-    /// The resources for a store with these grants and this memory.
+    /// Prepares the opening of a store with these granted interfaces and up to `memory` bytes of memory: in
+    /// the pool if a slot is free and large enough.
     pub(crate) async fn prepare_opening<'a>(
         &self,
         loaded: &'a LoadedComponent,
@@ -157,7 +158,7 @@ impl ComponentLoader {
         self.on_demand(loaded, granted).await
     }
 
-    /// The resources for a store outside the pool.
+    /// Prepares the opening of a store outside of the pool.
     pub(crate) async fn on_demand<'a>(
         &self,
         loaded: &'a LoadedComponent,
@@ -197,7 +198,7 @@ impl ComponentLoader {
             match self.place_first(artifact, wasm).await {
                 Ok((loaded, _)) => return Ok(loaded),
                 Err(LoadError::Artifact(why)) => {
-                    // The code may be for a processor with more features.
+                    // The code may have been compiled for a processor with more features.
                     tracing::debug!(target: "belljar::sandbox", "the code that comes with the program does not load: {why}");
                     let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
                     brought.remove(&wasm.digest());
@@ -224,7 +225,7 @@ impl ComponentLoader {
         Ok(loaded)
     }
 
-    /// The machine code in the program for a component.
+    /// The machine code that comes with the program for this component, if any.
     async fn find_stock_code(&self, digest: Digest) -> Result<Option<CompiledArtifact>, LoadError> {
         let code =
             self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
@@ -234,8 +235,8 @@ impl ComponentLoader {
             .map_err(crash_error)
     }
 
-    /// The cache name of the component's machine code, and the code if present. With a broker, only the
-    /// broker knows the name.
+    /// The cache's name for the component's machine code, and the code if the cache has it. With a broker the
+    /// name is empty, because only the broker knows it.
     async fn find_cached_code(
         &self,
         wasm: &Wasm,
@@ -259,7 +260,7 @@ impl ComponentLoader {
         belljar_work::run_job(&LOAD, OPERATOR, move |_| look()).await.map_err(crash_error)?
     }
 
-    /// Runs work, and reports a run of more than a second.
+    /// Awaits `work`, and reports it if it takes over a second.
     pub(crate) async fn report_slow<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         self.slow.report_slow(wasm, work).await
     }
@@ -276,7 +277,7 @@ impl ComponentLoader {
         }
     }
 
-    /// Converts a command's core module to a component.
+    /// Converts a core module that is a command to a component.
     pub(crate) async fn adapt_module(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
         self.turns.run_uninterrupted(adapt_module(&self.compiler, module)).await
     }
@@ -295,14 +296,14 @@ impl ComponentLoader {
     }
 }
 
-/// Work of the operator, because components are installed tools or the program's own.
+/// Loading counts as work of the operator, because components are installed tools or the program's own.
 const LOAD: WorkKind = WorkKind { name: "loading a component", time: Duration::from_secs(300) };
 
 fn crash_error(_: WorkError) -> LoadError {
     LoadError::Artifact("the loader crashed".to_owned())
 }
 
-/// Loads into the pool's engine, or else into the other, and checks the component's exports.
+/// Loads code into the pool's engine, or else into the other engine, and checks the component's exports.
 fn place_first(
     engines: &EnginePair,
     artifact: &CompiledArtifact,
@@ -362,12 +363,13 @@ impl LinkedComponent {
 }
 
 impl LoadedComponent {
-    /// Whether the component imports HTTP.
+    /// Whether the component imports `wasi:http`.
     pub(crate) fn imports_http(&self) -> bool {
         self.http
     }
 
-    /// The functions that are offered as tools, and the others; `None` = another kind of component.
+    /// The exported functions, both those offered as tools and the others; `None`: the component is of
+    /// another kind.
     pub(crate) fn offered_functions(&self) -> Option<&FunctionSet> {
         let on_demand = || self.on_demand.get().and_then(|linked| linked.as_ref().ok());
         let linked = self.pooled.as_ref().or_else(on_demand)?;
@@ -379,7 +381,7 @@ impl LoadedComponent {
         }
     }
 
-    /// The bound component of an open store.
+    /// The component with its imports bound, in the engine in which an open store is.
     pub(crate) fn find_bound(
         &self,
         pooled: bool,
@@ -403,7 +405,7 @@ impl std::fmt::Debug for LoadedComponent {
     }
 }
 
-/// Whether an entry is loaded or failed, and no jar uses it.
+/// Whether an entry is done, loaded or failed, and no jar uses its component.
 fn is_idle(entry: &Arc<Entry>) -> bool {
     let unused = |loaded: &Result<Arc<LoadedComponent>, _>| match loaded {
         Ok(loaded) => Arc::strong_count(loaded) == 1,
@@ -416,13 +418,13 @@ fn unloadable_error(error: wasmtime::Error) -> LoadError {
     LoadError::Artifact(format!("{error:#}"))
 }
 
-/// The cache's name for a component's machine code.
+/// The cache's name for a component's machine code: the component's digest and the engine's hash.
 pub(crate) fn code_name(digest: Digest, engines: &EnginePair) -> Result<String, LoadError> {
     let engine = engines.any_engine().map_err(LoadError::Host)?;
     Ok(format!("{digest}-{}", shorten_hash(&compatibility_hash(engine))))
 }
 
-/// A part of the compatibility hash, long enough to distinguish engines in a file name.
+/// The first 8 bytes of the engine's hash in hexadecimal: enough to tell engines apart in a file name.
 fn shorten_hash(hash: &[u8; 32]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

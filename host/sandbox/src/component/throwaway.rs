@@ -1,5 +1,5 @@
-//! A store for one job, without any grant and with separate limits: for strangers' code that answers a
-//! question outside of tool calls.
+//! Runs one job in a store of its own, without any grant and with limits of its own, and drops the store.
+//! For strangers' code that answers a question outside of tool calls, for example `describe`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::receipt::record::CallRecord;
 /// The limits of the job.
 pub(crate) struct ThrowawayBounds {
     pub(crate) fuel: u64,
-    /// Linear memory and tables.
+    /// The most bytes of linear memory and tables.
     pub(crate) memory_bytes: u64,
-    /// Wall time.
+    /// The most wall time.
     pub(crate) time: Duration,
-    /// Bytes of an answer; the host copies a fixed minimum in any case.
+    /// The most bytes of the answer. The host copies a fixed minimum in any case.
     pub(crate) answer_bytes: u64,
 }
 
-/// Runs the job and drops the store. The inner error is an escaped text.
+/// Runs the job and drops the store. The inner error says why the job has no result; the text is escaped.
 pub(crate) async fn run_throwaway(
     loader: &ComponentLoader,
     loaded: &LoadedComponent,

@@ -1,9 +1,9 @@
-//! The order of compilations, in which a slow component does not delay others.
+//! The order of compilations: a component that takes long does not delay others.
 //!
-//! Each compilation uses all cores and much memory, so one runs at a time; but a hostile component can
-//! compile for minutes, and must not delay another tool's first call. A compilation that is unfinished after
-//! [`PATIENCE`] continues as one of the few long ones. If all long places are in use, the compilation is
-//! killed, and starts again when a place is free.
+//! A compilation uses all cores and much memory, so one runs at a time. But a hostile component can take
+//! minutes, and must not delay the first call of another tool. So a compilation that is not done after
+//! [`PATIENCE`] goes on beside others, as one of [`LONG`] long ones. If there are that many already, it is
+//! stopped, and starts again when one of them ends.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How long a compilation runs alone: the stock tools need under a second each, a tool with a Python
-/// interpreter 14 s.
+/// How long a compilation may keep others waiting. The stock tools need under a second each, a tool with a
+/// Python interpreter 14 s.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Concurrent long compilations. With the quick one, this is the maximum, each as large as a compiler child
-/// may become.
+/// How many long compilations run at one time. With the quick one this bounds the memory, because each may
+/// use as much as a compiling child may.
 const LONG: usize = 2;
 
-/// The places of running compilations.
+/// The free places for compilations: one quick, and [`LONG`] long ones.
 #[derive(Debug)]
 pub(crate) struct CompilerSlots {
     quick: Semaphore,
@@ -31,8 +31,8 @@ impl CompilerSlots {
         Self { quick: Semaphore::new(1), long: Semaphore::new(LONG) }
     }
 
-    /// Runs the work at its turn. Dropping the work's future must stop it, because `work` is called again for
-    /// a restart.
+    /// Runs work when its turn comes. Dropping the future of `work` must stop it, because `work` may be
+    /// called a second time.
     pub(crate) async fn run_restartable<T, W: Future<Output = T>>(
         &self,
         work: impl Fn() -> W,
@@ -52,7 +52,7 @@ impl CompilerSlots {
         work().await
     }
 
-    /// Runs uninterruptible work like [`Self::run_restartable`], in one turn.
+    /// Runs work that cannot be stopped and started again, when its turn comes.
     pub(crate) async fn run_uninterrupted<T>(&self, work: impl Future<Output = T>) -> T {
         let _quick = self.quick.acquire().await;
         work.await
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// The clock is tokio's own, which goes on by itself while everything waits.
+    /// The paused clock of tokio goes on by itself while everything waits.
     #[tokio::test(start_paused = true)]
     async fn work_without_end_does_not_keep_the_others_waiting() {
         let turns = CompilerSlots::new();

@@ -1,9 +1,10 @@
-//! The vault of a broker, for a process behind the OS sandbox: machine code and checked descriptions, made
-//! and stored outside, where a fault in the sandbox has no access.
+//! The vault: a part of the broker, outside the OS sandbox, that makes and stores machine code and checked
+//! descriptions of components for the process inside. A fault inside the OS sandbox has no access to it.
 //!
-//! The process passes bytes or a digest; it neither reads the cache's key nor writes an entry. A result
-//! stored under a digest was made from bytes with that digest, by a child behind a separate wall: one child
-//! compiles and runs no code of the component, the other runs `describe` without any access.
+//! The process inside sends a component's bytes or its digest; it neither reads the cache's key nor writes
+//! an entry. What is stored under a digest was made from bytes with that digest, by child processes behind
+//! OS sandboxes of their own: one compiles and runs no code of the component, the other runs `describe`
+//! without any access.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -29,21 +30,21 @@ use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
 use crate::error::{LoadError, SandboxError};
 
-/// Address space of the describing child: a component's memories are reserved as a whole, with guard pages;
-/// the store limits their use.
+/// The bytes of address space of the describing child: the engine reserves all memories of a component as a
+/// whole, with guard pages. The store limits how much of them is used.
 const DESCRIBE_ADDRESSES: u64 = 1 << 40;
 
-/// Bytes of the unnamed file in which the engine stores a memory's initial content. The child can write no
-/// other file.
+/// The bytes of the unnamed file in which the engine keeps the initial content of a memory. The child can
+/// write no other file.
 const DESCRIBE_FILE: u64 = 512 << 20;
 
-/// Bytes of checked descriptions: 64 tools of the largest size, with JSON's overhead.
+/// The most bytes of the describing child's answer: 64 tools of the largest size, with JSON's overhead.
 const MAX_TOOLS: u64 = 16 << 20;
 
-/// Wall time of the child: that of `describe` itself, and of its start.
+/// How long the vault waits for the describing child: the time limit of `describe`, and its start.
 const DESCRIBE_WAIT: Duration = Duration::from_secs(30);
 
-/// Prepares a cache directory for a [`ComponentVault`]: makes it private, with a key.
+/// Prepares a cache directory for a [`ComponentVault`]: makes it private, with a key in it.
 ///
 /// # Errors
 ///
@@ -52,7 +53,8 @@ pub fn prepare_cache(directory: &Path) -> Result<(), SandboxError> {
     ComponentCache::open(directory).map(drop)
 }
 
-/// Makes and stores compiled code and checked descriptions of components, in the broker.
+/// Makes compiled code and checked descriptions of components, and stores them in the cache. Lives in the
+/// broker.
 #[derive(Debug)]
 pub struct ComponentVault {
     program: PathBuf,
@@ -63,8 +65,8 @@ pub struct ComponentVault {
 }
 
 impl ComponentVault {
-    /// Makes a vault. `program compiler...` must call [`crate::compile_child`], and `program describer...`
-    /// [`describe_child`].
+    /// Makes a vault. Started with the arguments `compiler`, the program must call [`crate::compile_child`];
+    /// with the arguments `describer`, [`describe_child`].
     pub fn new(program: PathBuf, compiler: Vec<OsString>, describer: Vec<OsString>) -> Self {
         let child = Compiler::Child { program: program.clone(), args: compiler };
         Self {
@@ -111,8 +113,8 @@ impl ComponentVault {
         Ok(made.into_bytes())
     }
 
-    /// The checked descriptions of a component. The child may be hostile, so its answer is checked like a
-    /// component's.
+    /// Makes the checked descriptions of a component, in a describing child. The component may control that
+    /// child, so the child's answer is checked like a component's.
     async fn make_tools(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
         let code = match self.find_cached(DerivedFile::Code, wasm.digest()) {
             Some(code) => code,
@@ -138,10 +140,10 @@ impl ComponentVault {
 
 impl belljar_os_sandbox::BrokerVault for ComponentVault {
     fn open_cache(&self, directory: Option<&Path>) {
-        // The process that started the broker has tried the directory, and has reported errors.
+        // The process that started the broker has tried this directory and reported any error.
         let cache = directory.and_then(|directory| ComponentCache::open(directory).ok());
         let _ = self.cache.set(cache);
-        // Naming compiled code needs an engine; it is made here, so that the first request does not wait.
+        // Cache names of code depend on an engine; it is made here, so that the first request does not wait.
         let _ = code_name(Digest::hash_bytes(&[]), &self.engines);
     }
 
@@ -154,7 +156,7 @@ impl belljar_os_sandbox::BrokerVault for ComponentVault {
             if component.len() as u64 > MAX_COMPONENT {
                 return Err("the component is too large".to_owned());
             }
-            // INV-225: the child would answer with a component, which would be stored as machine
+            // INV-225: a compiling child answers a module with a component, which would be stored as machine
             // code.
             if is_module(&component) {
                 return Err("a core module, not a component".to_owned());
@@ -174,12 +176,12 @@ fn claim_from_tool(tool: ToolInfo) -> ToolClaim {
     ToolClaim { name, description, schema, hints }
 }
 
-/// Runs a describing child: reads machine code and its component from stdin, and writes the component's
-/// checked descriptions to stdout. Before reading a byte, the child lowers its limits and raises a wall
-/// without openings.
+/// The whole life of a describing child: reads machine code and its component from stdin, and writes the
+/// checked descriptions of the component's tools to stdout. Before it reads a byte, the child lowers its
+/// limits and raises an OS sandbox that allows nothing.
 pub fn describe_child() -> ExitCode {
     belljar_os_sandbox::conceal_process();
-    // The host reports missing kernel support, which it shares with the child.
+    // The child shares the kernel with the host, which reports if the kernel lacks support.
     let _ = Wall::default().raise_wall();
     let described = run_describe_child().and_then(|tools| {
         let mut stdout = io::stdout().lock();
@@ -210,7 +212,7 @@ fn run_describe_child() -> Result<Vec<u8>, String> {
         let (engines, wasm) = (Arc::new(EnginePair::new(0)), Wasm::new(component));
         let slow = SlowCompile::default();
         let loader = Arc::new(ComponentLoader::new(Compiler::InProcess, slow, None, None, engines));
-        // The code is from the broker's own cache or compiler.
+        // The code comes from the broker's own cache or compiler, so it is trusted.
         let loaded = loader.preload_code(CompiledArtifact::from_trusted(code), &wasm).await;
         loaded.map_err(|error| error.to_string())?;
         let describer = ToolDescriber::new(DescribeLimits::default(), loader, None, None);

@@ -1,4 +1,4 @@
-//! The bytes of a component, with their identifying digest.
+//! The bytes of a component, and the digest that identifies it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,30 +21,31 @@ pub struct Wasm(Arc<WasmInner>);
 struct WasmInner {
     bytes: WasmSource,
     digest: OnceLock<Digest>,
-    /// A name for people, for example `file_read`.
+    /// A name to show to people, for example `file_read`.
     name: OnceLock<String>,
-    /// The form of a command's calls.
+    /// If the component is a command: how a call's arguments become a command line.
     form: OnceLock<Arc<CommandForm>>,
 }
 
 enum WasmSource {
     Here(Cow<'static, [u8]>),
-    /// Packed in the program, unpacked at the first use.
+    /// Bytes packed in the program, with the function that unpacks them, and the unpacked bytes after the
+    /// first use.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
-    /// In a file that is missing.
+    /// The bytes would be in this file, which is missing.
     Missing(&'static str),
 }
 
-/// Unpacks bytes; `None` = malformed.
+/// Unpacks a component's bytes; `None`: the packed bytes are malformed.
 type Unpack = fn(&[u8]) -> Option<Vec<u8>>;
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Computes the digest of bytes.
     pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of a file's content, read piece by piece; more than `most` bytes are an error.
+    /// Computes the digest of a file's content, read piece by piece. A file of over `most` bytes is an error.
     pub fn hash_file(file: File, most: u64) -> io::Result<Self> {
         let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
         let (mut file, mut read) = (file.take(most.saturating_add(1)), 0_u64);
@@ -61,7 +62,7 @@ impl Digest {
         }
     }
 
-    /// Parses the displayed form of a [`Digest`]: 64 hexadecimal digits in lower case.
+    /// Parses the text form of a [`Digest`]: 64 hexadecimal digits in lower case.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         let digits = text.as_bytes();
@@ -80,7 +81,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// A digest that was computed earlier.
+    /// Makes a digest from the 32 bytes of one that was computed earlier.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -92,13 +93,13 @@ impl Digest {
 }
 
 impl Wasm {
-    /// Bytes embedded in the program.
+    /// A component whose bytes are embedded in the program.
     pub fn from_static(bytes: &'static [u8]) -> Self {
         Self::from_source(WasmSource::Here(Cow::Borrowed(bytes)), OnceLock::new())
     }
 
-    /// Bytes packed in the program, the function that unpacks them, and the digest from build time. A process
-    /// with the machine code never unpacks the bytes.
+    /// A component packed in the program: the packed bytes, the function that unpacks them, and the digest
+    /// from build time. A process that has the machine code never unpacks the bytes.
     pub fn from_packed(
         bytes: &'static [u8],
         unpack: fn(&[u8]) -> Option<Vec<u8>>,
@@ -110,19 +111,19 @@ impl Wasm {
         )
     }
 
-    /// A component of the program whose installed file is missing or not trustworthy. It loads only with
-    /// known machine code; otherwise the error names the file.
+    /// A component of the program whose installed file is missing or not trustworthy. It loads only if its
+    /// machine code is part of the program; otherwise the error names `file`.
     pub fn from_missing(file: &'static str, digest: Digest) -> Self {
         Self::from_source(WasmSource::Missing(file), OnceLock::from(digest))
     }
 
-    /// Bytes in memory.
+    /// A component whose bytes are in memory.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self::from_source(WasmSource::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes. Empty, and so an invalid component, if the bytes of [`Wasm::from_packed`] are malformed, or for
-    /// [`Wasm::from_missing`].
+    /// The bytes of the component. Empty, which is an invalid component, for [`Wasm::from_missing`], and if
+    /// the packed bytes of [`Wasm::from_packed`] are malformed.
     pub fn bytes(&self) -> &[u8] {
         match &self.0.bytes {
             WasmSource::Here(bytes) => bytes,
@@ -133,7 +134,7 @@ impl Wasm {
         }
     }
 
-    /// The name of the missing file with the bytes.
+    /// The name of the file that is missing, if the component was made by [`Wasm::from_missing`].
     pub(crate) fn missing_file(&self) -> Option<&'static str> {
         match self.0.bytes {
             WasmSource::Missing(file) => Some(file),
@@ -141,24 +142,24 @@ impl Wasm {
         }
     }
 
-    /// The digest.
+    /// The digest that identifies the component.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| Digest::hash_bytes(self.bytes()))
     }
 
-    /// The same component with a name for people, for all owners of these bytes. The first name stays.
+    /// Sets the name to show to people, for all clones of this value. The first name stays.
     #[must_use]
     pub fn with_name(self, name: impl Into<String>) -> Self {
         let _ = self.0.name.set(name.into());
         self
     }
 
-    /// The name for people; `None` = unnamed. Foreign text: escape it before showing it to a person.
+    /// The name to show to people, if set. Foreign text: escape it before showing it to a person.
     pub fn name(&self) -> Option<&str> {
         self.0.name.get().map(String::as_str)
     }
 
-    /// The same component, called in this form if a command, for all owners of these bytes. The first form
+    /// Sets how a command's arguments become a command line, for all clones of this value. The first form
     /// stays. Default: [`CommandForm::default`].
     #[must_use]
     pub fn with_form(self, form: CommandForm) -> Self {
@@ -167,7 +168,7 @@ impl Wasm {
     }
 
     pub(crate) fn command_form(&self) -> Arc<CommandForm> {
-        // Shared, because every jar needs it.
+        // One value for all jars, because every jar needs it.
         static DEFAULT: LazyLock<Arc<CommandForm>> = LazyLock::new(Arc::default);
         Arc::clone(self.0.form.get().unwrap_or(&DEFAULT))
     }
@@ -177,7 +178,7 @@ impl Wasm {
     }
 }
 
-/// Displays lower-case hexadecimal, 64 characters.
+/// Writes 64 hexadecimal digits in lower case.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const HEX: &[u8; 16] = b"0123456789abcdef";

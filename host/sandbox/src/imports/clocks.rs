@@ -1,7 +1,7 @@
-//! Clocks for guests: real time, in steps of a millisecond; for a repeatable call, the time of its
-//! [`CallCourse`](crate::CallCourse).
+//! The clocks of guests. They show real time in steps of a millisecond; in a repeatable call, the simulated
+//! time of its [`CallCourse`](crate::CallCourse).
 //!
-//! A tool needs the date and the length of a wait. Finer steps are withheld, because they would help to
+//! A tool needs the date, and how long it waited. Finer steps are withheld, because they would help to
 //! measure the host's caches and other guests.
 
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::jar::course::CourseFollower;
 const STEP: Duration = Duration::from_millis(1);
 const STEP_NANOS: u64 = 1_000_000;
 
-/// The clock of dates.
+/// The clock that shows the date.
 pub(crate) struct StoreWallClock(pub(crate) Arc<CourseFollower>);
 
-/// The time since the store opened, plus one step, because Go's runtime treats a clock at zero as broken.
+/// The clock that shows the time since the store opened. It starts at one step, because Go's runtime takes a
+/// clock that shows zero for broken.
 pub(crate) struct StoreMonotonicClock(pub(crate) Instant, pub(crate) Arc<CourseFollower>);
 
 impl HostWallClock for StoreWallClock {

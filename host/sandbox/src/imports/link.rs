@@ -1,9 +1,9 @@
-//! Binds a component's imports: to real hosts for the base set and for granted interfaces, to refusals for
-//! the rest.
+//! Binds the imports of a component: to the real host for the base interfaces and the granted ones, to
+//! refusals for the others.
 //!
-//! A refusal is defined under the component's spelling, with the component's own types. If a function's
-//! result has an error, the refusal is that error; otherwise the call traps. For example, without a granted
-//! host `wasi:http/outgoing-handler` returns `HTTP-request-denied`.
+//! A refusal has the import's name as the component spells it, and the types that the component expects. If
+//! a function can return an error, the refusal is that error; if not, the call traps. For example, without a
+//! granted host `wasi:http/outgoing-handler` returns `HTTP-request-denied`.
 
 use belljar_policy::{DenyCode, ShownText};
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
@@ -35,12 +35,12 @@ use crate::imports::peers;
 use crate::jar::state::{Guest, WholeGuest};
 use crate::receipt::Denial;
 
-/// The interfaces that a store gets in addition to the base set.
+/// The interfaces that a store gets beside the base ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GrantedImports {
-    /// At least one host.
+    /// The network, because at least one host is granted.
     pub(crate) network: bool,
-    /// At least one other tool to call.
+    /// Calls of other tools, because at least one is granted.
     pub(crate) peers: bool,
 }
 
@@ -51,19 +51,19 @@ impl GrantedImports {
     /// The empty set.
     pub(crate) const NOTHING: Self = Self { network: false, peers: false };
 
-    /// The number of this set, below [`Self::SETS`].
+    /// A number below [`Self::SETS`] for this set, as an index.
     pub(crate) fn set_number(self) -> usize {
         usize::from(self.network) + 2 * usize::from(self.peers)
     }
 }
 
-/// A component with its imports bound and its exports found.
+/// A component whose imports are bound and whose exports are found, ready to be instantiated.
 pub(crate) struct BoundComponent {
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) exports: ComponentExports,
 }
 
-/// The exports for using a component. A component with both contracts is a tool.
+/// The exports with which a component is used. A component with both contracts counts as a tool.
 pub(crate) enum ComponentExports {
     Tool(ToolIndices),
     Hook(HookIndices),
@@ -82,7 +82,7 @@ impl ComponentExports {
     }
 }
 
-/// Binds a component's imports. Once per component, engine and granted set.
+/// Binds the imports of a component. Done once for each component, engine and set of granted interfaces.
 pub(crate) fn link_imports(
     engine: &Engine,
     component: &Component,
@@ -113,7 +113,7 @@ pub(crate) fn link_imports(
         }
     }
     let pre = linker.instantiate_pre(component).map_err(|error| {
-        // The text names the import and the mismatch.
+        // The error's text names the import and what does not match.
         LoadError::UnknownImport(ShownText::clip_line(&format!("{error:#}"), 500).to_string())
     })?;
     let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
@@ -142,7 +142,7 @@ fn import_refusal(import: &str, granted: GrantedImports) -> Option<ImportRefusal
     let Some(known) = find_interface(import) else { return Some(ImportRefusal::Unknown) };
     match known.need {
         ImportNeed::Base | ImportNeed::Contract | ImportNeed::Files | ImportNeed::Config => None,
-        // The types are inert: requests can be built, but not sent.
+        // The types alone do nothing: a request can be built but not sent.
         ImportNeed::Network if granted.network || known.name == "wasi:http/types" => None,
         ImportNeed::Peers if granted.peers => None,
         ImportNeed::Network | ImportNeed::Peers | ImportNeed::Denied => Some(ImportRefusal::Deny),
@@ -154,10 +154,10 @@ fn unknown_import_error(import: &str) -> LoadError {
     LoadError::UnknownImport(ShownText::clip_line(import, 128).to_string())
 }
 
-/// Adds the interfaces that every store gets, without content: no environment, no arguments, stdio into
-/// bounded buffers.
+/// Links the interfaces that every store gets. They have no content: no environment, no arguments, and
+/// standard streams into bounded buffers.
 fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    // This adds io, clocks, random, stdin, stdout and stderr.
+    // Links io, clocks, random, stdin, stdout and stderr.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     cli::environment::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     cli::terminal_input::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
@@ -172,9 +172,9 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     files::add_to_linker(linker)?;
     peers::add_to_linker(linker)?;
     config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
-    // Which of the two exit functions is called decides whether a status exists.
+    // belljar's own `exit`, because only one of its two functions passes a status.
     cli::exit::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
-    // These replace wasmtime-wasi's functions, which produce random bytes one by one, unmetered.
+    // These replace wasmtime-wasi's functions, which make random bytes one by one and unmetered.
     linker.allow_shadowing(true);
     random::random::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     random::insecure::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
@@ -182,7 +182,7 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Defines every function of an interface as a refusal.
+/// Links every function of an interface as a refusal.
 fn deny_interface(
     engine: &Engine,
     linker: &mut Linker<Guest>,
@@ -211,6 +211,8 @@ fn deny_interface(
     Ok(())
 }
 
+/// Links one function as a refusal: the call is recorded, its handles are dropped, and the guest gets the
+/// function's own error, or traps.
 fn deny_function(
     instance: &mut LinkerInstance<'_, Guest>,
     name: &str,
@@ -240,8 +242,8 @@ fn deny_function(
     })
 }
 
-/// Drops the handles passed to a refused function, because a handle still borrowed at the call's end is a
-/// trap. A refused request's target is recorded.
+/// Drops the handles that were passed to a refused function, because a handle that is still borrowed when
+/// the call ends is a trap. If one is a request, its target goes into the denial.
 async fn drop_handles(
     store: &mut StoreContextMut<'_, Guest>,
     params: &[Val],
@@ -266,16 +268,16 @@ async fn drop_handles(
     Ok(())
 }
 
-/// The trap for a refusal without an error in the interface.
+/// The trap for a refused function that has no error to return.
 #[derive(Debug, thiserror::Error)]
 #[error("interface not granted")]
 pub(crate) struct NotGranted;
 
-/// Error cases that express a refusal, the best first.
+/// The names of error cases that mean a refusal, the best first.
 const REFUSED: &[&str] =
     &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
 
-/// The function's own error, if its result has one.
+/// The error that a refused function returns; `None`: it has none that fits.
 fn refusal_value(ty: &ComponentFunc) -> Option<Val> {
     let Type::Result(result) = ty.results().next()? else { return None };
     let payload = match result.err() {
@@ -294,7 +296,8 @@ fn refusal_value(ty: &ComponentFunc) -> Option<Val> {
     Some(Val::Result(Err(Some(Box::new(payload)))))
 }
 
-/// The type of a resource that an interface re-exports from a real one, or an inert type.
+/// The type of a resource that an interface has in common with a linked one, for example `pollable`; or else
+/// a type without use.
 fn resource_type(import: &str, name: &str) -> ResourceType {
     use wasmtime_wasi_http::p2::types;
     match name {
@@ -316,7 +319,7 @@ fn resource_type(import: &str, name: &str) -> ResourceType {
     }
 }
 
-/// The contract of a component, or the kind of a component without one.
+/// The contract of a component; if it has none, how it is used.
 enum ComponentWorld {
     Tool,
     Hook,
@@ -324,7 +327,7 @@ enum ComponentWorld {
     Functions,
 }
 
-/// The kind of a component that implements none of belljar's contracts.
+/// How a component is used that has no contract of belljar's.
 fn foreign_world(engine: &Engine, component: &Component) -> Result<ComponentWorld, LoadError> {
     let ty = component.component_type();
     let form = |item: &ComponentItem| match item {
@@ -343,7 +346,7 @@ fn foreign_world(engine: &Engine, component: &Component) -> Result<ComponentWorl
     }
 }
 
-/// Checks that the exports are the contract's functions with the contract's types.
+/// Finds the contract that the exports belong to, and checks that they have its types.
 fn check_exports(engine: &Engine, component: &Component) -> Result<ComponentWorld, LoadError> {
     let wrong = |text: String| LoadError::WrongWorld(text);
     let ty = component.component_type();
@@ -376,7 +379,7 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<ComponentWorl
         ComponentWorld::Hook => function("check")?
             .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
             .map_err(|error| another("check", error))?,
-        // The types of these exports are checked where the exports are looked up.
+        // Their types are checked where the exports are looked up.
         ComponentWorld::Command | ComponentWorld::Functions => {}
     }
     Ok(world)

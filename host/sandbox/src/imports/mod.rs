@@ -1,4 +1,4 @@
-//! The imports of a guest, and the checks of each call.
+//! The functions of the host that a guest can call, with the checks of each call.
 
 pub(crate) mod clocks;
 pub(crate) mod files;

@@ -1,5 +1,5 @@
-//! `belljar:tool/peers`: lets a guest call other tools. [`PeerPort`](crate::PeerPort) makes the calls; bounds, fuel
-//! and the clock are managed here.
+//! `belljar:tool/peers`, with which a guest calls other tools. The jar's owner makes the calls, through
+//! [`PeerPort`](crate::PeerPort); their bounds, fuel and clock are managed here.
 
 use belljar_policy::{DenyCode, Meter};
 use belljar_received::json::mend_owned;
@@ -16,18 +16,18 @@ use crate::jar::peers::{NestedScope, PeerCall, PeerError, PeerReach, PeerResult,
 use crate::jar::state::Guest;
 use crate::receipt::Denial;
 
-/// The most calls of one `call-many`, as many as a model may make in one step.
+/// The most calls of one `call-many`: as many as a model makes in one step.
 const MAX_AT_ONCE: usize = 64;
 
-/// The part of a guest's fuel (one sixteenth) that nested calls leave, so that the guest can report their
-/// results.
+/// A guest keeps one part in 16 of its fuel when it makes nested calls, so that it can report their results.
 const RESERVE: u64 = 16;
 
 const PEERS: &str = "belljar:tool/peers";
 
 type Told = Result<wit::Output, wit::ToolError>;
 
-/// Adds the contract's own interfaces in every version, with `peers` for guests that may call others.
+/// Links the contract's own interfaces: `log` and `progress` in every version, `types` and `peers` in the
+/// one that has them.
 pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     for version in VERSIONS {
         let mut instance = linker.instance(&format!("belljar:tool/log@{version}"))?;
@@ -42,7 +42,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
             },
         )?;
     }
-    // Types alone.
+    // This interface has types only.
     linker.instance(&format!("belljar:tool/types@{WITH_PEERS}"))?;
     let mut peers = linker.instance(&format!("{PEERS}@{WITH_PEERS}"))?;
     peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| {
@@ -67,7 +67,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     )
 }
 
-/// INV-230: defines refusals in place of `peers`, for a store without that grant.
+/// INV-230: links refusals in place of `peers`, for a store without that grant.
 pub(crate) fn deny_peers(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result<()> {
     let mut peers = linker.instance(import)?;
     peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| {
@@ -85,7 +85,8 @@ pub(crate) fn deny_peers(linker: &mut Linker<Guest>, import: &str) -> wasmtime::
     )
 }
 
-/// INV-257: returns the list and bills each byte, because a guest may request it repeatedly.
+/// INV-257: returns the list of callable tools, and bills each byte as fuel, because a guest may ask for it
+/// again and again.
 fn list_peers(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Definition>> {
     let guest = cx.data_mut();
     guest.record.host_call();
@@ -97,6 +98,8 @@ fn list_peers(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::
     Ok(all)
 }
 
+/// Makes nested calls: checks their number, stops the clock of the outer call, passes them to the jar's
+/// owner, and subtracts their fuel from the outer call's.
 async fn call_peers(
     cx: &mut StoreContextMut<'_, Guest>,
     many: Vec<wit::Call>,
@@ -137,14 +140,14 @@ async fn call_peers(
     let mut told: Vec<Told> = making.map(|all| all.into_iter().map(to_wit_result).collect()).await;
     told.resize_with(count, || failed_result(ToolErrorKind::Failed, "the host failed"));
     drop(standing);
-    // INV-231: the nested calls' usage is subtracted from this call, and from every outer one.
+    // INV-231: the fuel of the nested calls counts against this call, and against every call around it.
     let used = slice.spent_amount(Meter::Fuel).min(left);
     cx.set_fuel(left - used)?;
     cx.data_mut().nested_fuel += used;
     Ok(told)
 }
 
-/// Refuses a call for lack of a grant or a provider, and records the refusal in the receipt.
+/// Refuses a nested call, because there is no grant or no provider, and records that in the receipt.
 fn refuse_peer(cx: &mut StoreContextMut<'_, Guest>) -> Told {
     let facts = "this tool was not granted any other tool, or nobody provides them here";
     record_refusal(cx, DenyCode::InterfaceNotGranted, facts);
@@ -156,13 +159,13 @@ fn nobody_many(cx: &mut StoreContextMut<'_, Guest>, count: usize) -> wasmtime::R
     the_same(cx, count, ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
 }
 
-/// INV-257: the refusals of a `call-many` that are recorded in log and receipt, because a guest may request
-/// hundreds of thousands in one call.
+/// INV-257: how many refusals of one `call-many` are recorded in the log and the receipt, because a guest
+/// may ask for hundreds of thousands of calls.
 fn noted_refusals(count: usize) -> std::ops::Range<usize> {
     0..count.min(MAX_AT_ONCE)
 }
 
-/// INV-257: returns the same answer for each of many refused calls, and bills each byte.
+/// INV-257: returns the same error for each of `count` refused calls, and bills each byte as fuel.
 fn the_same(
     cx: &mut StoreContextMut<'_, Guest>,
     count: usize,
@@ -173,7 +176,7 @@ fn the_same(
     Ok((0..count).map(|_| failed_result(kind, text)).collect())
 }
 
-/// Bills fuel for so many bytes. A guest with less fuel ends at its next instruction.
+/// Bills one unit of fuel for each byte. A guest with less fuel than that ends at its next instruction.
 fn bill_fuel(cx: &mut StoreContextMut<'_, Guest>, bytes: usize) -> wasmtime::Result<()> {
     let left = cx.get_fuel()?.saturating_sub(bytes as u64);
     cx.set_fuel(left)

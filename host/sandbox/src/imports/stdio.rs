@@ -1,8 +1,8 @@
-//! A guest's stdout and stderr, of which the first bytes are stored and the rest counted, and a command's
-//! stdin.
+//! The standard streams of a guest. Of stdout and stderr, the first bytes are stored and the others counted;
+//! stdin is the text of a command's call.
 //!
-//! wasmtime-wasi's own pipe fails when full, but a tool should not fail because of a long log; its default
-//! stream queues empty writes without limit.
+//! wasmtime-wasi's own pipe fails when it is full, but a tool should not fail because its log is long; its
+//! default stream queues empty writes without a limit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +13,10 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use crate::receipt::record::CallRecord;
 
-/// The largest write, because the host allocates as much for `write-zeroes`.
+/// The most bytes of one write, because `write-zeroes` makes the host allocate as much.
 const MAX_WRITE: usize = 64 << 10;
 
-/// The stdout or the stderr of a store.
+/// The stdout, or the stderr, of a store.
 #[derive(Clone)]
 pub(crate) struct StdioCapture {
     limit: usize,
@@ -31,25 +31,25 @@ struct CapturedText {
 }
 
 impl StdioCapture {
-    /// Makes a stream that stores `limit` bytes of each call.
+    /// Makes a stream that stores the first `limit` bytes of each call.
     pub(crate) fn new(limit: u64, record: Arc<CallRecord>) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Self { limit, kept: Arc::default(), record }
     }
 
-    /// Returns and clears the stored text, and the number of dropped bytes.
+    /// Returns the stored text and the number of dropped bytes, and forgets both.
     pub(crate) fn drain_text(&self) -> (String, u64) {
         let (bytes, dropped) = self.take_bytes();
         (String::from_utf8_lossy(&bytes).into_owned(), dropped)
     }
 
-    /// Returns and clears the stored bytes, and the number of dropped ones.
+    /// Returns the stored bytes and the number of dropped ones, and forgets both.
     pub(crate) fn take_bytes(&self) -> (Vec<u8>, u64) {
         let CapturedText { bytes, dropped } = std::mem::take(&mut *self.lock_captured());
         (bytes, dropped)
     }
 
-    /// The text that [`Self::drain_text`] would return, without clearing it.
+    /// Returns what [`Self::drain_text`] would, without forgetting it.
     pub(crate) fn peek_text(&self) -> (String, u64) {
         let kept = self.lock_captured();
         (String::from_utf8_lossy(&kept.bytes).into_owned(), kept.dropped)
@@ -60,7 +60,7 @@ impl StdioCapture {
     }
 }
 
-/// A command's standard input: the call's text, followed by the end. All its streams share one position.
+/// The stdin of a command: the text of its call, then the end. All streams of it share one position.
 #[derive(Clone)]
 pub(crate) struct CommandStdin {
     left: Arc<Mutex<Bytes>>,
@@ -80,7 +80,7 @@ impl IsTerminal for CommandStdin {
 }
 
 impl StdinStream for CommandStdin {
-    /// Unused by WASI 0.2, which calls [`StdinStream::p2_stream`]; always at the end.
+    /// WASI 0.2 does not use this but [`StdinStream::p2_stream`]. The stream is at its end.
     fn async_stream(&self) -> Box<dyn AsyncRead + Send + Sync> {
         Box::new(tokio::io::empty())
     }
@@ -115,7 +115,7 @@ impl IsTerminal for StdioCapture {
 }
 
 impl StdoutStream for StdioCapture {
-    /// Unused by WASI 0.2, which calls [`StdoutStream::p2_stream`]; drops all bytes.
+    /// WASI 0.2 does not use this but [`StdoutStream::p2_stream`]. The stream drops all bytes.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

@@ -1,4 +1,4 @@
-//! Checks a tool's answer before any other code uses it.
+//! Checks a tool's answer, before any other code uses it.
 
 use belljar_policy::spelling::parse_spelled;
 use belljar_policy::{Budget, BudgetLevel, Meter, ShownText};
@@ -10,20 +10,20 @@ use crate::component::bindings::exports::belljar::tool::tools as wit;
 use crate::jar::output::{CallError, OutputPart, ToolErrorKind, ToolOutput};
 use crate::json::check_json;
 
-/// The most parts of one output; models read only a few.
+/// The most parts of one output: models read only a few.
 const MAX_PARTS: usize = 256;
 
-/// The most bytes of a tool error's text; the rest is cut, because the text goes to the model.
+/// The most bytes of a tool error's text, because the text goes to the model. The rest is cut.
 const MAX_MESSAGE: usize = 16 << 10;
 
-/// The most bytes of an attachment's name and of a media type.
+/// The most bytes of an attachment's name, and of its media type.
 const MAX_NAME: usize = 255;
 const MAX_MEDIA_TYPE: usize = 127;
 
-/// The most bytes of arguments, more than a model can output.
+/// The most bytes of a call's arguments: more than a model can output.
 pub(crate) const MAX_ARGUMENTS: usize = 4 << 20;
 
-/// The name of an attachment whose own name is empty after cleaning.
+/// The name for an attachment if cleaning left nothing of its own name.
 const NAMELESS: &str = "attachment";
 
 /// Whether the text is a JSON object of bounded depth.
@@ -33,7 +33,8 @@ pub(crate) fn is_object(text: &str) -> bool {
         && check_json(text).is_ok()
 }
 
-/// Checks an output and reserves its size from the budget.
+/// Checks an output and bills its size. Fails if the output has too many parts, is larger than the budget
+/// allows, or has a part that is not valid.
 pub(crate) fn accept_output(output: wit::Output, budget: &Budget) -> Result<ToolOutput, CallError> {
     if output.parts.len() > MAX_PARTS {
         let why = format!("{} parts, and at most {MAX_PARTS} are accepted", output.parts.len());
@@ -52,7 +53,7 @@ pub(crate) fn accept_output(output: wit::Output, budget: &Budget) -> Result<Tool
     Ok(ToolOutput { parts })
 }
 
-/// A tool's error, with its text cut to a limit.
+/// Converts the error that a tool returned, and cuts its text to [`MAX_MESSAGE`].
 pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
     let (kind, mut message) = match error {
         wit::ToolError::InvalidArguments(text) => (ToolErrorKind::InvalidArguments, text),
@@ -68,8 +69,8 @@ pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
     CallError::Tool { kind, message }
 }
 
-/// The digest of an output. For a single text, the SHA-256 of that text, so that it equals the digest of a
-/// file with the same content; otherwise over kind and content of each part.
+/// The digest of an output. Of a single text, it is the SHA-256 of that text, so it equals the digest of a
+/// file with that content. Otherwise it covers the kind and the content of each part.
 pub(crate) fn output_digest(output: &ToolOutput) -> [u8; 32] {
     if let [OutputPart::Text(text)] = output.parts.as_slice() {
         return Sha256::digest(text.as_bytes()).into();
@@ -112,7 +113,7 @@ fn check_part(part: wit::Part) -> Result<OutputPart, CallError> {
     match part {
         wit::Part::Text(text) => Ok(OutputPart::Text(text)),
         wit::Part::Json(text) => {
-            // INV-471: the text is mended, so that every JSON parser accepts it.
+            // INV-471: broken escapes in the text are replaced, so that every JSON parser accepts it.
             let text = mend_owned(text);
             match check_json(&text) {
                 Ok(()) => Ok(OutputPart::Json(text)),
@@ -127,9 +128,11 @@ fn check_part(part: wit::Part) -> Result<OutputPart, CallError> {
     }
 }
 
-/// The last component of a path, without characters that are harmful to a file system or a terminal.
+/// Makes a file name from an attachment's name: its last path component, without characters that can harm a
+/// file system or a terminal. For example `../../etc/passwd` becomes `passwd`.
 fn clean_name(name: &str) -> String {
-    // A byte that is not text keeps its escape: `caf\xE9.txt` is not a file in a directory `caf`.
+    // Keep the escape of a byte that is not text: `caf\xE9.txt` is not the file `xE9.txt` in a directory
+    // `caf`.
     let spelt = parse_spelled(name).to_str().is_none().then(|| name.replace("\\x", "_x"));
     let name = spelt.as_deref().unwrap_or(name);
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -138,8 +141,7 @@ fn clean_name(name: &str) -> String {
         .filter(|c| ShownText::new(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]))
         .map(|c| if matches!(c, ':' | '*' | '?' | '"' | '<' | '>' | '|') { '_' } else { c })
         .collect();
-    // A leading dot hides a file, and `..` is a directory; Windows drops dots and blanks at the
-    // end.
+    // A leading dot hides a file, and `..` names a directory. Windows drops dots and blanks at the end.
     let trimmed = kept.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
     let end = trimmed.floor_char_boundary(MAX_NAME);
     match trimmed.get(..end) {
@@ -148,7 +150,8 @@ fn clean_name(name: &str) -> String {
     }
 }
 
-/// The media type `type/subtype` with parameters, unchanged if harmless.
+/// Returns a media type unchanged, for example `text/html; charset=utf-8`, if it has printable ASCII only
+/// and is short.
 fn media_type(text: &str) -> Result<String, CallError> {
     let fits = text.len() <= MAX_MEDIA_TYPE
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))

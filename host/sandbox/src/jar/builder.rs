@@ -1,4 +1,4 @@
-//! Builds a jar for a program without agents, from tools and rights.
+//! Builds a jar from tools and rights, for a program that has no agents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,9 +21,9 @@ use crate::jar::{Jar, JarSpec, JarTool};
 use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;
 
-/// Builds a [`Jar`]. Only explicit grants count: without a directory the tools see no file, without a host
-/// they reach none, and the limits are the command line's ([`Limits::default`]). Errors are returned by
-/// [`JarBuilder::build`].
+/// Builds a [`Jar`] step by step. Tools get only what is granted here: without a directory they see no file,
+/// without a host they have no network. Limits default to those of the command line ([`Limits::default`]).
+/// Errors of all steps are returned by [`JarBuilder::build`].
 #[derive(Debug)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct JarBuilder {
@@ -32,7 +32,7 @@ pub struct JarBuilder {
     secrets: SecretStore,
     overlays: BTreeMap<GuestPath, Overlay>,
     cancel: CancellationToken,
-    /// The first error.
+    /// The first error of a step, for [`JarBuilder::build`] to return.
     problem: Option<JarBuildError>,
 }
 
@@ -53,24 +53,24 @@ pub enum JarBuildError {
     /// The tools of a component cannot be listed.
     #[error("component `{component}`: {source}")]
     Describe {
-        /// The file, or the digest.
+        /// The path of the component's file, or the digest if it was passed as bytes.
         component: String,
         /// The cause.
         source: DescribeError,
     },
-    /// The path for a directory is not a valid guest path.
+    /// The path for a directory is not a valid guest path; an example of a valid one is `/workspace`.
     #[error(transparent)]
     GuestPath(#[from] GuestPathError),
-    /// A host is not a valid rule.
+    /// A text is not a valid rule for hosts.
     #[error(transparent)]
     Host(#[from] HostRuleError),
-    /// The jar is invalid: two tools with one name, or a directory that cannot be opened.
+    /// The jar cannot be opened: two tools have one name, or a directory cannot be opened.
     #[error(transparent)]
     Jar(#[from] JarError),
 }
 
 impl JarBuildError {
-    /// A code for programs, the same in every version.
+    /// A code for programs, the same in every version, for example `no-tool`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoTool => "no-tool",
@@ -83,7 +83,7 @@ impl JarBuildError {
         }
     }
 
-    /// Advice for the caller.
+    /// Advice for the caller: what to change.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoTool => "name a component with `JarBuilder::tool` or `tool_file`",
@@ -129,7 +129,7 @@ fn not_described(error: &DescribeError) -> &'static str {
 }
 
 impl Jar {
-    /// Makes a jar for a program without agents.
+    /// Begins to build a jar for a program without agents.
     ///
     /// ```no_run
     /// # async fn f(sandbox: &belljar_sandbox::Sandbox) -> Result<(), Box<dyn std::error::Error>> {
@@ -177,14 +177,15 @@ impl JarBuilder {
         self.mount(belljar_policy::WORKSPACE, directory, MountAccess::Read)
     }
 
-    /// Lets the tools read and write this directory, as `/workspace`. Names of rules or settings
-    /// ([`belljar_policy::PROTECTED_NAMES`]) are read-only; `.git` is not protected.
+    /// Lets the tools read and write this directory, as `/workspace`. Files and directories whose names mean
+    /// rules or settings ([`belljar_policy::PROTECTED_NAMES`]) are read-only; `.git` is not protected.
     pub fn read_write(self, directory: impl AsRef<Path>) -> Self {
         self.mount(belljar_policy::WORKSPACE, directory, MountAccess::ReadWrite)
     }
 
-    /// Mounts a directory as `/workspace`, with writes as for [`Self::read_write`] into the overlay's layer;
-    /// the directory does not change. Jars with clones of one overlay see the same files.
+    /// Mounts the overlay's directory as `/workspace`. Writes follow the rules of [`Self::read_write`], but
+    /// go into the overlay's layer: the directory itself does not change. Jars with clones of one overlay
+    /// see the same files.
     pub fn overlay(mut self, overlay: &Overlay) -> Self {
         self.overlays.insert(GuestPath::workspace(), overlay.clone());
         self.mount(belljar_policy::WORKSPACE, overlay.path(), MountAccess::Overlay)
@@ -202,7 +203,7 @@ impl JarBuilder {
         self
     }
 
-    /// Lets the tools reach this host, for example `api.example.com`, `https://*.example.com`. Private
+    /// Lets the tools reach a network host, for example `api.example.com` or `https://*.example.com`. Private
     /// addresses are refused unless a rule names them.
     pub fn host(mut self, rule: &str) -> Self {
         match rule.parse::<HostRule>() {
@@ -215,15 +216,15 @@ impl JarBuilder {
         self
     }
 
-    /// Adds this secret to requests for its bound hosts, for tools whose manifest names the secret. No tool
-    /// sees the value.
+    /// Adds a secret to requests for the hosts that it is bound to, for tools whose manifest names the
+    /// secret. No tool sees the value.
     pub fn secret(mut self, name: SecretName, secret: Secret) -> Self {
         self.grants.secrets.insert(name.clone());
         self.secrets.insert(name, secret);
         self
     }
 
-    /// Limits of each call and of the jar. Default: [`Limits::default`].
+    /// Sets the limits of each call and of the jar. Default: [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.grants.limits = limits;
         self
@@ -235,12 +236,12 @@ impl JarBuilder {
         self
     }
 
-    /// Describes the components, and opens the directories. An unknown component is compiled first; a large
-    /// one needs seconds ([`crate::SandboxConfig::slow`] is notified).
+    /// Describes the components, and opens the directories. A component that is not in the cache is compiled
+    /// first, which takes seconds for a large one ([`crate::SandboxConfig::slow`] reports it).
     ///
     /// # Errors
     ///
-    /// The first error; no guest code but `describe` has run then.
+    /// The first error of any step. No guest code but `describe` has run by then.
     pub async fn build(mut self, sandbox: &Sandbox) -> Result<Jar, JarBuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -273,12 +274,14 @@ impl JarBuilder {
         Ok(sandbox.open_jar(JarSpec { rights, budget, tools, secrets, overlays, cancel })?)
     }
 
+    /// Stores an error, unless an earlier step failed already.
     fn store_problem(&mut self, problem: JarBuildError) {
         self.problem.get_or_insert(problem);
     }
 }
 
-/// Reads a component, up to one byte above the limit, so that the caller notices a larger file.
+/// Reads a component's file, but at most one byte more than [`MAX_COMPONENT`], so that a later check sees
+/// that it is too large.
 fn read_component(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_COMPONENT + 1).read_to_end(&mut bytes)?;

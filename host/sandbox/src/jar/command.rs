@@ -1,5 +1,5 @@
-//! Runs a command as a tool: the command starts with one call's arguments, runs to its end, and returns its
-//! output as the answer.
+//! Runs a command-line program as a tool: it starts with the arguments of one call, runs to its end, and its
+//! output is the answer.
 
 use serde_json::{Map, Value};
 use wasmtime::Store;
@@ -11,17 +11,18 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 };
 use crate::jar::state::{Guest, GuestExit};
 
-/// The share of stderr in an answer: small, because a byte may need six in JSON.
+/// Stderr gets at most an eighth of the answer's bytes, because a byte may need six in JSON.
 const STDERR_SHARE: usize = 8;
 
-/// Bytes reserved beside stdout for the counts of dropped bytes.
+/// Bytes reserved in the answer for the counts of dropped bytes.
 const SLACK: usize = 64;
 
-/// The name and type of the attachment if stdout is not text.
+/// The name and the media type of the attachment that carries stdout if it is not text.
 const BYTES_NAME: &str = "stdout.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
-/// Sets the arguments of a call in a fresh store. Returns the error in the arguments, if any.
+/// Prepares a fresh store for a call: sets the program's arguments. `Err` says what is wrong with the call's
+/// arguments, for the model.
 pub(crate) fn start_command(guest: &mut Guest, call: &Call) -> Result<(), String> {
     let line = guest.settings.form.command_line(&call.tool, &call.arguments)?;
     let most = guest.settings.output_bytes;
@@ -29,7 +30,8 @@ pub(crate) fn start_command(guest: &mut Guest, call: &Call) -> Result<(), String
     Ok(())
 }
 
-/// Runs the command. An exit is an ordinary end; the outer error is a trap.
+/// Runs the command to its end. The inner result is the answer, with any exit status; the outer error is a
+/// trap.
 pub(crate) async fn run_command(
     indices: &CommandIndices,
     store: &mut Store<Guest>,
@@ -49,8 +51,8 @@ pub(crate) async fn run_command(
     Ok(Ok(command_output(store.data(), code)))
 }
 
-/// The output: first the host's line about the exit, so that the command's text cannot imitate it, then
-/// stdout.
+/// The answer of a command. The first part is the host's own JSON, for example
+/// `{"exit_code":1,"stderr":"..."}`, so that the command's text cannot imitate it; the second is stdout.
 fn command_output(guest: &Guest, code: u8) -> Output {
     let most = usize::try_from(guest.settings.output_bytes).unwrap_or(usize::MAX);
     let (mut stdout, out_dropped) = guest.stdout.take_bytes();
@@ -78,7 +80,7 @@ fn command_output(guest: &Guest, code: u8) -> Output {
             dropped += cut_text(&mut text, room);
             (!text.is_empty()).then_some(Part::Text(text))
         }
-        // Cut in the middle of a character, so the output is still text.
+        // Dropping bytes cut the last character in two; the rest of stdout is text.
         Err(error) if out_dropped > 0 && is_cut(&error.utf8_error()) => {
             let mut text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             dropped += cut_text(&mut text, room);
@@ -97,11 +99,12 @@ fn command_output(guest: &Guest, code: u8) -> Output {
     Output { parts: parts.collect() }
 }
 
+/// Whether the only fault is an unfinished character at the end.
 fn is_cut(error: &std::str::Utf8Error) -> bool {
     error.error_len().is_none()
 }
 
-/// Cuts a text to a number of bytes, and returns how many were removed.
+/// Cuts a text to `most` bytes, at a character, and returns how many bytes were removed.
 fn cut_text(text: &mut String, most: usize) -> u64 {
     let before = text.len();
     if before > most {

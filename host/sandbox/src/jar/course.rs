@@ -1,29 +1,32 @@
-//! The times and random numbers of a repeatable call.
+//! Simulated time and random numbers, for calls that can be repeated with the same result.
 
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-/// The clock's step at each reading, enough for scripts that measure time. Otherwise the clock is stopped,
-/// because real durations are not repeatable.
+/// How far each reading moves the simulated clock, in nanoseconds: enough for scripts that divide by a
+/// measured time. Between readings the clock does not move, because real durations are not repeatable.
 const TICK_NANOS: u64 = 1_000;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The start values of a repeatable call: with equal values, an equal guest sees equal times and random
+/// The start values of a repeatable call. With equal values, the same guest reads the same times and random
 /// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallCourse {
     /// The seed of the random numbers.
     pub seed: [u8; 32],
-    /// The start of the call, in milliseconds since 1970.
+    /// The time at which the call starts, in milliseconds since 1970.
     pub began: u64,
 }
 
-/// The simulated time and random numbers of a store's present call, if that call is repeatable.
+/// The simulated clock and random numbers of a store's running call; `None` inside if the call is not
+/// repeatable.
 #[derive(Default)]
 pub(crate) struct CourseFollower(Mutex<Option<CoursePosition>>);
 
+/// How far a repeatable call has come: its readings of the clock, and the blocks of random bytes that it
+/// used.
 struct CoursePosition {
     course: CallCourse,
     looks: u64,
@@ -31,14 +34,15 @@ struct CoursePosition {
 }
 
 impl CourseFollower {
-    /// INV-241: begins a call. No state of the previous call's course remains.
+    /// INV-241: begins a call, with a new simulation or none. Nothing of the previous call's simulation
+    /// remains.
     pub(crate) fn begin_call(&self, course: Option<CallCourse>) {
         let begun = course.map(|course| CoursePosition { course, looks: 0, blocks: 0 });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
     }
 
-    /// The time in a repeatable call, in nanoseconds since 1970: the start of the call, plus one tick for
-    /// each look at the clock. `None` = the call is not repeatable.
+    /// Reads the simulated clock, in nanoseconds since 1970: the start of the call, plus [`TICK_NANOS`] for
+    /// each reading. `None`: the call is not repeatable.
     pub(crate) fn course_time(&self) -> Option<u64> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = slot.as_mut()?;
@@ -47,7 +51,7 @@ impl CourseFollower {
         Some(begun.saturating_add(position.looks.saturating_mul(TICK_NANOS)))
     }
 
-    /// Fills in random bytes from the seed of a repeatable call; `false` = the call is not repeatable, and
+    /// Fills `bytes` with random bytes that follow from the seed. `false`: the call is not repeatable, and
     /// `bytes` is unchanged.
     pub(crate) fn fill_random(&self, bytes: &mut [u8]) -> bool {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Calls that did not complete: the full reason in the receipt, a part of it for the model.
+//! Calls that did not complete: the receipt gets the full reason, the model a part of it.
 
 use belljar_policy::DenyCode;
 
@@ -15,7 +15,8 @@ pub(super) enum CallFailure {
 }
 
 impl CallFailure {
-    /// Records the full failure in the receipt, and returns the part for the model.
+    /// Writes the full reason into the receipt, and returns the part for the model. `timeout` is the call's
+    /// limit in seconds.
     pub(super) fn record_failure(self, timeout: u64, receipt: &mut Receipt) -> CallError {
         let (ending, error) = match self {
             Self::Refused(code) => {

@@ -1,4 +1,4 @@
-//! Hooks as components: untrusted code that judges an event, without any right.
+//! Runs hooks that are components: untrusted code, without any right, whose verdict decides about a call.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::error::LoadError;
 use crate::jar::answer::is_object;
 use crate::jar::store::{JobResult, StoreJob};
 
-/// Fuel of one judgement: a tenth of a second of a tight loop; a Rust hook uses a thousandth. Small compared
-/// with a call's own limit, because every call waits for it.
+/// The fuel for one verdict: a tenth of a second of a tight loop. A hook in Rust uses a thousandth of it.
+/// Small beside the fuel of a tool's call, because every call waits for the hook.
 const FUEL: u64 = 1_000_000_000;
 
-/// Linear memory and tables of one judgement: enough for a small script engine.
+/// The bytes of linear memory and tables for one verdict: enough for a small script engine.
 const MEMORY: u64 = 32 << 20;
 
-/// Bytes of new arguments; a longer answer is refused.
+/// The most bytes of a verdict, which may contain new arguments. A longer one is refused.
 const ANSWER: u64 = 4 << 20;
 
-/// Characters of a reason; the rest is cut, because the model needs only a sentence or two.
+/// The most characters of a verdict's reason, because a model needs only a sentence or two. The rest is cut.
 const MAX_REASON: usize = 1_000;
 
-/// The verdict of a hook component. Reasons are foreign text of bounded length: escape them before showing
-/// them to a person.
+/// The verdict of a hook about a call. Reasons are foreign text of bounded length: escape them before
+/// showing them to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// No objection.
+    /// The hook has no objection.
     Pass,
-    /// Refused, for this reason.
+    /// The call is refused, for this reason.
     Deny(String),
-    /// Allowed only if a person approves, for this reason.
+    /// The call is allowed only if a person approves, for this reason.
     Ask(String),
-    /// Allowed with these arguments instead: a JSON object of bounded depth.
+    /// The call is allowed with these arguments instead: a JSON object of bounded depth.
     Narrow(String),
 }
 
@@ -49,7 +49,7 @@ pub enum HookError {
     /// The hook trapped, used up a limit, timed out or was cancelled.
     #[error("it failed: {0}")]
     Failed(String),
-    /// The hook reported that it cannot judge.
+    /// The hook answered with an error: it cannot judge the event.
     #[error("it cannot judge: {0}")]
     Said(String),
     /// The answer breaks the contract.
@@ -57,7 +57,7 @@ pub enum HookError {
     BadAnswer(&'static str),
 }
 
-/// Runs `check` in a store without rights, and checks the answer.
+/// Runs the hook's `check` on an event, in a store without rights, and checks the verdict.
 pub(crate) async fn judge_event(
     loader: &ComponentLoader,
     wasm: &Wasm,

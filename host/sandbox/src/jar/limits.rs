@@ -1,56 +1,56 @@
-//! The fixed limits of a store, and the limit of its memory, which grants set.
+//! The fixed limits of a store, and the limiter of its memory, whose bound comes from a grant.
 
 use belljar_policy::{Budget, ExhaustedLimit, Meter};
 use wasmtime::{Error, ResourceLimiter, Result};
 
-/// Resources of one store in the host at one time: streams, pollables, requests, descriptors. Each uses about
-/// 100 bytes to some KiB of the host, outside the memory budget.
+/// How many resources (streams, pollables, requests, descriptors) a store has in the host at one time. Each
+/// uses from 100 bytes to some KiB of host memory, which the memory budget does not count.
 pub(crate) const MAX_RESOURCES: usize = 4_096;
 
-/// Living component handles of one store, bounded because a guest makes them without a call into the host.
+/// How many component handles a store has at one time. Bounded, because a guest makes them without a call
+/// into the host.
 pub(crate) const MAX_HANDLES: usize = 10_000;
 
-/// Bytes of one call into the host, and at least one answer of `invoke`, because they are copied to host
-/// memory before any check.
+/// The most bytes that one call into the host, or an answer of `invoke`, may pass. Bounded, because they are
+/// copied to host memory before any check.
 pub(crate) const MAX_HOSTCALL: usize = 16 << 20;
 
-/// Random bytes of one request, because filling them is host work: 64 KiB needs microseconds.
+/// The most random bytes of one request, because the host's thread fills them: 64 KiB takes microseconds.
 pub(crate) const MAX_RANDOM: u64 = 64 << 10;
 
-/// Core instances, memories and tables of one store; a Python tool has 14, 1 and 2.
+/// The most core instances, memories and tables of one store. A Python tool has 14, 1 and 2.
 pub(crate) const MAX_INSTANCES: u32 = 64;
 const MAX_MEMORIES: usize = 16;
 const MAX_TABLES: usize = 32;
 
-/// Host memory of one table element.
+/// The bytes of host memory that one table element uses.
 const TABLE_ELEMENT: u64 = 16;
 
-/// The memory of one store, reserved from the jar's budget and released when dropped.
-///
-/// Linear memories and tables of all stores of a jar count together, because the budget is shared. Initial
-/// memories are counted here too.
+/// The limiter of one store's memory, called by wasmtime for each growth, the initial memories included.
+/// Growth is reserved from the jar's budget, which all stores of a jar share, so their memories and tables
+/// count together. Dropping the limiter releases its reservation.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     budget: Budget,
     held: u64,
     peak: u64,
-    /// Reserved for a growth that may still fail.
+    /// The bytes of the last permitted growth, which may still fail.
     pending: u64,
     refused: Option<ExhaustedLimit>,
 }
 
 impl MemoryLimiter {
-    /// Makes a limiter without any memory yet.
+    /// Makes a limiter for a store that has no memory yet.
     pub(crate) fn new(budget: Budget) -> Self {
         Self { budget, held: 0, peak: 0, pending: 0, refused: None }
     }
 
-    /// The highest sum since the last call of this method.
+    /// Returns the most bytes reserved at one time since the last call of this method.
     pub(crate) fn take_peak(&mut self) -> u64 {
         std::mem::replace(&mut self.peak, self.held)
     }
 
-    /// The first refused growth since the last call of this method.
+    /// Returns the first growth that was refused since the last call of this method.
     pub(crate) fn take_refused(&mut self) -> Option<ExhaustedLimit> {
         self.refused.take()
     }
@@ -72,8 +72,8 @@ impl MemoryLimiter {
         }
     }
 
-    /// Growth can fail after permission, for example in a full slot. A failure may also be reported without a
-    /// request; then nothing is pending.
+    /// Takes a permitted growth back: wasmtime may fail to grow after permission, for example in a full
+    /// slot. It may also report a failure without having asked; then nothing is pending.
     fn undo_growth(&mut self) {
         let back = std::mem::take(&mut self.pending);
         self.held = self.held.saturating_sub(back);

@@ -1,10 +1,10 @@
-//! Bills a call, and ends it at its limits.
+//! Bills the work of one call, and ends the call at its limits.
 //!
-//! A store's fuel cannot be changed from outside while a call runs. So the store gets the call's share, and
-//! [`MeteredCall`] watches: wasmtime yields every [`INTERVAL`] units by waking its own task and returning
-//! `Pending`. Such a wake-up differs from one by I/O because it happens during the poll. Each yield is billed
-//! to the shared budget, which stops the call when an ancestor's budget is used up; the exact amount is
-//! settled at the call's end.
+//! The fuel of a running store cannot be changed from outside. So the store gets all fuel that the call may
+//! use, and [`MeteredCall`] watches the call: after every [`INTERVAL`] units wasmtime yields, by waking its
+//! own task and returning `Pending`. Such a wake-up happens during the poll, which tells it apart from one
+//! by I/O. Each yield bills an interval to the shared budget, which stops the call when the budget of an
+//! ancestor is used up. The exact amount is settled at the end of the call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,43 +21,43 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::jar::standstill::CallClock;
 use crate::receipt::record::CallRecord;
 
-/// Fuel between two yields: about 9 µs of a tight loop. The yields cost 3 % of its time.
+/// The fuel between two yields: about 9 µs of a tight loop. The yields cost 3 % of the loop's time.
 pub(crate) const INTERVAL: u64 = 100_000;
 
-/// Fuel for one call into the host: about a microsecond, at 11 fuel per nanosecond.
+/// The fuel billed for one call into the host: about a microsecond, at 11 fuel per nanosecond.
 const FUEL_PER_HOST_CALL: u64 = 10_000;
 
-/// Fuel for each byte that the host reads, writes, sends or receives for the guest.
+/// The fuel billed for each byte that the host reads, writes, sends or receives for the guest.
 const FUEL_PER_BYTE: u64 = 1;
 
 /// Why a call was ended by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallStop {
-    /// A budget of the call or an ancestor is used up.
+    /// The budget of the call, or of an ancestor, is used up.
     Exhausted(ExhaustedLimit),
-    /// The time is up.
+    /// The deadline has passed.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
 }
 
-/// The budgets that pay for one call.
+/// The budgets that are billed for one call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallBudgets<'a> {
     /// The call's own budget, whose ancestors include the agent's.
     pub(crate) budget: &'a Budget,
-    /// The remaining fuel of the outer call, if this one is nested.
+    /// If the call is nested in another one, the remaining fuel of that outer call.
     pub(crate) slice: Option<&'a Budget>,
 }
 
 impl CallBudgets<'_> {
-    /// The fuel left in all budgets.
+    /// The fuel that all budgets still allow: the least of them.
     pub(crate) fn remaining_fuel(self) -> u64 {
         let own = self.budget.remaining_amount(Meter::Fuel);
         self.slice.map_or(own, |slice| own.min(slice.remaining_amount(Meter::Fuel)))
     }
 
-    /// Bills all budgets; `Err` = one is used up.
+    /// Bills fuel to all budgets. `Err`: one is used up.
     fn bill_fuel(self, fuel: u64) -> Result<(), ExhaustedLimit> {
         let own = self.budget.bill(Meter::Fuel, fuel);
         let above = self.slice.map_or(Ok(()), |slice| slice.bill(Meter::Fuel, fuel));
@@ -71,47 +71,48 @@ impl CallBudgets<'_> {
         }
     }
 
-    /// The first exhausted budget.
+    /// The first budget that is used up, if any.
     pub(crate) fn exhausted_budget(self) -> Option<ExhaustedLimit> {
         let above = || self.slice.and_then(|slice| slice.exhausted_limit(Meter::Fuel));
         self.budget.exhausted_limit(Meter::Fuel).or_else(above)
     }
 }
 
-/// The limits of one call.
+/// The limits of one call, with the records to check them against.
 pub(crate) struct CallBounds<'a> {
-    /// Its budgets.
+    /// The budgets that pay for the call.
     pub(crate) purse: CallBudgets<'a>,
-    /// The counts of the host's work for the call.
+    /// Counts the host's work for the call.
     pub(crate) record: &'a CallRecord,
-    /// The deadline, extended by the time in which the call's clock was stopped.
+    /// The deadline, before the time is added in which the call's clock was stopped.
     pub(crate) deadline: Instant,
-    /// The call's clock, which nested calls and questions stop.
+    /// The call's clock, which is stopped during nested calls and questions to a person.
     pub(crate) standstill: &'a CallClock,
     /// Ends the call early.
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// The amounts billed and measured so far.
+/// The fuel billed, and the time measured, since the start of a call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CallTally {
     /// Fuel billed for guest code, in whole intervals.
     pub(crate) guest_fuel: u64,
     /// Fuel billed for host work.
     pub(crate) host_fuel: u64,
-    /// Time inside polls.
+    /// The time inside of polls, in which guest code ran.
     pub(crate) guest_time: Duration,
 }
 
 impl CallBounds<'_> {
-    /// The present deadline; `None` while the clock is stopped.
+    /// The deadline with the stopped time added; `None` while the clock is stopped.
     fn current_deadline(&self) -> Option<Instant> {
         self.deadline.checked_add(self.standstill.stopped_time()?)
     }
 }
 
 impl CallTally {
-    /// Bills the difference between the billed and the used fuel.
+    /// Corrects the bill at the end of a call: bills or refunds the difference between the fuel that the
+    /// guest used and the fuel billed so far.
     pub(crate) fn settle_fuel(&mut self, used: u64, purse: CallBudgets<'_>, record: &CallRecord) {
         let _ = self.bill_host(purse, record);
         match used.checked_sub(self.guest_fuel) {
@@ -121,11 +122,12 @@ impl CallTally {
         self.guest_fuel = used;
     }
 
-    /// All fuel billed so far.
+    /// All fuel billed so far, for guest code and host work.
     pub(crate) fn total_fuel(&self) -> u64 {
         self.guest_fuel.saturating_add(self.host_fuel)
     }
 
+    /// Bills the host work that was recorded since the last bill.
     fn bill_host(
         &mut self,
         purse: CallBudgets<'_>,
@@ -141,7 +143,7 @@ impl CallTally {
     }
 }
 
-/// Distinguishes wake-ups during a poll from others.
+/// A waker that notes whether wasmtime woke its own task during a poll, which means a yield.
 #[derive(Debug, Default)]
 pub(crate) struct YieldFlag {
     woken: AtomicBool,
@@ -159,17 +161,18 @@ impl Wake for YieldFlag {
     }
 }
 
-/// A call with its limits. Dropping `MeteredCall` ends the guest at once.
+/// A future that polls a call and ends it at a limit. Dropping it ends the guest at once.
 pub(crate) struct MeteredCall<'a, F> {
     call: Pin<&'a mut F>,
     bounds: CallBounds<'a>,
     tally: &'a mut CallTally,
     flag: Arc<YieldFlag>,
     waker: Waker,
-    /// Made when the call first waits, because most calls never do.
+    /// Made when the call first waits for I/O, because most calls never do.
     waits: Option<StopWaits>,
 }
 
+/// What a waiting call is woken by: the deadline, or a cancellation.
 struct StopWaits {
     sleep: Pin<Box<Sleep>>,
     cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -177,7 +180,7 @@ struct StopWaits {
 }
 
 impl<'a, F: Future> MeteredCall<'a, F> {
-    /// Runs `call` until it ends or a limit is reached.
+    /// Polls `call` until it ends or a limit is reached.
     pub(crate) fn new(
         call: Pin<&'a mut F>,
         bounds: CallBounds<'a>,
@@ -188,7 +191,7 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         Self { call, bounds, tally, flag, waker, waits: None }
     }
 
-    /// Whether a limit is reached at the time `now`.
+    /// The limit that is reached at the time `now`, if any. Bills the host work that is new.
     fn check_bounds(&mut self, now: Instant) -> Option<CallStop> {
         let CallBounds { purse, record, cancel, .. } = self.bounds;
         if cancel.is_cancelled() || purse.budget.is_cancelled() {
@@ -201,7 +204,8 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         late.then_some(CallStop::TimedOut)
     }
 
-    /// Registers to be woken at the deadline, or when the run or a budget is cancelled.
+    /// Registers the task to be woken at the deadline, or when the run or a budget is cancelled. Returns the
+    /// reason if that has happened.
     fn poll_stop(&mut self, cx: &mut Context<'_>) -> Option<CallStop> {
         let CallBounds { purse, deadline, cancel, .. } = self.bounds;
         let waits = self.waits.get_or_insert_with(|| StopWaits {
@@ -213,7 +217,7 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         if budget.is_ready() || waits.cancelled.as_mut().poll(cx).is_ready() {
             return Some(CallStop::Cancelled);
         }
-        // With a stopped clock no deadline applies, and the awaited call wakes this one.
+        // While the clock is stopped there is no deadline; the nested call wakes the task.
         let deadline: tokio::time::Instant = self.bounds.current_deadline()?.into();
         if waits.sleep.deadline() != deadline {
             waits.sleep.as_mut().reset(deadline);
@@ -230,7 +234,7 @@ impl<F: Future> Future for MeteredCall<'_, F> {
         this.flag.task.register(cx.waker());
         this.flag.woken.store(false, Ordering::Release);
         let before = Instant::now();
-        // After a wake-up past the limit, no guest code may run.
+        // If a limit was reached while the task slept, no guest code may run.
         if let Some(stop) = this.check_bounds(before) {
             return Poll::Ready(Err(stop));
         }

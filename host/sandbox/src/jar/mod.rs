@@ -1,4 +1,4 @@
-//! A jar: all the stores of one subagent, with its rights, budget and secrets.
+//! A jar: all stores of one subagent, with its rights, budget and secrets.
 
 pub(crate) mod answer;
 pub(crate) mod builder;
@@ -64,7 +64,7 @@ use crate::receipt::{CallEnding, Receipt};
 use crate::sandbox::Sandbox;
 use crate::{ToolHints, Wasm};
 
-/// How long closing a jar waits for running operations before returning their names.
+/// How long [`Jar::close`] waits for running operations before it returns their names.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// The parts that a jar is made from.
@@ -72,49 +72,50 @@ const CLOSE_WAIT: Duration = Duration::from_secs(10);
 pub struct JarSpec {
     /// The subagent's rights.
     pub rights: Rights,
-    /// The subagent's budget. Each call gets a budget below it.
+    /// The subagent's budget. Each call gets a child budget of it.
     pub budget: Budget,
-    /// The tool components that the subagent may call. A store opens at the first call.
+    /// The components of the tools that the subagent may call. A component's store opens with its first call.
     pub tools: Vec<JarTool>,
-    /// The values of secrets; the rights decide which are used. Replies to tools, and tools' texts, are
-    /// searched for the rights' secrets and the run's ([`SecretStore::for_run`]).
+    /// The values of secrets; the rights decide which of them are used. Replies to tools, and texts of tools,
+    /// are searched for the secrets of the rights and of the run ([`SecretStore::for_run`]).
     pub secrets: SecretStore,
-    /// Overlays of mounts, by guest path. A mount with an overlay is read and written only through the
-    /// overlay, whatever its access; a mount with [`belljar_policy::MountAccess::Overlay`] must have one.
+    /// The overlays of mounts, by guest path. A mount with an overlay is read and written only through it,
+    /// whatever the mount's access is; a mount with [`belljar_policy::MountAccess::Overlay`] must have one.
     pub overlays: BTreeMap<GuestPath, Overlay>,
-    /// Ends all calls, permanently.
+    /// Ends all calls of the jar permanently.
     pub cancel: CancellationToken,
 }
 
-/// A tool component in a jar.
+/// A component in a jar, with its tools.
 #[derive(Debug, Clone)]
 pub struct JarTool {
-    /// The callable tools of the component, with their hints.
+    /// The tools of the component that can be called, with their hints.
     pub tools: BTreeMap<ToolName, ToolHints>,
     /// The component.
     pub wasm: Wasm,
     /// The rights that the manifest asks for.
     pub ask: ToolAsk,
-    /// The settings that the component reads by `wasi:config`.
+    /// The settings that the component reads through `wasi:config`, by name.
     pub config: Arc<BTreeMap<String, String>>,
 }
 
 /// All stores of one subagent, dropped together.
 ///
-/// Invariant: a store is in its slot only between calls and only while sound. A call removes the store from
-/// the slot and returns it after a successful end. After a drop, a trap or an exceeded limit the slot is
-/// empty, and the next call opens a fresh store.
+/// Invariant: a store is in its slot only between calls, and only while sound. A call takes the store out of
+/// the slot, and puts it back after a successful end. After a dropped call, a trap or an exceeded limit the
+/// slot stays empty, and the next call opens a fresh store.
 pub struct Jar {
     sandbox: Sandbox,
     rights: Rights,
     budget: Budget,
     secrets: SecretStore,
-    /// The secrets that no output may contain.
+    /// The secrets that no output of a tool may contain.
     watch: SecretWatch,
-    /// The connections that all stores share.
+    /// The limit of connections, which all stores of the jar share.
     connections: ConnectionLimit,
     cancel: CancellationToken,
-    /// The open directories of the rights, the same for all tools of the jar whatever happens to the paths.
+    /// The open directories of the mounts. All tools of the jar use these, whatever happens to the paths on
+    /// disk.
     held: Vec<Arc<HeldMount>>,
     slots: Vec<JarSlot>,
     names: HashMap<ToolName, (usize, ToolHints)>,
@@ -122,17 +123,17 @@ pub struct Jar {
     operations: Arc<JarOperations>,
 }
 
-/// One component of the jar.
+/// One component of the jar, with its store.
 struct JarSlot {
     tool: JarTool,
     loaded: OnceCell<Arc<LoadedComponent>>,
     given: OnceLock<SlotResources>,
     store: Mutex<Option<Box<OpenStore>>>,
-    /// Whether a store was discarded, with the state of earlier calls.
+    /// Whether a store of this slot was discarded, and with it the state of earlier calls.
     lost: AtomicBool,
 }
 
-/// The rights and resources of a slot's stores, fixed with the first one.
+/// The rights and resources for the stores of a slot, fixed when the first store opens.
 struct SlotResources {
     rights: ToolRights,
     budget: Budget,
@@ -141,29 +142,30 @@ struct SlotResources {
     mounts: Vec<OpenMount>,
 }
 
-/// Options of a call beside its arguments. The default has none.
+/// Options of a call, beside its arguments. The default sets none.
 #[derive(Default)]
 pub struct CallOptions<'a> {
-    /// The receiver of the guest's progress reports.
+    /// Receives the guest's progress reports.
     pub progress: Option<ProgressSink>,
-    /// The provider of the guest's nested calls; without one, such calls are refused.
+    /// Makes the calls of other tools that the guest asks for; without it such calls are refused.
     pub peers: Option<Arc<dyn PeerPort>>,
-    /// The outer call, if this call is nested.
+    /// The outer call, if this call is nested in one.
     pub within: Option<&'a NestedScope>,
-    /// The times and random numbers of a repeatable call; without them, real ones are used.
+    /// The simulated times and random numbers of a repeatable call; `None`: real ones.
     pub course: Option<CallCourse>,
-    /// Whether the call has its own store, without the state of earlier calls, and dropped afterwards.
+    /// Whether the call gets a store of its own, without the state of earlier calls, which is dropped
+    /// afterwards.
     pub fresh: bool,
 }
 
-/// A job for a slot.
+/// A job for a slot, with its options.
 struct SlotWork<'a> {
     job: StoreJob,
-    /// Whether the job may overlap with other shared jobs.
+    /// Whether the job may overlap with other jobs that may.
     shared: bool,
     with: CallOptions<'a>,
     asked: Instant,
-    /// The time limit in the call's arguments, if less than the tool's.
+    /// The time limit that the call's arguments name.
     time: Option<Duration>,
 }
 
@@ -214,18 +216,19 @@ impl Jar {
         })
     }
 
-    /// Calls a tool. Waits for earlier calls of the same component, in the order of the first polls of their
-    /// futures; overlaps with calls of other components only if both tools are hinted read-only.
+    /// Calls a tool. Waits for earlier calls of the same component; calls start in the order in which their
+    /// futures were first polled. Overlaps with calls of other components only if both tools are hinted
+    /// read-only.
     ///
     /// `arguments` must be a JSON object as text. The permit must come from this jar's rights; a permit that
-    /// needs a person's answer is refused ([`ToolPermit::consented`]).
+    /// still needs a person's answer is refused ([`ToolPermit::consented`]).
     ///
-    /// Dropping the future ends the call at once; its store is discarded.
+    /// Dropping the future ends the call at once and discards the store.
     pub async fn call_permitted(&self, permit: ToolPermit, arguments: &str) -> CallResult {
         self.call_with_progress(permit, arguments, None).await
     }
 
-    /// Calls a tool by name, with the jar's own rights: for a program without agents. Otherwise like
+    /// Calls a tool by name with the jar's own rights, for a program without agents. Otherwise like
     /// [`Jar::call_permitted`].
     ///
     /// # Errors
@@ -248,9 +251,9 @@ impl Jar {
 
     /// Calls a tool like [`Jar::call_permitted`], with further options.
     ///
-    /// A nested call (`within`) queues with its siblings and not in the jar, is also billed to the outer
-    /// call, and ends with it. Whatever the permit, the jar refuses a tool that the outer manifest does not
-    /// request, and a call that would wait for itself.
+    /// A nested call (with `within` set) queues with the other nested calls of its outer call instead of in
+    /// the jar, is also billed to the outer call, and ends with it. Whatever the permit, the jar refuses a
+    /// tool that the outer call's manifest does not request, and a call that would wait for itself.
     pub async fn call_with(
         &self,
         permit: ToolPermit,
@@ -276,7 +279,7 @@ impl Jar {
         CallResult { outcome, receipt }
     }
 
-    /// Opens the store of a tool before its first call.
+    /// Opens the store of a tool ahead of its first call.
     pub async fn preopen_store(&self, tool: &str) -> Result<(), CallError> {
         let Some((slot, _)) = self.names.get(tool) else {
             return Err(CallError::Refused(DenyCode::ToolNotAllowed));
@@ -291,9 +294,9 @@ impl Jar {
         })
     }
 
-    /// Ends running calls, waits for their operations, and drops the stores. Afterwards no code of this jar
-    /// has any effect. Returns the names of operations that are unfinished after ten seconds; a healthy host
-    /// has none.
+    /// Ends running calls, waits for their operations, and drops the stores; afterwards no code of this jar
+    /// has any effect. Returns the names of operations that still run after ten seconds, for example of a
+    /// host with a stuck disk; normally none.
     pub async fn close(&self) -> Vec<String> {
         self.cancel.cancel();
         let ended = async {
@@ -309,6 +312,7 @@ impl Jar {
         }
     }
 
+    /// Checks a call and its arguments, runs it, and checks the answer. Writes the ending into the receipt.
     async fn answer_call(
         &self,
         name: &ToolName,
@@ -318,8 +322,8 @@ impl Jar {
         receipt: &mut Receipt,
     ) -> Result<ToolOutput, CallError> {
         let here = self.names.get(name).filter(|_| self.rights.tool(name.as_str()).is_ok());
-        // INV-230: a tool cannot call a tool that its manifest does not request, even with a
-        // permit.
+        // INV-230: a nested call of a tool that the outer call's manifest does not request is refused, even
+        // with a permit.
         let here = here.filter(|_| with.within.is_none_or(|it| it.may_call(name.as_str())));
         let Some((slot, hints)) = here else {
             return Err(CallFailure::Refused(DenyCode::ToolNotAllowed).record_failure(0, receipt));
@@ -329,8 +333,8 @@ impl Jar {
             receipt.ending = CallEnding::Refused(message.clone());
             return Err(CallError::Tool { kind: ToolErrorKind::Denied, message });
         }
-        // INV-471: every tool's parser gets mended JSON, because a strict parser would refuse half
-        // a surrogate pair.
+        // INV-471: broken escapes in the arguments are replaced, because a strict parser of a tool would
+        // refuse half a surrogate pair.
         let arguments = &*belljar_received::json::mend_text(arguments);
         let arguments = &*self.with_whole_numbers(*slot, name, arguments).await;
         if !is_object(arguments) {
@@ -340,7 +344,7 @@ impl Jar {
         }
         let call = Call { tool: name.as_str().to_owned(), arguments: arguments.to_owned() };
         let job = StoreJob::Invoke(call);
-        // A tool's hints do not include the effects of its nested calls.
+        // A tool that may call others runs alone, because its read-only hint does not cover the nested calls.
         let shared = hints.read_only && !self.may_call_others(name.as_str());
         let time = self.slots.get(*slot).and_then(|slot| slot.asked_time(arguments));
         match self.run_work(*slot, SlotWork { job, shared, with, asked, time }, receipt).await {
@@ -372,7 +376,8 @@ impl Jar {
         }
     }
 
-    /// Waits for its turn, opens a missing store, runs the job, and keeps a sound store.
+    /// Runs a job in a slot: waits for the slot's turn, opens the store if there is none, runs the job, and
+    /// puts a sound store back.
     async fn run_work(
         &self,
         at: usize,
@@ -399,7 +404,7 @@ impl Jar {
         let Some(slot) = self.slots.get(at) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
         if fresh {
-            // INV-350: it is this call's turn, so no other call uses the old store.
+            // INV-350: the slot's turn has come, so no other call uses the old store.
             drop(slot.remove_store());
         }
         let given = self.slot_resources(slot);
@@ -424,7 +429,7 @@ impl Jar {
             PeerReach::Open(_, nest) => Some(Arc::clone(nest)),
             PeerReach::Nobody | PeerReach::TooDeep(_) => None,
         };
-        // The guard also ends nested calls if this future is dropped.
+        // If this future is dropped, the guard ends the nested calls too.
         let _ends = nest.as_ref().map(|nest| nest.stop.clone().drop_guard());
         store.guest_mut().progress = progress;
         store.guest_mut().following.begin_call(course);
@@ -445,9 +450,9 @@ impl Jar {
             nest.queue.wait_idle().await;
         }
         write_receipt(receipt, &mut store, &ran, loading, begun.elapsed());
-        // INV-221: a command's store ends with its run; the next call opens another.
+        // INV-221: a command's store ends with its run; the next call opens a new one.
         if ran.end.is_ok() && bound.exports.component_kind() != ComponentKind::Command {
-            // INV-350: a fresh store is never kept.
+            // INV-350: the store of a fresh call is dropped.
             if !fresh {
                 slot.insert_store(store);
             }
@@ -465,7 +470,7 @@ impl Jar {
         }
     }
 
-    /// The slot's store, or a new one.
+    /// Takes the slot's store, or opens a new one.
     async fn open_store<'a>(
         &self,
         slot: &JarSlot,
@@ -492,6 +497,7 @@ impl Jar {
         Ok((Box::new(OpenStore::new(opening, guest, limits.output_bytes)), bound))
     }
 
+    /// The host's data for a new store: its files, network, memory limiter and record.
     fn new_guest(&self, given: &SlotResources, network: bool) -> Guest {
         let limits = given.rights.limits();
         let record = CallRecord::new(given.budget.clone(), limits.log_lines)
@@ -508,7 +514,8 @@ impl Jar {
         Guest::new(files, http, settings, memory, record, limits.stdio_bytes)
     }
 
-    /// The rights and resources of the slot's stores, derived from the jar's rights.
+    /// The rights and resources for the slot's stores: the jar's rights, narrowed to the requests of the
+    /// tool's manifest.
     fn slot_resources<'a>(&self, slot: &'a JarSlot) -> &'a SlotResources {
         slot.given.get_or_init(|| {
             let rights = self.rights.for_tool(&slot.tool.ask);
@@ -526,13 +533,14 @@ impl Jar {
         })
     }
 
-    /// The open directory of a mount, with the mount's access at most.
+    /// The jar's open directory for a mount, with at most the access of that mount.
     fn find_mount(&self, mount: &Mount) -> Option<OpenMount> {
         let held = self.held.iter().find(|held| *held.mount.guest_path() == mount.guest)?;
         Some(held.mount.at_most(mount.access))
     }
 
-    /// The subagent's budget, or a child budget with the manifest's limits.
+    /// The budget for a tool with these limits: the subagent's own, or a child of it if the manifest narrows
+    /// the limits.
     fn budget_of(&self, limits: &Limits) -> Budget {
         let caps = BudgetCaps::for_agent(limits);
         if caps == BudgetCaps::for_agent(self.rights.limits()) {
@@ -541,6 +549,8 @@ impl Jar {
         self.budget.new_child(BudgetLevel::Subagent, caps)
     }
 
+    /// The time limit of a call in seconds, for its error text: the least of the tool's and the arguments'
+    /// limit.
     fn timeout_seconds(&self, slot: usize, asked: Option<Duration>) -> u64 {
         let given = self.slots.get(slot).and_then(|slot| slot.given.get());
         let most = given.map_or(0, |given| given.rights.limits().call_timeout_seconds);

@@ -1,5 +1,5 @@
-//! Open directories, shared between stores and jars with equal mounts: ten thousand jars over one workspace
-//! use one descriptor.
+//! The open directories of mounts, shared by stores and jars with equal mounts: for example ten thousand
+//! jars over one workspace use one descriptor.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -16,39 +16,42 @@ use crate::imports::files::{ClosedPaths, OpenMount};
 use crate::jar::way;
 use crate::overlay::Overlay;
 
-/// The number of entries at which unused ones are removed.
+/// How many entries the table has before closed mounts are removed from it.
 const SWEEP_AT: usize = 256;
 
-/// How long the resolved paths of closed directories are cached, because resolving them takes longer than
-/// opening a jar, and people rarely move such directories.
+/// How long the identities of closed directories are cached: finding them takes longer than opening a jar,
+/// and people rarely move such directories.
 const CLOSED_HOLDS: Duration = Duration::from_secs(1);
 
-/// The open directories.
+/// The table of open mounts in a process.
 #[derive(Default)]
 pub(crate) struct MountTable {
     open: Mutex<HashMap<Key, Weak<HeldMount>>>,
     closed: Mutex<Option<ClosedState>>,
 }
 
-/// The closed directories, as resolved at a time.
+/// The identities of closed directories, as found at one time.
 struct ClosedState {
     at: Instant,
     paths: Arc<[PathBuf]>,
     closed: ClosedPaths,
 }
 
-/// The key of a shared mount. It includes other work directories and closed ones, because they may narrow the
-/// mount, and the written directories, on which the check of the path depends (INV-178).
+/// The key under which a mount is shared. It includes the work directories and closed directories, because
+/// they may narrow the mount, and the written directories, because the check of the path depends on them
+/// (INV-178).
 type Key = (GuestPath, PathBuf, MountAccess, Arc<[PathBuf]>, ClosedPaths, Arc<[PathBuf]>);
 
-/// One open directory.
+/// The open directory of a mount.
 pub(crate) struct HeldMount {
     pub(crate) mount: OpenMount,
+    /// The device and inode of the directory, to notice that the path leads to another one.
     identity: (u64, u64),
 }
 
 impl MountTable {
-    /// Opens each mount, or shares an open one. If a path now leads to another directory, that one is opened.
+    /// Opens the directory of each mount, or shares an open one. If the path of a shared mount now leads to
+    /// another directory, that directory is opened.
     pub(crate) fn open_all(
         &self,
         mounts: &[Mount],
@@ -60,7 +63,7 @@ impl MountTable {
         let closed = self.closed_paths(closed_directories);
         let open = |mount: &Mount| {
             let opened = match overlays.get(&mount.guest) {
-                // The overlay shares its own open directory.
+                // An overlay has its own open directory, which is used.
                 Some(overlay) => OpenMount::open_over(mount, overlay, work_directories, &closed)
                     .and_then(|opened| HeldMount::from_mount(opened, mount, written_directories)),
                 None => self.open_one(mount, work_directories, &closed, written_directories),
@@ -74,6 +77,7 @@ impl MountTable {
         mounts.iter().map(open).collect()
     }
 
+    /// The identities of the closed directories, at most [`CLOSED_HOLDS`] old.
     fn closed_paths(&self, paths: &Arc<[PathBuf]>) -> ClosedPaths {
         let mut looked = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         match &*looked {
@@ -89,6 +93,7 @@ impl MountTable {
         }
     }
 
+    /// Opens one mount without an overlay, or returns the shared one if its path still leads to it.
     fn open_one(
         &self,
         mount: &Mount,
@@ -133,7 +138,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// Whoever came first says nothing of the ways of others.
+    /// A mount that was opened without written directories was not checked for links in them.
     #[test]
     fn a_mount_is_shared_only_with_who_has_the_same_written_directories() {
         let temporary = tempfile::tempdir().unwrap();
@@ -157,7 +162,7 @@ mod tests {
             panic!("it was taken over, unchecked");
         };
         assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
-        // Others share what they have open, each among themselves.
+        // Jars with equal written directories share a mount.
         assert!(Arc::ptr_eq(&first[0], &open("work/out", &nothing).unwrap()[0]));
         let fine = open("secret", &written).unwrap();
         assert!(Arc::ptr_eq(&fine[0], &open("secret", &written).unwrap()[0]));

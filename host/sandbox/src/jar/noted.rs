@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::jar::store::{JobReport, OpenStore};
 use crate::receipt::Receipt;
 
-/// Records the effects of a call in its receipt.
+/// Moves the recorded effects of a call from its store into its receipt.
 pub(super) fn write_receipt(
     receipt: &mut Receipt,
     store: &mut OpenStore,

@@ -1,4 +1,4 @@
-//! Converts numbers in a call's arguments.
+//! Converts whole numbers in a call's arguments, for example `3.0`, to integers.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use belljar_policy::ToolName;
 use crate::jar::Jar;
 
 impl Jar {
-    /// INV-500: converts whole numbers to integers where the tool's schema requires them. The component is
-    /// described already, so the call does not wait.
+    /// INV-500: converts each whole number in the arguments to an integer if the tool's schema wants one
+    /// there. The component's description is stored already, so nothing waits.
     pub(super) async fn with_whole_numbers<'t>(
         &self,
         slot: usize,
@@ -24,7 +24,7 @@ impl Jar {
                 Some(tool) => belljar_received::whole::by_schema(arguments, &tool.schema),
                 None => Cow::Borrowed(arguments),
             },
-            // The call itself fails with the reason.
+            // The arguments stay as they are: the call itself will fail, with the reason.
             Err(_) => Cow::Borrowed(arguments),
         }
     }

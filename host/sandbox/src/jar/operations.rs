@@ -1,11 +1,12 @@
-//! Running host operations that may outlive their call. Closing a jar waits for them.
+//! Operations of the host, for example a file copy, that may run on after their call has ended.
+//! [`crate::Jar::close`] waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The operations of one jar.
+/// The running operations of one jar.
 #[derive(Debug, Default)]
 pub(crate) struct JarOperations {
     state: Mutex<OperationsState>,
@@ -18,7 +19,7 @@ struct OperationsState {
     names: BTreeMap<u64, String>,
 }
 
-/// One operation; ends when dropped.
+/// A running operation; it ends when this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct OperationGuard {
     id: u64,
@@ -26,7 +27,7 @@ pub(crate) struct OperationGuard {
 }
 
 impl JarOperations {
-    /// Begins an operation. `name` is for the operator.
+    /// Registers a running operation. `name` is shown to the operator if it does not end.
     pub(crate) fn begin_operation(self: &Arc<Self>, name: &str) -> OperationGuard {
         let mut state = self.lock_state();
         let id = state.next;

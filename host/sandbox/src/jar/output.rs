@@ -1,4 +1,4 @@
-//! The result of a call.
+//! The result of a tool's call: its output or error, with the receipt.
 
 use std::fmt;
 
@@ -13,11 +13,12 @@ use crate::Receipt;
 pub struct CallResult {
     /// The output, or the error.
     pub outcome: Result<ToolOutput, CallError>,
-    /// The record of the call's effects, present for every outcome.
+    /// The record of the call's effects. Every outcome has one.
     pub receipt: Receipt,
 }
 
-/// The checked answer of a tool: within the output limit, JSON parts parse, names are clean.
+/// The output of a tool, checked: within the output limit, with JSON parts that parse and clean attachment
+/// names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutput {
     /// The parts, in the tool's order.
@@ -33,7 +34,7 @@ pub enum OutputPart {
     Json(String),
     /// A file.
     Attachment {
-        /// A display name: one path component, without control characters; never empty.
+        /// The name to show: one path component without control characters, never empty.
         name: String,
         /// The media type, as `type/subtype`.
         media_type: String,
@@ -42,7 +43,8 @@ pub enum OutputPart {
     },
 }
 
-/// Why a call has no output. The text is for the model: it names no host path and no way to widen a right.
+/// Why a call has no output. The text is for the model: it names no path of the host and no way to widen a
+/// right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallError {
     /// The tool returned an error.
@@ -52,21 +54,21 @@ pub enum CallError {
         /// The tool's message.
         message: String,
     },
-    /// Refused before guest code ran, or the tool's text contains a secret.
+    /// The call was refused before guest code ran, or the tool's text contains a secret.
     Refused(DenyCode),
-    /// The guest trapped; the text is the trap's name.
+    /// The guest trapped, with the trap's name.
     Trapped(String),
     /// The budget of the call or of an ancestor is used up.
     Exhausted(ExhaustedLimit),
-    /// The call exceeded its limit of wall-clock time, in seconds.
+    /// The call took longer than its limit, in seconds of wall time.
     TimedOut(u64),
     /// The run was cancelled.
     Cancelled,
-    /// The output breaks the contract; holds the reason.
+    /// The output breaks the contract, for this reason.
     BadOutput(String),
-    /// The tool's component does not load; holds the reason, without host paths.
+    /// The tool's component does not load, for this reason, which names no path of the host.
     NotLoaded(String),
-    /// The host failed. Its log has the details.
+    /// The host failed; its log has the details.
     HostFault,
 }
 
@@ -76,7 +78,7 @@ pub enum CallError {
 pub enum ToolErrorKind {
     /// The arguments do not match the schema.
     InvalidArguments,
-    /// An object that the call names does not exist.
+    /// The call names an object that does not exist, for example a file.
     NotFound,
     /// The sandbox refused an access that the call needs.
     Denied,
@@ -87,7 +89,7 @@ pub enum ToolErrorKind {
 }
 
 impl ToolOutput {
-    /// The text and JSON parts, one below the other, without attachments. Foreign text: escape it before
+    /// The text and JSON parts, joined by line ends; attachments are left out. Foreign text: escape it before
     /// showing it to a person.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -97,7 +99,7 @@ impl ToolOutput {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Bytes of all parts, names and media types included.
+    /// The bytes of all parts, including names and media types.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(OutputPart::size).fold(0, u64::saturating_add)
     }

@@ -1,8 +1,10 @@
-//! Calls made by a tool: the interface to the jar's owner, and the jar's own bounds, for any owner.
+//! Calls that a tool makes of other tools: the interface that the jar's owner implements, and the bounds
+//! that the jar sets for any owner.
 //!
-//! A call with nested calls has a [`NestBounds`]: no other call runs beside it in the jar, because a tool that may
-//! call others never overlaps, and nested calls queue in the nest and not in the jar. So no nested call waits
-//! for its outer call. A nested call to a component that is itself waiting for nested calls is refused.
+//! A call that may make nested calls has [`NestBounds`]. No other call runs beside it in the jar, because a
+//! tool that may call others never overlaps. Its nested calls queue in the nest instead of in the jar, so no
+//! nested call waits for its outer call. A nested call to a component that itself waits for nested calls is
+//! refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,14 +18,15 @@ use crate::ToolHints;
 use crate::jar::output::{ToolErrorKind, ToolOutput};
 use crate::jar::queue::CallQueue;
 
-/// The other tools of a jar's owner. A jar passes its guests' calls to this interface; the owner decides,
-/// asks and records.
+/// The jar's owner as the provider of other tools. The jar passes its guests' nested calls on to this
+/// interface; the owner decides about them, asks a person where needed, and records them.
 pub trait PeerPort: Send + Sync {
-    /// The callable tools. The jar passes on the subset that its guest may call.
+    /// The tools that guests can call. The jar shows a guest those of them that its manifest requests.
     fn list_tools(&self) -> Vec<PeerTool>;
 
-    /// Makes these calls, each like a separate one; returns a result for each, in order. Calls of the jar's
-    /// own tools go through [`crate::Jar::call_with`], with `within`. Dropping the future abandons the calls.
+    /// Makes nested calls, each like a call of its own, and returns a result for each in the same order.
+    /// Calls the jar's own tools through [`crate::Jar::call_with`], with `within`. Dropping the future
+    /// abandons the calls.
     fn call_tools(
         &self,
         calls: Vec<PeerCall>,
@@ -31,73 +34,74 @@ pub trait PeerPort: Send + Sync {
     ) -> BoxFuture<'static, Vec<PeerResult>>;
 }
 
-/// A callable tool.
+/// A tool that guests can call.
 #[derive(Debug, Clone)]
 pub struct PeerTool {
     /// The name by which a guest calls the tool.
     pub name: String,
-    /// The tool's own name.
+    /// The name of the tool itself, as its component declares it.
     pub tool: ToolName,
-    /// Its description.
+    /// The description of the tool, for a model.
     pub description: String,
     /// A JSON Schema of the arguments, as text.
     pub schema: String,
-    /// Hints about the tool's effects, as the tool declares them.
+    /// Hints about the tool's effects, as its component declares them.
     pub hints: ToolHints,
 }
 
-/// A call as the guest wrote it, unchecked.
+/// A nested call as the guest wrote it, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCall {
-    /// The name of the tool.
+    /// The name of the tool to call.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments as text, which should be a JSON object.
     pub arguments: String,
 }
 
-/// The result of a call, as the guest gets it.
+/// The result of a nested call, as the guest gets it.
 pub type PeerResult = Result<ToolOutput, PeerError>;
 
-/// Why a call has no output.
+/// Why a nested call has no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerError {
-    /// The error variant of the contract.
+    /// The variant of the contract's error.
     pub kind: ToolErrorKind,
-    /// The text.
+    /// The error text.
     pub message: String,
 }
 
-/// The outer call of nested calls, with its queue, budget and end.
+/// The scope of nested calls: their outer call's queue, budget and end.
 #[derive(Clone)]
 pub struct NestedScope {
     pub(crate) nest: Arc<NestBounds>,
-    /// The outer call's remaining fuel, less its reserve.
+    /// The part of the outer call's remaining fuel that nested calls may use.
     pub(crate) slice: Budget,
 }
 
 impl NestedScope {
-    /// The nesting depth of these calls: 1 = directly below a model's call.
+    /// The nesting depth of these calls; 1 is directly below a model's call.
     pub fn nesting_depth(&self) -> u64 {
         self.nest.depth
     }
 
-    /// Whether the calling tool's manifest requests this tool.
+    /// Whether the manifest of the outer call's tool requests this tool.
     pub fn may_call(&self, tool: &str) -> bool {
         self.nest.allowed.contains(tool)
     }
 
-    /// Whether a tool belongs to a component that waits for these nested calls.
+    /// Whether the tool belongs to a component that waits for these nested calls, so that it cannot be
+    /// called.
     pub fn is_waiting(&self, tool: &str) -> bool {
         self.nest.waiting.contains(tool)
     }
 
-    /// Bills the fuel of a replayed call, which is not executed again.
+    /// Bills the fuel of a nested call whose recorded result is replayed instead of executing it again.
     pub fn bill_fuel(&self, fuel: u64) {
-        // The outer call notices the exhaustion in its remaining fuel.
+        // If this uses up the fuel, the outer call stops for that reason.
         let _ = self.slice.bill(Meter::Fuel, fuel);
     }
 
-    /// Cancelled when the outer call has ended.
+    /// A token that is cancelled when the outer call has ended.
     pub fn end_token(&self) -> &CancellationToken {
         &self.nest.stop
     }
@@ -109,26 +113,26 @@ impl std::fmt::Debug for NestedScope {
     }
 }
 
-/// The bounds of one call's nested calls.
+/// The bounds of the nested calls of one outer call.
 pub(crate) struct NestBounds {
     depth: u64,
-    /// The tools requested by the manifest and granted to the agent.
+    /// The tools that the outer call's manifest requests and the agent has.
     allowed: BTreeSet<ToolName>,
-    /// The tools of the components that wait for nested calls.
+    /// The tools of the components that wait for nested calls to end; calling one would wait for itself.
     waiting: BTreeSet<ToolName>,
-    /// The slots of those components in the jar.
+    /// The jar's slots of the components that wait.
     pub(crate) slots: Vec<usize>,
     /// The queue in which the nested calls wait for each other.
     pub(crate) queue: CallQueue,
     pub(crate) stop: CancellationToken,
-    /// The fuel of the outer call, if this one is nested.
+    /// If the outer call is nested itself, the fuel that its own outer call left for it.
     above: Option<Budget>,
-    /// The count of nested calls below one call of the model.
+    /// The number of all nested calls below one call of the model, and its limit in `most`.
     made: Arc<AtomicU64>,
     most: u64,
 }
 
-/// The limits of nesting, taken from the limits of the caller.
+/// The limits of nesting, from the limits of the calling tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NestLimits {
     pub(crate) depth: u64,
@@ -136,7 +140,8 @@ pub(crate) struct NestLimits {
 }
 
 impl NestBounds {
-    /// The nest of a call in this slot, whose component offers the tools `own`; `None` = nested too deep.
+    /// Makes the bounds for a call in the slot `slot`, whose component offers the tools `own`. `None`: the
+    /// call is nested too deep to make nested calls.
     pub(crate) fn new(
         slot: usize,
         own: impl Iterator<Item = ToolName>,
@@ -167,18 +172,18 @@ impl NestBounds {
         })
     }
 
-    /// Whether a guest sees this tool in its list.
+    /// Whether the guest sees this tool in its list of callable tools.
     pub(crate) fn is_shown(&self, tool: &ToolName) -> bool {
         self.allowed.contains(tool) && !self.waiting.contains(tool)
     }
 
-    /// Reserves so many calls; `Err` = the limit.
+    /// Counts `calls` further nested calls. `Err`: the limit, which they exceed.
     pub(crate) fn reserve_calls(&self, calls: u64) -> Result<(), u64> {
         let made = self.made.fetch_add(calls, Ordering::Relaxed);
         if made.saturating_add(calls) > self.most { Err(self.most) } else { Ok(()) }
     }
 
-    /// A budget for the nested calls of a guest with this much remaining fuel.
+    /// Makes a budget for the nested calls of a guest that has `fuel` left for them.
     pub(crate) fn slice_fuel(&self, fuel: u64) -> Budget {
         let caps = BudgetCaps::unlimited().with_cap(Meter::Fuel, fuel);
         match &self.above {
@@ -188,14 +193,14 @@ impl NestBounds {
     }
 }
 
-/// The other tools that a store's guest can call.
+/// The other tools that the guest of a store can call.
 #[derive(Clone, Default)]
 pub(crate) enum PeerReach {
-    /// No tool: the right or the provider is missing.
+    /// No tool, because the guest has no right to call one, or the jar's owner provides none.
     #[default]
     Nobody,
-    /// No tool: the call has the largest nesting depth, which is the value.
+    /// No tool, because the call is nested as deep as allowed: this many levels.
     TooDeep(u64),
-    /// The tools of this provider, within this nest.
+    /// The tools of the jar's owner, within the bounds of this call.
     Open(Arc<dyn PeerPort>, Arc<NestBounds>),
 }

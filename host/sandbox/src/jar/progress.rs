@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-/// One report of `belljar:tool/progress`. Foreign text: escape it before showing it to a person.
+/// One progress report of a tool, made with `belljar:tool/progress`. Foreign text: escape it before showing
+/// it to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgressReport {
-    /// The finished amount, in the tool's unit.
+    /// The amount done, in a unit of the tool's choice.
     pub done: u64,
-    /// The total amount; `None` = unknown.
+    /// The total in the same unit; `None`: unknown.
     pub total: Option<u64>,
     /// The tool's message, cut to a limit.
     pub message: String,
 }
 
-/// Receives the progress reports of a call, on the guest's thread, so it must be quick.
+/// Receives the progress reports of a call. Runs on the guest's thread, so it must be quick.
 pub type ProgressSink = Arc<dyn Fn(ProgressReport) + Send + Sync>;

@@ -1,22 +1,22 @@
 //! The order of calls in a jar.
 //!
-//! Calls of one component wait for each other. Calls of different components overlap only if both are hinted
-//! read-only; any other call runs alone in the jar. Calls start in the order of their requests: a call never
-//! overtakes an earlier one unless the two may overlap.
+//! Calls of one component wait for each other. Calls of different components overlap only if both tools are
+//! hinted read-only; any other call runs alone in the jar. Calls start in the order of their requests; a
+//! call may overtake an earlier one only if the two may overlap.
 //!
-//! One queue serves all stores, because a task for each store would mean as many tasks and channels as jars
-//! and tools, and each call would cross threads twice. A store is removed from its jar during a call, so it
-//! still has one owner at any time, and dropping the call drops the store.
+//! One queue serves all stores of a jar. A task for each store would mean as many tasks and channels as
+//! there are jars and tools, and each call would cross threads twice. A store still has one owner at any
+//! time, because a call takes it out of the jar; dropping the call drops the store.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-/// The most waiting calls of one jar; a model's step makes a few dozen.
+/// The most calls that wait in one jar: a model's step makes a few dozen.
 const MAX_WAITING: usize = 1_024;
 
-/// The running and the waiting calls.
+/// The calls of one jar that run or wait.
 #[derive(Debug, Default)]
 pub(crate) struct CallQueue {
     state: Mutex<QueueState>,
@@ -30,6 +30,7 @@ struct QueueState {
     next: u64,
 }
 
+/// A call in the queue. `lane` is the component's slot; `shared` means that the call is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct QueueEntry {
     id: u64,
@@ -37,20 +38,21 @@ struct QueueEntry {
     shared: bool,
 }
 
-/// A place in the queue, first waiting, then running. Dropping it lets the next calls run.
+/// A call's entry in the queue, waiting or running. Dropping the ticket removes the entry and starts the
+/// next calls.
 #[derive(Debug)]
 pub(crate) struct QueueTicket<'a> {
     queue: &'a CallQueue,
     id: u64,
 }
 
-/// The queue already has the most waiting calls.
+/// The queue already has [`MAX_WAITING`] waiting calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
 impl CallQueue {
-    /// Waits until a call of this lane may run. `shared` = may overlap with other shared
-    /// calls of other lanes.
+    /// Waits until a call of the component `lane` may run. A `shared` call may overlap with shared calls of
+    /// other lanes.
     pub(crate) async fn enter_lane(
         &self,
         lane: usize,
@@ -58,7 +60,7 @@ impl CallQueue {
     ) -> Result<QueueTicket<'_>, QueueFull> {
         let (ticket, turn) = self.request_entry(lane, shared)?;
         if let Some(turn) = turn {
-            // The ticket owns the entry with the sender, so the sender is not dropped before.
+            // The sender is in the queue until the ticket is dropped, so this cannot fail.
             let _ = turn.await;
         }
         Ok(ticket)
@@ -91,7 +93,7 @@ impl CallQueue {
             return Ok((ticket, None));
         }
         if state.waiting.len() >= MAX_WAITING {
-            // The ticket never entered the queue, so it has nothing to leave.
+            // The ticket never entered the queue, so dropping it must not remove an entry.
             std::mem::forget(ticket);
             return Err(QueueFull);
         }
@@ -125,7 +127,8 @@ impl QueueState {
         self.running.iter().all(|other| entry.may_overlap(other))
     }
 
-    /// Starts the waiting calls that may run, without overtaking.
+    /// Starts every waiting call that may run beside the running calls, and beside all calls that wait before
+    /// it.
     fn start_waiting(&mut self) {
         let mut passed: Vec<QueueEntry> = Vec::new();
         let mut waiting = VecDeque::with_capacity(self.waiting.len());
@@ -133,8 +136,8 @@ impl QueueState {
             let first = passed.iter().all(|earlier| entry.may_overlap(earlier));
             if first && self.may_run(&entry) {
                 self.running.push(entry);
-                // The receiver can only be gone while its ticket is being dropped, which then waits
-                // for this lock and removes the entry.
+                // If the receiver is gone, its ticket is being dropped; that drop waits for this lock, and
+                // then removes the entry.
                 let _ = start.send(());
             } else {
                 passed.push(entry);

@@ -1,4 +1,4 @@
-//! Determines the other tools that a call of a jar may call.
+//! Finds the other tools that a call may make nested calls of.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use crate::jar::peers::{NestBounds, NestLimits, NestedScope, PeerPort, PeerReach
 use crate::jar::{Jar, SlotResources};
 
 impl Jar {
-    /// Whether a tool of this jar may call others: the manifest requests some that these rights grant.
+    /// Whether a tool of this jar may call other tools: its manifest requests some that the jar's rights
+    /// include.
     pub fn may_call_others(&self, tool: &str) -> bool {
         let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
         slot.is_some_and(|slot| !self.slot_resources(slot).rights.peer_tools().is_empty())
     }
 
-    /// The tools callable from a call in this slot.
+    /// The tools that a call in the slot `at` may call.
     pub(super) fn peer_reach(
         &self,
         at: usize,
@@ -37,7 +38,7 @@ impl Jar {
     }
 }
 
-/// INV-233: the error for a call that would wait for its own outer call.
+/// INV-233: the error text for a nested call of a component that waits for that call.
 pub(super) fn waits_for_itself(tool: &ToolName) -> String {
     format!("`{tool}` cannot be called from here: its component is waiting for this very call")
 }

@@ -1,4 +1,5 @@
-//! The host's data of one store, and its small interfaces: log, progress, settings, randomness.
+//! The host's data of one store, and the small interfaces of a guest: log, progress, settings, random
+//! numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,15 +24,15 @@ use crate::jar::progress::{ProgressReport, ProgressSink};
 use crate::jar::standstill::CallClock;
 use crate::receipt::record::{CallRecord, clip_text};
 
-/// The data of one store.
+/// The host's data of one store, which every interface of the guest works on.
 pub(crate) struct Guest {
     pub(crate) table: ResourceTable,
     pub(crate) wasi: WasiCtx,
     pub(crate) files: FilesCtx,
-    /// The network; `None` until a request is built, for a component without a known need.
+    /// The network; `None` until the guest builds a request, if the host did not expect that.
     pub(crate) http: Option<HttpCtx>,
     pub(crate) rng: Box<dyn Rng + Send>,
-    /// The course of the running call, for its clocks and random numbers.
+    /// The simulated clock and random numbers of the running call, if it is repeatable.
     pub(crate) following: Arc<CourseFollower>,
     pub(crate) settings: GuestSettings,
     pub(crate) memory: MemoryLimiter,
@@ -41,24 +42,25 @@ pub(crate) struct Guest {
     pub(crate) progress: Option<ProgressSink>,
     /// The other tools that the running call may call.
     pub(crate) peers: PeerReach,
-    /// Its clock.
+    /// The clock of the running call.
     pub(crate) standstill: Arc<CallClock>,
-    /// Fuel used by nested calls.
+    /// The fuel that nested calls of the running call used.
     pub(crate) nested_fuel: u64,
 }
 
-/// The values for `wasi:config`. Values of secrets are not among them.
+/// The settings that a guest reads through `wasi:config`. Of secrets, it reads only whether they are
+/// granted.
 #[derive(Clone, Default)]
 pub(crate) struct GuestSettings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
     pub(crate) secrets: Arc<BTreeSet<SecretName>>,
-    /// The form of a command's calls.
+    /// How the arguments of a call become a command line, if the component is a command.
     pub(crate) form: Arc<CommandForm>,
-    /// The most bytes of an answer.
+    /// The most bytes of a call's answer.
     pub(crate) output_bytes: u64,
 }
 
-/// Passes the store's whole data to a generated interface.
+/// A marker type: interfaces that need the whole [`Guest`] are linked with it.
 pub(crate) struct WholeGuest;
 
 impl HasData for WholeGuest {
@@ -66,7 +68,7 @@ impl HasData for WholeGuest {
 }
 
 impl Guest {
-    /// The data of a new store.
+    /// Makes the data of a new store.
     pub(crate) fn new(
         files: FilesCtx,
         http: Option<HttpCtx>,
@@ -100,8 +102,8 @@ impl Guest {
         }
     }
 
-    /// Sets a command's arguments, and captures its output as the answer. Call it before the run, in a fresh
-    /// store.
+    /// Sets the arguments, environment and stdin of a command, and captures its stdout as the answer. Call
+    /// it in a fresh store, before the command runs.
     pub(crate) fn start_command(&mut self, line: CommandLine, output_bytes: u64) {
         let record = Arc::clone(&self.record);
         self.stdout = StdioCapture::new(output_bytes, Arc::clone(&record));
@@ -138,7 +140,7 @@ impl Guest {
     }
 }
 
-/// wasmtime-wasi's part of a store: no argument, no variable, no socket.
+/// The part of a store that wasmtime-wasi implements, with no argument, environment variable or socket.
 fn wasi_context(
     stdout: &StdioCapture,
     stderr: &StdioCapture,
@@ -181,16 +183,17 @@ impl HasHttp for Guest {
     }
 }
 
-/// An exit by the guest itself, during a call.
+/// The error with which an exit of the guest ends its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GuestExit {
-    /// `exit(ok)`.
+    /// The guest called `exit(ok)`.
     #[error("it exited in the middle of the call")]
     Success,
-    /// `exit(err)`, without a status: every exit code of a program (for example `exit(3)`) arrives here.
+    /// The guest called `exit(err)`, which has no status: this is how every exit code of a program arrives,
+    /// for example of `exit(3)`.
     #[error("it exited with a failure")]
     Failure,
-    /// `exit-with-code`, with a status.
+    /// The guest called `exit-with-code` with this status.
     #[error("it exited with status {0}")]
     Status(u8),
 }
@@ -253,7 +256,8 @@ impl progress::Host for &mut Guest {
     }
 }
 
-/// The text in place of a secret's value, because a guest may learn that the secret is granted.
+/// The value of the setting `secret.NAME`, in place of the secret itself: a guest may learn that a secret is
+/// granted.
 const SECRET_THERE: &str = "granted";
 const SECRET_PREFIX: &str = "secret.";
 

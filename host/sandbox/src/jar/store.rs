@@ -1,4 +1,4 @@
-//! One open store, and running a job in it.
+//! Opens a store, and runs jobs in it.
 
 use std::char::DecodeUtf16Error;
 use std::panic::AssertUnwindSafe;
@@ -25,47 +25,47 @@ use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
 use crate::jar::meter::{CallBounds, CallBudgets, CallStop, CallTally, INTERVAL, MeteredCall};
 use crate::jar::state::{Guest, GuestExit};
 
-/// The store of one tool. Fields drop in order: the store before its reservation in the pool.
+/// The open store of one component. Fields drop in order: the store before its reservation in the pool.
 pub(crate) struct OpenStore {
     store: Store<Guest>,
     instance: Option<Instance>,
-    /// The instance's functions, looked up and type-checked at the first call.
+    /// The instance's functions, found and type-checked at the first call.
     tool: Option<ToolFunctions>,
     permit: Option<PoolPermit>,
 }
 
 /// A job for a store.
 pub(crate) enum StoreJob {
-    /// Only instantiation.
+    /// Instantiates the component, and nothing else.
     Open,
-    /// The contract's `describe`.
+    /// Calls `describe` of the tool contract.
     Describe,
-    /// The contract's `invoke`.
+    /// Calls `invoke` of the tool contract.
     Invoke(Call),
-    /// `check` of the hooks' contract.
+    /// Calls `check` of the hook contract with this event, a JSON object as text.
     Judge(String),
 }
 
 /// The result of a job.
 pub(crate) enum JobResult {
-    /// The store is open.
+    /// The component is instantiated.
     Opened,
     /// The descriptions of the tools.
     Described(Vec<Definition>),
-    /// The answer.
+    /// The answer of a tool's call.
     Invoked(Result<Output, ToolError>),
-    /// The verdict.
+    /// The verdict of a hook, or its reason why it cannot judge.
     Judged(Result<Verdict, String>),
 }
 
-/// Why a job has no result. The store must then be dropped.
+/// Why a job has no result. The caller must then drop the store.
 #[derive(Debug)]
 pub(crate) enum RunFault {
-    /// A trap: the name, and all details.
+    /// The guest trapped: the trap's name, and all details for the receipt.
     Trapped { name: String, detail: String },
     /// A budget is used up.
     Exhausted(ExhaustedLimit),
-    /// The time is up.
+    /// The deadline has passed.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
@@ -73,7 +73,7 @@ pub(crate) enum RunFault {
     Panicked,
 }
 
-/// The result of a job, with its time and fuel.
+/// The end of a job, with its costs.
 pub(crate) struct JobReport {
     pub(crate) end: Result<JobResult, RunFault>,
     pub(crate) fuel: u64,
@@ -83,32 +83,31 @@ pub(crate) struct JobReport {
     pub(crate) peak_memory: u64,
 }
 
-/// The limits of a job.
+/// The limits of a job, with the budgets that pay for it.
 pub(crate) struct JobBudget<'a> {
-    /// The budget that pays for fuel, limited to a call's maximum.
+    /// The budget that pays for fuel; a call's own limit is part of it.
     pub(crate) budget: &'a Budget,
-    /// The remaining fuel of the outer call, which is billed too.
+    /// The remaining fuel of the outer call, if the job is nested; it is billed too.
     pub(crate) slice: Option<&'a Budget>,
-    /// The limit of wall time.
+    /// The most wall time.
     pub(crate) time: Duration,
     /// Ends the job early.
     pub(crate) cancel: &'a CancellationToken,
 }
 
 impl OpenStore {
-    /// Makes a store with all limits set. Guest code has not run yet.
+    /// Makes a store with all limits set. No guest code runs here.
     pub(crate) fn new(opening: StoreOpening<'_>, guest: Guest, output_bytes: u64) -> Self {
         let mut store = Store::new(opening.bound.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
-        // The limit leaves room for an answer of the allowed size; doubled, because names and lists
-        // count too.
+        // An answer of the allowed size has to pass; doubled, because names and lists count too.
         let answer = usize::try_from(output_bytes.saturating_mul(2)).unwrap_or(usize::MAX);
         store.set_hostcall_fuel(MAX_HOSTCALL.max(answer));
         store.set_max_component_handles(MAX_HANDLES);
         Self { store, instance: None, tool: None, permit: opening.permit }
     }
 
-    /// The store's data.
+    /// The host's data of this store.
     pub(crate) fn guest_mut(&mut self) -> &mut Guest {
         self.store.data_mut()
     }
@@ -118,7 +117,8 @@ impl OpenStore {
         self.permit.is_some()
     }
 
-    /// Runs a job until it ends or a limit is reached, and bills it. After a fault, drop the store.
+    /// Runs a job until it ends or a limit is reached, and bills its fuel. If the report holds a fault, drop
+    /// the store.
     pub(crate) async fn run_job(
         &mut self,
         bound: &BoundComponent,
@@ -156,12 +156,12 @@ impl OpenStore {
             }
         };
         let used = cap.saturating_sub(self.store.get_fuel().unwrap_or(0));
-        // INV-231: nested calls were billed already.
+        // INV-231: nested calls were billed when they ran.
         let used = used.saturating_sub(self.guest_mut().nested_fuel);
         let used = match &end {
             Ok(_) => used,
             Err(RunFault::Exhausted(_)) if cap == 0 => 0,
-            // The fuel since the last yield is unknown, so the whole interval is billed.
+            // The guest's fuel since the last yield is unknown, so a whole interval is billed.
             Err(RunFault::Trapped { .. } | RunFault::Panicked) => {
                 used.max(tally.guest_fuel).saturating_add(INTERVAL).min(cap)
             }
@@ -179,6 +179,8 @@ impl OpenStore {
         }
     }
 
+    /// Instantiates the component if needed, and calls the job's function. Stores the time of instantiation
+    /// in `opened`.
     async fn execute_job(
         &mut self,
         bound: &BoundComponent,
@@ -234,7 +236,7 @@ impl OpenStore {
         self.store.fuel_async_yield_interval(Some(INTERVAL))
     }
 
-    /// Names the budget that caused a fault: fuel, or memory that was refused to the guest.
+    /// Replaces a trap by the limit that caused it, if any: used-up fuel, or memory that was refused.
     fn explain_fault(&mut self, fault: RunFault, purse: CallBudgets<'_>, cap: u64) -> RunFault {
         let refused = self.guest_mut().memory.take_refused();
         match (fault, refused) {
@@ -247,8 +249,8 @@ impl OpenStore {
     }
 }
 
-/// Makes the initial memory image that all stores of a component share. The kernel cannot seal a page while
-/// it is in use, for example being moved; the image is then made again.
+/// Makes the initial memory image that all stores of a component share. The kernel cannot seal the image
+/// while one of its pages is in use, for example being moved; then it is made again.
 async fn share_image(component: &Component) -> wasmtime::Result<()> {
     for _ in 1..IMAGE_TRIES {
         if component.initialize_copy_on_write_image().is_ok() {
@@ -259,7 +261,7 @@ async fn share_image(component: &Component) -> wasmtime::Result<()> {
     component.initialize_copy_on_write_image()
 }
 
-/// The instance's functions, looked up at the first call.
+/// The instance's functions, found at the first call and then reused.
 fn tool_functions<'a>(
     tool: &'a mut Option<ToolFunctions>,
     bound: &BoundComponent,
@@ -275,15 +277,16 @@ fn tool_functions<'a>(
     tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
 }
 
-/// Attempts at making the shared memory image. Each attempt waits for the kernel for a seventh of a second
-/// (`memfd_wait_for_pins` of Linux).
+/// How often making the shared memory image is tried. Each try waits up to a seventh of a second for the
+/// kernel (`memfd_wait_for_pins` of Linux).
 const IMAGE_TRIES: u32 = 8;
 
 const OUT_OF_FUEL: &str = "out of fuel";
 
-/// Advice for the author of a tool that returned invalid text.
+/// Advice for the author of a tool whose text is not valid Unicode.
 const MEND: &str = "the tool has to put U+FFFD there before a text leaves it";
 
+/// The fault for an error of wasmtime: a short name for the model, and all details for the receipt.
 fn fault_from_error(error: &wasmtime::Error) -> RunFault {
     let name = if let Some(trap) = error.downcast_ref::<Trap>() {
         match trap {
@@ -302,14 +305,15 @@ fn fault_from_error(error: &wasmtime::Error) -> RunFault {
     } else if error.downcast_ref::<DecodeUtf16Error>().is_some() {
         format!("it gave a text in UTF-16 that has half a surrogate pair; {MEND}")
     } else {
-        // A limit of the host without an error in the interface, for example handles, or bytes of
-        // one call.
+        // A limit of the host for which the interface has no error, for example handles, or bytes of one
+        // call.
         "the host refused a call".to_owned()
     };
     let detail = ShownText::clip_line(&format!("{error:#}"), 500).to_string();
     RunFault::Trapped { name, detail }
 }
 
+/// The budget to name for used-up fuel: the first exhausted one, or else the call's own limit `cap`.
 fn used_up(purse: CallBudgets<'_>, cap: u64) -> ExhaustedLimit {
     let call = ExhaustedLimit { meter: Meter::Fuel, level: BudgetLevel::Call, limit: cap };
     purse.exhausted_budget().unwrap_or(call)

@@ -1,4 +1,4 @@
-//! Checks the path to a mount's directory for changes that agents may have made.
+//! Checks that agents did not redirect the path to a mount's directory.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -7,15 +7,16 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::imports::files::OpenMount;
 
-/// The most links on a path; more are a cycle.
+/// The most symbolic links on a path; more are taken for a cycle.
 const MAX_LINKS: usize = 40;
 
-/// The mount behind the path `host`, unless a link on the path is in a directory that agents write: agents
-/// cannot make links, but can move directories that contain other people's links.
+/// Returns `mount`, opened from the path `host`, unless that path goes through a symbolic link in a
+/// directory in which agents write. Agents cannot make links, but can move directories that contain other
+/// people's links.
 ///
 /// # Errors
 ///
-/// Such a link is on the path, or the path now leads elsewhere.
+/// There is such a link, or the path now leads to another directory than when `mount` was opened.
 pub(super) fn check_mount(
     host: &Path,
     mount: OpenMount,
@@ -24,7 +25,7 @@ pub(super) fn check_mount(
     check_way(host, mount.host_path(), written).map(|()| mount)
 }
 
-/// Checks like [`check_mount`], for the directory `real` that the path led to.
+/// Does the check of [`check_mount`]; `real` is the directory that the path led to when it was opened.
 fn check_way(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     if written.is_empty() {
         return Ok(());
@@ -37,7 +38,8 @@ fn check_way(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     }
 }
 
-/// The target of a path. `None` = the path leads through a link in one of these directories.
+/// Follows a path to its target, link by link. `None`: the path goes through a link in one of the
+/// directories `written`, or through too many links.
 fn follow_path(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
     let mut rest = path_parts(path);
     let mut at = PathBuf::from("/");
@@ -97,7 +99,7 @@ mod tests {
             let host = top.join(path);
             check_way(&host, &host.canonicalize().unwrap(), &written)
         };
-        // Links beside what agents write are the operator's own.
+        // Links outside of the written directories are the operator's own.
         for fine in ["work", "work/d/out", "aside/into/out", "aside/beside", "work/d/../d/out"] {
             opens(fine).unwrap();
         }
@@ -106,9 +108,9 @@ mod tests {
         fs::rename(top.join("work/e"), top.join("work/d")).unwrap();
         opens("work/d/out").unwrap_err();
         opens("aside/into/out").unwrap_err();
-        // One that was opened before it was looked at is not where it leads now.
+        // The path leads to another directory than the one that was opened.
         check_way(&top.join("aside"), &top.join("secret"), &written).unwrap_err();
-        // Nobody writes: every way is the operator's.
+        // Without written directories, no path is refused.
         check_way(&top.join("work/d/out"), &top.join("secret"), &[]).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The receipt: the public record of one tool call's effects.
+//! The receipt: the record of one tool call's effects that the caller gets.
 
 pub(crate) mod record;
 pub(crate) mod withheld;
@@ -8,64 +8,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::wasm::Digest;
 
-/// The version of the receipt's form, stored with saved runs.
+/// The version of the receipt's JSON, stored with saved runs.
 pub const RECEIPT_VERSION: u32 = 1;
 
-/// The record of one tool call. Contains no secret values. Foreign text in it is not escaped: escape it
-/// before a person sees it (`belljar_policy::ShownText`).
+/// The record of one tool call. It contains no value of a secret. Foreign text in it is not escaped: escape
+/// it before showing it to a person (`belljar_policy::ShownText`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The tool's name.
     pub tool: String,
     /// SHA-256 of the component, in hexadecimal.
     pub component: String,
-    /// The way the call ended.
+    /// How the call ended.
     pub ending: CallEnding,
-    /// Fuel billed.
+    /// The fuel billed for the call.
     pub fuel: u64,
-    /// The time used by each part of the call.
+    /// The time of each part of the call.
     pub times: CallTimes,
-    /// The highest sum of linear memory and tables of the tool's store in this call, in bytes.
+    /// The most bytes of linear memory and tables that the tool's store had at one time during the call.
     pub peak_memory: u64,
-    /// Bytes moved.
+    /// The bytes that the call moved.
     pub bytes: CallBytes,
-    /// Calls from the guest into the host's file, network and log functions.
+    /// The number of calls from the guest into the host's file, network and log functions.
     pub host_calls: u64,
     /// The first `MAX_DENIALS` refusals, in order.
     pub denials: Vec<Denial>,
-    /// The count of further refusals.
+    /// The number of refusals after the first `MAX_DENIALS`.
     pub denials_dropped: u64,
-    /// Guest paths of files whose content was read, sorted, bounded.
+    /// The guest paths of files whose content was read, sorted, at most `MAX_PATHS`.
     pub paths_read: Vec<String>,
-    /// Guest paths created, changed, renamed or removed, sorted, bounded.
+    /// The guest paths that were created, changed, renamed or removed, sorted, at most `MAX_PATHS`.
     pub paths_written: Vec<String>,
-    /// The count of further paths.
+    /// The number of paths and hosts that are not listed, because the lists were full.
     pub paths_dropped: u64,
-    /// `scheme://host[:port]` of each request sent, sorted, bounded.
+    /// The target of each request sent, as `scheme://host[:port]`, sorted, at most `MAX_PATHS`.
     pub hosts: Vec<String>,
-    /// Names of secrets that were added to a request.
+    /// The names of secrets that were added to a request.
     pub secrets_used: Vec<String>,
-    /// The first lines of `belljar:tool/log`.
+    /// The first lines that the guest logged.
     pub logs: Vec<LogLine>,
-    /// The count of further log lines and progress reports.
+    /// The number of log lines and progress reports beyond the limit.
     pub logs_dropped: u64,
-    /// The beginning of the guest's stdout.
+    /// The first bytes of the guest's stdout.
     pub stdout: String,
-    /// The beginning of the guest's stderr.
+    /// The first bytes of the guest's stderr.
     pub stderr: String,
-    /// The count of further bytes of stdout and stderr.
+    /// The number of bytes of stdout and stderr that are not stored.
     pub stdio_dropped: u64,
-    /// SHA-256 of the arguments as passed, in hexadecimal.
+    /// The SHA-256 of the arguments as the caller passed them, in hexadecimal.
     pub arguments_digest: String,
-    /// SHA-256 of the unchanged output, in hexadecimal; of an empty text if there was no output.
+    /// The SHA-256 of the output, in hexadecimal; of an empty text if there was none.
     pub output_digest: String,
 }
 
-/// SHA-256 of an empty text.
+/// The SHA-256 of an empty text, in hexadecimal.
 const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 impl Receipt {
-    /// The receipt of a call that has had no effect yet.
+    /// Makes the receipt of a call that has had no effect yet.
     pub fn for_call(tool: &str, component: &str, arguments: &str) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -94,32 +94,33 @@ impl Receipt {
     }
 }
 
-/// The way a call ended.
+/// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
 pub enum CallEnding {
-    /// An output was returned.
+    /// The tool returned an output.
     Completed,
     /// The tool returned an error; the detail is its kind in the contract, for example `not-found`.
     ToolError(String),
-    /// The guest trapped; the detail is the trap.
+    /// The guest trapped; the detail describes the trap.
     Trapped(String),
-    /// The budget of the call or of an ancestor is used up; the detail names it.
+    /// The budget of the call, or of an ancestor, is used up; the detail names the budget.
     Exhausted(String),
-    /// The call exceeded its limit of wall-clock time.
+    /// The call took longer than its limit of wall time.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
-    /// The output breaks the contract: too large, not JSON, too many parts.
+    /// The output breaks the contract, for example because it is too large; the detail says how.
     BadOutput(String),
-    /// The call was refused before guest code ran, or its answer contains a secret.
+    /// The call was refused before guest code ran, or its answer contains a secret; the detail has the
+    /// reason.
     Refused(String),
-    /// The host failed: a bug, or a resource of the machine is used up.
+    /// The host failed, by a bug or because a resource of the machine is used up; the detail says more.
     HostFault(String),
 }
 
 impl CallEnding {
-    /// The name of the ending in receipts.
+    /// The name of the ending, as in the receipt's JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -138,66 +139,66 @@ impl CallEnding {
 /// The parts of a call's time, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTimes {
-    /// Waiting for the tool's store, behind earlier calls.
+    /// The wait for the tool's store, behind earlier calls.
     pub queued: u64,
-    /// Loading the component and opening the store; 0 in a store already open.
+    /// Loading the component and opening the store; 0 if the store was open.
     pub opening: u64,
-    /// Guest code running (while the call's future was polled).
+    /// The time in which guest code ran, which is while the call's future was polled.
     pub guest: u64,
-    /// Waiting for the host: files, network, the executor.
+    /// The wait for the host: files, network, other tasks.
     pub waiting: u64,
     /// The time from the request to the answer.
     pub total: u64,
 }
 
-/// Bytes that a call moved.
+/// The bytes that a call moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallBytes {
-    /// Read from mounts.
+    /// Bytes read from mounts.
     pub read: u64,
-    /// Written to mounts, growth by truncation included.
+    /// Bytes written to mounts, with the growth of files that were only lengthened.
     pub written: u64,
-    /// Sent over the network.
+    /// Bytes sent over the network.
     pub sent: u64,
-    /// Received over the network.
+    /// Bytes received over the network.
     pub received: u64,
-    /// Returned by the call.
+    /// Bytes of the output.
     pub output: u64,
 }
 
-/// One refusal.
+/// A refusal during a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
     /// The code that the guest got.
     pub code: DenyCode,
-    /// The operation: `open`, `rename`, `request`, an interface name.
+    /// The refused operation, for example `open`, `rename`, `request`, or the name of an interface.
     pub what: String,
-    /// All facts, only for the operator. Foreign text in it is escaped.
+    /// The details, for the operator only. Foreign text in them is escaped.
     pub facts: String,
-    /// The target of a refused request, as `scheme://host[:port]`, which an operator may grant. Parsed from
-    /// the guest's text.
+    /// If a request was refused because of its target: the target as `scheme://host[:port]`, which an
+    /// operator may grant. It comes from the guest's text, parsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
 impl Denial {
-    /// A refusal that is not about a request's target.
+    /// Makes a refusal that has no target.
     pub fn new(code: DenyCode, what: impl Into<String>, facts: impl Into<String>) -> Self {
         Self { code, what: what.into(), facts: facts.into(), target: None }
     }
 
-    /// The same refusal, with the target of the request.
+    /// Returns this refusal with the target of the request.
     #[must_use]
     pub fn with_target(self, target: &RequestTarget) -> Self {
         Self { target: Some(target.to_string()), ..self }
     }
 }
 
-/// One line of the guest's log.
+/// A line of the guest's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// `trace`, `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// The message, truncated at a limit.
+    /// The message, cut at a limit.
     pub message: String,
 }

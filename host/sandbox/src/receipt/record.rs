@@ -1,7 +1,7 @@
-//! The record of the running call: written by the host's imports, and read for the receipt.
+//! The record of a running call: the host's imports write its effects, and the receipt is made from it.
 //!
-//! Each store has one record, reset when a call starts. The record is shared by `Arc`, because streams and
-//! request futures outlive the host call that made them. Every list is bounded.
+//! Each store has one record, which is emptied between calls. It is shared by `Arc`, because streams and
+//! requests may outlive the call into the host that made them. Every list is bounded.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use belljar_policy::{Budget, ExhaustedLimit, Meter, PolicyDenial, RequestTarget}
 use crate::jar::operations::{JarOperations, OperationGuard};
 use crate::receipt::{CallBytes, Denial, LogLine};
 
-/// Refusals stored for one call: enough to see a pattern, because a guest can cause millions.
+/// The most refusals stored for one call: enough to see a pattern, because a guest can cause millions.
 pub(crate) const MAX_DENIALS: usize = 64;
-/// Paths, and hosts, stored for one call, each list separately.
+/// The most paths read, paths written and hosts stored for one call, for each list.
 pub(crate) const MAX_PATHS: usize = 256;
-/// Bytes stored of one path, log message or fact.
+/// The most bytes stored of one path, log message or fact.
 pub(crate) const MAX_TEXT: usize = 1024;
 
-/// The effects of the running call of one store, and the budget that pays for them.
+/// The effects of a store's running call, and the budget that its bytes are billed to.
 #[derive(Debug)]
 pub(crate) struct CallRecord {
     budget: Budget,
@@ -34,14 +34,14 @@ pub(crate) struct CallRecord {
     lists: Mutex<RecordLists>,
 }
 
-/// The bounded lists of a record.
+/// The lists of a record, each of bounded length.
 #[derive(Debug, Default)]
 pub(crate) struct RecordLists {
     pub(crate) denials: Vec<Denial>,
     pub(crate) denials_dropped: u64,
     pub(crate) paths_read: BTreeSet<String>,
     pub(crate) paths_written: BTreeSet<String>,
-    /// Written paths that did not exist before the call.
+    /// Paths of `paths_written` that did not exist before the call.
     made: BTreeSet<String>,
     pub(crate) paths_dropped: u64,
     pub(crate) hosts: BTreeSet<String>,
@@ -51,7 +51,7 @@ pub(crate) struct RecordLists {
 }
 
 impl CallRecord {
-    /// An empty record. Bytes are billed to `budget` as they move.
+    /// Makes an empty record. Bytes are billed to `budget` when they move.
     pub(crate) fn new(budget: Budget, log_limit: u64) -> Self {
         Self {
             budget,
@@ -67,24 +67,24 @@ impl CallRecord {
         }
     }
 
-    /// The same record with the list of operations for which closing the jar waits.
+    /// Returns this record with the list of running operations on which closing the jar waits.
     pub(crate) fn with_operations(self, operations: Arc<JarOperations>) -> Self {
         Self { operations, ..self }
     }
 
-    /// Begins an operation that may outlive the call. Keep the returned value until the operation has ended.
+    /// Begins an operation that may outlive the call. Hold the returned guard until it has ended.
     pub(crate) fn begin_operation(&self, name: &str) -> OperationGuard {
         self.operations.begin_operation(name)
     }
 
-    /// The host's work so far: calls into the host, and bytes moved for the guest.
+    /// The host's work since the record was emptied: the number of calls into the host, and the bytes moved.
     pub(crate) fn host_work(&self) -> (u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let bytes = [&self.read, &self.written, &self.sent, &self.received].map(load);
         (load(&self.host_calls), bytes.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// Counts a progress report; returns whether it is within the limit.
+    /// Counts a progress report, and returns whether it is within the limit.
     pub(crate) fn count_progress(&self) -> bool {
         let kept = self.reports.fetch_add(1, Ordering::Relaxed) < self.log_limit;
         if !kept {
@@ -93,25 +93,25 @@ impl CallRecord {
         kept
     }
 
-    /// Counts one call from the guest into the host.
+    /// Counts a call of the guest into the host.
     pub(crate) fn host_call(&self) {
         self.host_calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reserves bytes of the budget before they are moved.
+    /// Bills bytes before they are moved; `Err`: the budget has not so many left, and nothing is billed.
     pub(crate) fn reserve_bytes(&self, meter: Meter, bytes: u64) -> Result<(), ExhaustedLimit> {
         self.budget.reserve(meter, bytes)?;
         self.count_bytes(meter, bytes);
         Ok(())
     }
 
-    /// Bills bytes that have been moved already.
+    /// Bills bytes that have already been moved; `Err`: the budget is used up.
     pub(crate) fn bill_bytes(&self, meter: Meter, bytes: u64) -> Result<(), ExhaustedLimit> {
         self.count_bytes(meter, bytes);
         self.budget.bill(meter, bytes)
     }
 
-    /// Returns reserved bytes that were not moved to the budget.
+    /// Gives bytes back to the budget that were reserved but not moved.
     pub(crate) fn refund_bytes(&self, meter: Meter, bytes: u64) {
         self.budget.refund(meter, bytes);
         if let Some(counter) = self.meter_counter(meter) {
@@ -120,7 +120,7 @@ impl CallRecord {
         }
     }
 
-    /// Records a request that a policy check refused for its target.
+    /// Records that the policy refused a request because of its target.
     pub(crate) fn denied_request(&self, target: &RequestTarget, denied: &PolicyDenial) {
         self.add_denial(
             Denial::new(denied.code, "request", clip_text(&denied.to_string())).with_target(target),
@@ -152,19 +152,19 @@ impl CallRecord {
         insert_bounded(paths_written, path, paths_dropped);
     }
 
-    /// Records that a file was made where none existed.
+    /// Records that a file was made at a path where none was.
     pub(crate) fn path_made(&self, path: &str) {
         let is_known = self.lock_lists().paths_written.contains(path);
         self.path_written(path);
         let mut lists = self.lock_lists();
-        // A longer path is truncated, and would be ambiguous.
+        // A longer path was cut, so it might be confused with another.
         if !is_known && path.len() <= MAX_TEXT && lists.paths_written.contains(path) {
             lists.made.insert(path.to_owned());
         }
     }
 
-    /// Records a moved path. A file made by the call itself is no longer listed at its old path: it existed
-    /// there neither before nor after.
+    /// Records that a file moved. If the call itself made the file, its old path is no longer listed: there
+    /// was no file before the call and there is none after it.
     pub(crate) fn path_moved(&self, from: &str, to: &str) {
         if from == to || !self.lock_lists().made.remove(from) {
             self.path_written(from);
@@ -174,7 +174,7 @@ impl CallRecord {
         self.path_written(to);
     }
 
-    /// Records a host to which a request was sent.
+    /// Records a host to which a request was sent, for example `https://api.test`.
     pub(crate) fn add_host(&self, host: &str) {
         let mut lists = self.lock_lists();
         let RecordLists { hosts, paths_dropped, .. } = &mut *lists;
@@ -186,7 +186,7 @@ impl CallRecord {
         self.lock_lists().secrets_used.insert(clip_text(name));
     }
 
-    /// Stores a line of the guest's log, or only counts it beyond the limit.
+    /// Stores a line of the guest's log; beyond the limit, it is only counted.
     pub(crate) fn add_log_line(&self, level: &str, message: &str) {
         let mut lists = self.lock_lists();
         if (lists.logs.len() as u64) < self.log_limit {
@@ -196,7 +196,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns the recorded values and resets the record for the next call.
+    /// Returns the lists, the bytes and the number of host calls, and empties the record for the next call.
     pub(crate) fn drain_lists(&self) -> (RecordLists, CallBytes, u64) {
         let lists = std::mem::take(&mut *self.lock_lists());
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
@@ -227,13 +227,13 @@ impl CallRecord {
         }
     }
 
-    /// A panic while the lock is held leaves lists that are still well-formed.
+    /// If a thread panicked with the lock held, the lists are still usable.
     fn lock_lists(&self) -> MutexGuard<'_, RecordLists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Cuts text at [`MAX_TEXT`] bytes, on a character boundary.
+/// Cuts a text to [`MAX_TEXT`] bytes, at a character.
 pub(crate) fn clip_text(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {

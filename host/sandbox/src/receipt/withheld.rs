@@ -1,8 +1,8 @@
-//! Searches a tool's texts for the run's secrets before any other code gets them: the answer, the error, the
-//! log, the standard streams, the progress reports.
+//! Searches the texts of a tool for the secrets of the run, before any other code gets them: its answer and
+//! errors, log lines, standard streams and progress reports.
 //!
-//! A tool gets no secret from the host, but may have found the same value elsewhere: in a file, in two
-//! halves, or in a form that no search of a reply knows.
+//! The host passes no secret to a tool. But the tool may have found the same value elsewhere: in a file, in
+//! two halves, or in a form that the search of replies does not know.
 
 use std::iter;
 
@@ -14,10 +14,10 @@ use crate::jar::progress::{ProgressReport, ProgressSink};
 use crate::receipt::record::MAX_DENIALS;
 use crate::receipt::{CallEnding, Denial, Receipt};
 
-/// The text in place of a withheld one.
+/// The text that replaces one with a secret in it.
 const WITHHELD: &str = "[withheld: it holds a secret]";
 
-/// A sink that gets each report with a secret replaced by [`WITHHELD`].
+/// Wraps a sink of progress reports: a message that contains a secret is replaced by [`WITHHELD`].
 pub(crate) fn filter_progress(watch: &SecretWatch, sink: ProgressSink) -> ProgressSink {
     if watch.is_empty() {
         return sink;
@@ -29,8 +29,8 @@ pub(crate) fn filter_progress(watch: &SecretWatch, sink: ProgressSink) -> Progre
     })
 }
 
-/// The outcome, or a refusal if its text contains a secret. The tool's other texts in the receipt are
-/// replaced.
+/// Returns the outcome of a call, or a refusal if its text contains a secret. Other texts of the tool in the
+/// receipt that contain one are replaced.
 pub(crate) fn filter_outcome(
     watch: &SecretWatch,
     outcome: Result<ToolOutput, CallError>,
@@ -44,7 +44,7 @@ pub(crate) fn filter_outcome(
         Err(CallError::Tool { message: text, .. } | CallError::BadOutput(text)) => {
             watch.stands_in(text.as_bytes())
         }
-        // Texts of the host and the engine, which contain no text of the tool.
+        // These texts come from the host and the engine, not from the tool.
         Err(
             CallError::Refused(_)
             | CallError::Trapped(_)
@@ -78,7 +78,7 @@ fn stands_in(watch: &SecretWatch, part: &OutputPart) -> bool {
     }
 }
 
-/// The tool's own texts in a receipt.
+/// All texts in a receipt that the tool chose.
 fn tool_texts(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
     let logs = receipt.logs.iter_mut().map(|line| &mut line.message);
     let streams = [&mut receipt.stdout, &mut receipt.stderr];
@@ -98,7 +98,7 @@ fn tool_texts(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
     logs.chain(streams).chain(paths).chain(facts).chain(ending)
 }
 
-/// Replaces a text that contains a secret; returns whether it did.
+/// Replaces a text that contains a secret, and returns whether it did.
 fn hide_text(watch: &SecretWatch, text: &mut String) -> bool {
     let held = watch.stands_in(text.as_bytes());
     if held {

@@ -1,16 +1,16 @@
-//! Preserves the exit code of a WASI preview 1 command.
+//! Keeps the exit code of a WASI preview 1 command, which would be lost when it becomes a component.
 //!
-//! The adapter ends a program with `exit`, which only reports success or failure. Therefore a module is
-//! changed to call `exit-with-code` directly in place of `proc_exit`: both have one number as their argument.
+//! The adapter ends a program with `exit`, which only reports success or failure. So the module is changed
+//! to import `exit-with-code` in place of `proc_exit`: both have one number as their argument.
 
 use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The imported function, and its replacement.
+/// The imported function, as module and name, and its replacement.
 const OLD: (&[u8], &[u8]) = (b"wasi_snapshot_preview1", b"proc_exit");
 const NEW: (&[u8], &[u8]) = (b"wasi:cli/exit@0.2.12", b"exit-with-code");
 
-/// The interface as in the adapter.
+/// The interface of the replacement, in the adapter's version.
 const WIT: &str = "package wasi:cli@0.2.12;
 interface exit {
   exit: func(status: result);
@@ -21,11 +21,11 @@ world ends { import exit; }";
 /// The id of a module's import section.
 const IMPORTS: u8 = 2;
 
-/// The bytes before the first section.
+/// The bytes before a module's first section: the magic number and the version.
 const HEADER: usize = 8;
 
-/// The module with the import replaced, and the new import's type added; unchanged without such an import.
-/// `None` = its sections cannot be parsed.
+/// Returns the module with the import replaced and the type of the new import added. A module without such
+/// an import is returned unchanged. `None`: the sections cannot be parsed.
 pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
     let mut made = module.get(..HEADER)?.to_vec();
     let mut rest = module.get(HEADER..)?;
@@ -51,7 +51,7 @@ pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
     Some(made)
 }
 
-/// The imports with the replaced name; the inner `None` = no such import.
+/// The import section's content with the function replaced. The inner `None`: there is nothing to replace.
 fn rename_imports(content: &[u8]) -> Option<Option<Vec<u8>>> {
     let (count, mut rest) = read_number(content)?;
     let mut made = Vec::with_capacity(content.len());
@@ -75,7 +75,8 @@ fn rename_imports(content: &[u8]) -> Option<Option<Vec<u8>>> {
     Some(changed.then_some(made))
 }
 
-/// The length of an import's description. A command of preview 1 only imports functions.
+/// The bytes of an import's description. `None` if it is not a function, because a command of preview 1
+/// imports functions only.
 fn description_length(bytes: &[u8]) -> Option<usize> {
     let (kind, after) = bytes.split_first()?;
     if *kind != 0 {
@@ -131,7 +132,7 @@ mod tests {
         assert!(text.contains("fd_write") && text.contains("exit-with-code"), "{text}");
         assert!(!text.contains("proc_exit"));
         assert_eq!(rename_imports(&made).unwrap(), None);
-        // A length that lies, and an import of a memory.
+        // A length beyond the end, and an import of a memory.
         assert_eq!(rename_imports(&content[..content.len() - 1]), None);
         assert_eq!(rename_imports(b"\x01\x01a\x01b\x02\0\x01"), None);
     }

@@ -1,4 +1,4 @@
-//! Functions of a component as tools: found in its exports, described by their types, called with
+//! Offers the functions that a component exports as tools: each is described by its types and called with
 //! JSON. No code of the component runs before a call.
 
 mod names;
@@ -20,29 +20,29 @@ use crate::component::tool_info::ToolHints;
 use crate::jar::state::Guest;
 use crate::{ImportNeed, LoadError};
 
-/// The most exported functions: more than a model could be offered, and few enough to check all types
-/// quickly.
+/// The most functions that a component may export: more than a model can choose among, and few enough to
+/// check all types quickly.
 const MAX_FUNCTIONS: usize = 256;
 
-/// The most functions named in a refusal.
+/// The most functions that an error names.
 const MAX_NAMED: usize = 8;
 
-/// The name and type of the attachment for a function's bytes.
+/// The name and the media type of the attachment for a result that is bytes.
 const BYTES_NAME: &str = "result.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
-/// The functions of one component.
+/// The functions that a component exports.
 pub(crate) struct FunctionSet {
     offered: Vec<OfferedFunction>,
     left_out: Vec<LeftOutFunction>,
     hints: ToolHints,
 }
 
-/// An offered function.
+/// A function that is offered as a tool.
 struct OfferedFunction {
-    /// The tool's name, for example `greet`.
+    /// The name of the tool, for example `greet`.
     tool: String,
-    /// The name in the component's spelling.
+    /// The name of the function as the component spells it.
     spelled: String,
     index: ComponentExportIndex,
     ty: ComponentFunc,
@@ -51,14 +51,14 @@ struct OfferedFunction {
 /// An exported function that is not offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutFunction {
-    /// The name in the component's spelling. Foreign text: escape it before showing it to a person.
+    /// The name as the component spells it. Foreign text: escape it before showing it to a person.
     pub function: String,
-    /// The reason, in the host's own words, for example about an unsupported type.
+    /// The reason in the host's own words, for example that a type is not supported.
     pub reason: String,
 }
 
 impl FunctionSet {
-    /// Finds the functions. An error if there are too many, or if none is callable.
+    /// Finds the functions of a component. Fails if there are too many, or if none can be offered.
     pub(crate) fn from_component(
         engine: &Engine,
         component: &Component,
@@ -117,19 +117,19 @@ impl FunctionSet {
             matches!(import_need(name), ImportNeed::Files | ImportNeed::Network | ImportNeed::Peers)
         };
         let outward = ty.imports(engine).any(|(name, _)| reaches(name));
-        // This hint is derived from the imports, not promised by the component: without such
-        // imports, a component cannot change anything.
+        // The host derives this hint from the imports instead of asking the component: without such imports
+        // it cannot change anything.
         let hints = ToolHints { read_only: !outward, ..ToolHints::default() };
         Ok(Self { offered: offered.collect(), left_out, hints })
     }
 
-    /// The functions that are not offered.
+    /// The functions that are not offered as tools, with reasons.
     pub(crate) fn left_out(&self) -> &[LeftOutFunction] {
         &self.left_out
     }
 
-    /// The functions in the form of self-described tools, for the same checks; at most `most`, and one more
-    /// as a sign of further ones.
+    /// The descriptions of the functions as tools, for the same checks as a tool's own descriptions. Returns
+    /// at most `most` and one more, so that the check notices that there are too many.
     pub(crate) fn to_claims(&self, most: usize) -> Vec<ToolClaim> {
         let offered = self.offered.iter().take(most.saturating_add(1));
         let claim = |function: &OfferedFunction| ToolClaim {
@@ -145,7 +145,7 @@ impl FunctionSet {
         offered.map(claim).collect()
     }
 
-    /// Calls a function with JSON arguments. The outer error is a trap.
+    /// Calls a function with JSON arguments. The outer error is a trap of the guest.
     pub(crate) async fn call_function(
         &self,
         store: &mut Store<Guest>,
@@ -174,8 +174,8 @@ impl FunctionSet {
     }
 }
 
-/// A function's result as an answer: text as text, bytes as a file, any other value as JSON; the error of a
-/// result becomes the tool's error.
+/// Converts the result of a function to an answer: a text stays a text, bytes become an attachment, any
+/// other value becomes JSON. The error case of a result becomes the tool's error.
 fn to_output(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
     let (Some(ty), Some(value)) = (ty.results().next(), results.into_iter().next()) else {
         return Ok(Output { parts: vec![Part::Json("null".to_owned())] });
@@ -210,7 +210,7 @@ fn to_output(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError>
     Ok(Output { parts: vec![part] })
 }
 
-/// The reason why a component offers no function at all.
+/// The text for a component none of whose functions can be offered.
 fn no_function_reason(left_out: &[LeftOutFunction]) -> String {
     if left_out.is_empty() {
         return "it exports no function".to_owned();

@@ -1,16 +1,16 @@
-//! Names of tools, made from a component's function names.
+//! Makes tool names from the names of a component's functions.
 
 use std::collections::HashMap;
 
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a tool's name, because providers of models accept no more.
+/// The most bytes of a tool's name, because providers of models refuse longer ones.
 const MAX_NAME: usize = 64;
 
-/// Digits of the digest that distinguish otherwise equal names.
+/// The hexadecimal digits of a digest that tell two equal names apart.
 const DIGITS: usize = 8;
 
-/// The spelling of a function: `namespace:package/interface@version#function`, or the function alone.
+/// The full name of a function: `namespace:package/interface@version#function`, or the function alone.
 pub(super) fn spell_function(interface: Option<&str>, function: &str) -> String {
     match interface {
         Some(interface) => format!("{interface}#{function}"),
@@ -18,14 +18,14 @@ pub(super) fn spell_function(interface: Option<&str>, function: &str) -> String 
     }
 }
 
-/// Why a function with this name is never offered; `None` = it may be.
+/// Why a function with this name cannot be offered; `None`: it can.
 pub(super) fn refusal_reason(function: &str) -> Option<&'static str> {
     function.starts_with('[').then_some("it belongs to a resource, which JSON cannot name")
 }
 
-/// The tools' names for functions, in the same order. The version is left out. If two names would be equal,
-/// or a name is too long, a part of the digest of the component's spelling is appended, so that a name
-/// depends only on the component.
+/// Tool names for functions, in the same order, without their version: `docs:adder/ops@0.1.0#add-two`
+/// becomes `docs_adder_ops_add_two`. A name that is too long or not unique gets digits of its full name's
+/// digest, so that it depends on the component only.
 pub(super) fn tool_names<'a>(spelled: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let plain: Vec<String> = spelled.clone().map(plain_name).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -49,7 +49,7 @@ fn plain_name(spelled: &str) -> String {
         _ => '_',
     });
     let legal: String = legal.collect();
-    // A WIT name begins with a letter; the format of other names is unspecified.
+    // WIT demands that a name begins with a letter; other sources of names do not.
     if legal.starts_with(|c: char| c.is_ascii_lowercase()) { legal } else { format!("f_{legal}") }
 }
 
@@ -57,7 +57,7 @@ fn mark_name(name: &str, spelled: &str) -> String {
     let digest = Sha256::digest(spelled.as_bytes());
     let digits: String = digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
     let room = MAX_NAME - DIGITS - 1;
-    // The name is ASCII, so every byte is a character boundary.
+    // The name is ASCII, so it can be cut at any byte.
     let head = name.get(..name.len().min(room)).unwrap_or_default();
     format!("{head}_{digits}")
 }

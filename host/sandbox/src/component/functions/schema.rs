@@ -1,22 +1,24 @@
 //! Converts a function's parameters to a JSON Schema.
 //!
-//! A type can be short when written and enormous when unfolded, so every walk over types counts its visits.
+//! A type that is short to write can be enormous when its parts are written out, so every walk over types
+//! counts its steps.
 
 use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
 
-/// The deepest nesting of types: each level needs up to three levels of JSON, whose limit is 64.
+/// The deepest nesting of types. Each level makes up to three levels of JSON, of which 64 are allowed.
 const MAX_DEPTH: usize = 16;
 
-/// Types within one function, and cases of a type, each counted at every use, because parsing a value
-/// compares it with all cases.
+/// The most types within one function, with the cases of variants, enums and flags. A type counts each time
+/// it is used, because parsing a value compares it with all cases.
 const MAX_TYPES: usize = 500;
 
-/// Bytes of a parameter's name, because providers of models accept no longer property.
+/// The most bytes of a parameter's name, because providers of models refuse longer properties.
 const MAX_PARAMETER: usize = 64;
 
-/// The schema of the arguments, or the reason why the function has none.
+/// The JSON Schema of a function's arguments. `Err`: why the function has none, for example because of a
+/// stream.
 pub(super) fn arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
     let mut left = MAX_TYPES;
     let mut properties = Map::new();
@@ -35,7 +37,7 @@ pub(super) fn arguments_schema(function: &ComponentFunc) -> Result<Value, String
     Ok(object_schema(properties, required))
 }
 
-/// Checks that the result can be converted to JSON.
+/// Checks that the function's result can be converted to JSON.
 pub(super) fn check_result(function: &ComponentFunc) -> Result<(), String> {
     let mut left = MAX_TYPES;
     for ty in function.results() {
@@ -110,7 +112,8 @@ fn type_schema(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, Strin
             let names: Vec<_> = flags.names().collect();
             json!({ "type": "array", "items": { "enum": names }, "uniqueItems": true })
         }
-        // `null` would be ambiguous between the two options, so the inner one has a name.
+        // With two options in each other, `null` could mean either, so the inner one is an object with
+        // `some`.
         Type::Option(option) if matches!(option.ty(), Type::Option(_)) => {
             json!({ "anyOf": [case_schema("some", Some(option.ty()), depth, left)?, { "type": "null" }] })
         }
@@ -128,7 +131,7 @@ fn type_schema(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, Strin
     })
 }
 
-/// The number of cases of a type.
+/// The number of cases of a variant, an enum or flags; 0 for other types.
 fn count_cases(ty: &Type) -> usize {
     match ty {
         Type::Variant(variant) => variant.cases().count(),
@@ -138,7 +141,7 @@ fn count_cases(ty: &Type) -> usize {
     }
 }
 
-/// The schema of a case: its name, or an object with one property if the case has a value.
+/// The schema of one case of a variant: its name, or an object with one property if the case has a value.
 fn case_schema(
     name: &str,
     ty: Option<Type>,

@@ -1,10 +1,10 @@
-//! Writes the type of a function in one line, close to WIT's syntax, because a schema of arguments does not
-//! show a model the result's type.
+//! Writes a function's type as one line, close to WIT's syntax, for the tool's description: the schema of
+//! the arguments does not show the type of the result.
 
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
 
-/// Bytes of the line. A longer one ends in `...`.
+/// The most bytes of the line; a longer one ends in `...`.
 const MAX_SHAPE: usize = 1_000;
 
 /// The type of a function, for example `func(a: u32) -> string`.
@@ -30,8 +30,8 @@ pub(super) fn format_function(function: &ComponentFunc) -> String {
     text
 }
 
-/// Appends the text of a type. Only types with a schema occur, so the depth is bounded; the length is bounded
-/// by stopping at the limit.
+/// Appends a type's text. Only types with a schema occur here, so the depth is bounded; the length is
+/// bounded because appending stops at the limit.
 fn format_type(ty: &Type, text: &mut String) {
     if text.len() > MAX_SHAPE {
         return;

@@ -1,4 +1,4 @@
-//! Converts values of a component to JSON and back, by their types.
+//! Converts the arguments of a call from JSON to values of a component's types, and results back to JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,18 +6,18 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{Type, Val};
 
-/// Values in the arguments of one call. Each uses some 40 bytes of the host's memory, however short it is in
-/// JSON.
+/// The most values in the arguments of one call, because each uses some 40 bytes of the host's memory,
+/// however short it is in JSON.
 const MAX_VALUES: usize = 1_000_000;
 
-/// Characters of a property's name in an error.
+/// The most characters of a name that an error shows.
 const MAX_SHOWN: usize = 64;
 
-/// Numbers without a form in JSON.
+/// Numbers that JSON cannot write; they are passed as these texts.
 const SPECIAL: [(&str, f64); 3] =
     [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
 
-/// The parameters of a function, or the error in the arguments.
+/// The parameters of a function, from a call's arguments. `Err`: what is wrong with the arguments.
 pub(super) fn parse_arguments(
     function: &ComponentFunc,
     given: &Map<String, Value>,
@@ -28,7 +28,7 @@ pub(super) fn parse_arguments(
         .map(|fields| fields.into_iter().map(|(_, value)| value).collect())
 }
 
-/// The types of the two cases of a result; `None` = another type.
+/// The types of a result's two cases, `ok` and `err`; `None`: the type is not a result.
 pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
     match ty {
         Type::Result(result) => Some((result.ok(), result.err())),
@@ -36,7 +36,7 @@ pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
     }
 }
 
-/// The bytes of a list of bytes; `None` = another value.
+/// The bytes of a value that is a list of bytes; `None`: it is something else.
 pub(super) fn to_byte_list(ty: &Type, value: &Val) -> Option<Vec<u8>> {
     match (ty, value) {
         (Type::List(list), Val::List(items)) if list.ty() == Type::U8 => Some(collect_bytes(items)),
@@ -44,7 +44,7 @@ pub(super) fn to_byte_list(ty: &Type, value: &Val) -> Option<Vec<u8>> {
     }
 }
 
-/// A value as JSON. The type must have a schema.
+/// Converts a value to JSON. The type must be one for which a schema exists.
 pub(super) fn to_json(ty: &Type, value: &Val) -> Value {
     if let Some(bytes) = to_byte_list(ty, value) {
         return Value::String(STANDARD.encode(bytes));
@@ -59,8 +59,8 @@ pub(super) fn to_json(ty: &Type, value: &Val) -> Value {
         (_, Val::U32(number)) => (*number).into(),
         (_, Val::S64(number)) => (*number).into(),
         (_, Val::U64(number)) => (*number).into(),
-        // In decimal form as a person would write it, because the double nearest to a 32-bit 0.1
-        // has 17 digits.
+        // Through the decimal text, as a person would write the number, because the 64-bit number nearest to
+        // a 32-bit 0.1 has 17 digits.
         (_, Val::Float32(number)) => float_to_json(number.to_string().parse().unwrap_or(f64::NAN)),
         (_, Val::Float64(number)) => float_to_json(*number),
         (_, Val::Char(char)) => Value::String(char.to_string()),
@@ -132,7 +132,8 @@ fn collect_bytes(items: &[Val]) -> Vec<u8> {
     items.iter().filter_map(byte).collect()
 }
 
-/// Makes values, and counts them. An error names the place from the inside out.
+/// Makes values from JSON, and counts them. Callers prefix an error with the field's name, so that it says
+/// where.
 struct ValueBuilder {
     left: usize,
 }
@@ -270,7 +271,8 @@ impl ValueBuilder {
         values.collect()
     }
 
-    /// Every field except options is required, and unknown fields are refused.
+    /// The values of a record's fields or a function's parameters. Fields of an option type may be missing;
+    /// unknown fields are refused.
     fn build_fields(
         &mut self,
         fields: impl Iterator<Item = (String, Type)>,
@@ -312,7 +314,7 @@ impl ValueBuilder {
     }
 }
 
-/// A case: its name alone, or an object with one property.
+/// The name and the value of a variant's case in JSON: the name alone, or an object with one property.
 fn parse_case(given: &Value) -> Result<(&str, Option<&Value>), String> {
     if let Some(name) = given.as_str() {
         return Ok((name, None));

@@ -1,7 +1,8 @@
-//! Protects files that are reachable by another path: by links with protected names, hard links, and
-//! directories that would carry a protected name to another path.
+//! Protects files that can also be reached by another path: through links with protected names, and in
+//! directories that would bring a protected name to another path.
 //!
-//! Not covered: a protected name that is a link, outside of its target's directory and of the mount's own.
+//! Not covered: a protected name that is a link, unless it is in its target's directory or at the top of the
+//! mount.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,25 +18,25 @@ use super::closed::{ClosedPaths, PathTrace, trace_path};
 use super::names::is_protected;
 use super::walk::{HostDir, MAX_DEPTH, PathEnd, file_type};
 
-/// Entries that are searched before a directory is renamed. A larger directory cannot be renamed, because the
+/// How many entries are searched before a directory is renamed. A larger one cannot be renamed, because the
 /// search must be complete and bounded.
 pub(crate) const MAX_SEARCHED: usize = 20_000;
 
-/// The relation of a path to the links with protected names in its own directory and in the mount's.
+/// How a path relates to the links with protected names in its own directory and at the top of the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProtectedLinkRole {
-    /// No relation.
+    /// No such link leads to the path or through it.
     Not,
-    /// A directory or link on the path of such a link: replacing it would change the link's meaning.
+    /// Such a link leads through the path, so replacing it would change what the link means.
     OnTheWay,
-    /// The target of such a link, or a path below: with `AGENTS.md -> CLAUDE.md`, writing `CLAUDE.md` changes
-    /// `AGENTS.md`.
+    /// The path is such a link's target, or below it. With the link `AGENTS.md -> CLAUDE.md`, writing
+    /// `CLAUDE.md` changes `AGENTS.md`.
     Itself,
 }
 
-/// The relation of a path in a mount to the protected links near it. `mount` = the host's path of the mount,
-/// without links. Such a link is the user's, so it is followed like the user's programs do, even if absolute
-/// or out of the mount and back.
+/// How a path in a mount relates to the links with protected names near it. `mount` is the host's path of
+/// the mount, without links. Such links are the user's own, so they are followed as the user's programs do,
+/// even if they are absolute or lead out of the mount and back.
 pub(crate) fn meant_by_protected_links<D: HostDir>(
     mount: &Path,
     root: BorrowedFd<'_>,
@@ -50,7 +51,7 @@ pub(crate) fn meant_by_protected_links<D: HostDir>(
     here.max(meant_from(mount, dir, place.parent_real(), &place.real))
 }
 
-/// The relation of `path` to the links in the directory `dir`, which is at `real` below the mount.
+/// How `path` relates to the links in the directory `dir`, whose path relative to the mount is `real`.
 fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> ProtectedLinkRole {
     let mut most = ProtectedLinkRole::Not;
     let below = |path: &Path| {
@@ -58,7 +59,7 @@ fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Prot
         Some(spell_name(path.as_os_str()).into_owned())
     };
     for name in PROTECTED_NAMES {
-        // Usually no such link exists, and the check is one system call.
+        // There is usually no such link, and this one system call shows it.
         if readlinkat(dir, *name, Vec::new()).is_err() {
             continue;
         }
@@ -80,19 +81,19 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
         || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The content of a directory that is about to be renamed.
+/// What a directory that shall be renamed contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DirContent {
-    /// No protected name.
+    /// No protected name and nothing closed.
     Plain,
-    /// A protected name at some depth, or a closed directory.
+    /// A protected name at some depth, or something closed.
     Protected,
-    /// More entries than are searched.
+    /// More entries than are searched, or a deeper nesting.
     TooMuch,
 }
 
-/// Searches a directory for protected names. Moving a directory moves its content, and a directory prepared
-/// elsewhere must not become a user's `.belljar`.
+/// Searches a directory for protected names. Moving it would move its content, and a directory that was
+/// prepared elsewhere must not become a user's `.belljar`.
 pub(crate) fn search_directory(
     dir: BorrowedFd<'_>,
     name: &OsStr,

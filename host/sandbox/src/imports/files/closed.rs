@@ -1,6 +1,6 @@
-//! INV-155: files closed to all guests, by identity. The names need not be protected, and a closed file may
-//! be inside a mount, around one, or reachable by another path. For example, `.git` of a worktree may be a
-//! link to a closed directory.
+//! INV-155: directories and files that are closed to all guests, known by identity and not by name. A closed
+//! directory may be inside a mount, around one, or reachable by another path, for example if `.git` of a
+//! worktree is a link to it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,24 +11,25 @@ use rustix::io::Errno;
 
 use super::walk::{HostDir, PathEnd};
 
-/// The most names along a path, including the targets of links.
+/// The most names followed on one path, with the names in the targets of links.
 const MAX_STEPS: u32 = 1024;
 
-/// Device and inode: a file's identity, whatever its path. Wide enough for every system's numbers.
+/// The device and inode of a file, which identify it whatever its path is. Wide enough for the numbers of
+/// every system.
 type Identity = (i128, u64);
 
-/// Closed directories and files, with their content and the links to them.
+/// The closed directories and files, and the links that lead to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ClosedPaths {
     ends: Vec<Identity>,
-    /// The links followed to reach them, and directories passed by `..`.
+    /// The links on the closed paths, and the directories that a `..` on them passes.
     way: Vec<Identity>,
-    /// Missing closed paths: the existing parent directory and the missing name.
+    /// Closed paths that do not exist: the existing parent directory, and the name that is missing in it.
     missing: Vec<(Identity, OsString)>,
 }
 
 impl ClosedPaths {
-    /// Resolves these paths at present.
+    /// Finds out what these paths are now.
     pub(crate) fn from_paths(paths: &[PathBuf]) -> Self {
         let mut closed = Self::default();
         for path in paths {
@@ -46,8 +47,8 @@ impl ClosedPaths {
         self.ends.is_empty() && self.way.is_empty() && self.missing.is_empty()
     }
 
-    /// Whether an open directory, or one of its parents, is closed. Reads the parents from the file system,
-    /// not from the path, so that neither a link nor a renaming deceives the check.
+    /// Whether an open directory, or a directory above it, is closed. Asks the file system for the
+    /// directories above, not the path, so that neither a link nor a renaming deceives the check.
     pub(crate) fn contains_dir(&self, dir: BorrowedFd<'_>) -> bool {
         if self.ends.is_empty() {
             return false;
@@ -55,7 +56,7 @@ impl ClosedPaths {
         let mut up = OsString::from(".");
         let mut below = None;
         loop {
-            // An unreadable parent counts as closed, because it cannot be checked.
+            // A directory above that cannot be read counts as closed, because it cannot be checked.
             let Ok(stat) = statat(dir, &*up, AtFlags::empty()) else { return true };
             let here = stat_identity(&stat);
             if self.ends.contains(&here) {
@@ -68,8 +69,8 @@ impl ClosedPaths {
         }
     }
 
-    /// Whether a path is closed, inside a closed directory, part of the path to one, or a missing closed
-    /// path.
+    /// Whether a path must not be written: it is closed, inside a closed directory, on the way to one, or a
+    /// closed path that does not exist yet.
     pub(crate) fn contains_place<D: HostDir>(&self, place: &PathEnd<D>) -> bool {
         let Some(dir) = place.parent_dir().host_dir().filter(|_| !self.is_empty()) else {
             return false;
@@ -79,18 +80,18 @@ impl ClosedPaths {
             || self.would_be(dir, place.name_arg())
     }
 
-    /// Whether the name refers to a closed object, or to a link or directory on the path to one.
+    /// Whether the name in this directory is a closed object, or a link or directory on the way to one.
     pub(crate) fn is_at(&self, dir: BorrowedFd<'_>, name: &OsStr) -> bool {
         let found = || statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
         !self.is_empty() && found().is_ok_and(|stat| self.contains_identity(stat_identity(&stat)))
     }
 
-    /// Whether an entry with this inode may be closed. Most entries are not, and need no second check.
+    /// Whether an entry with this inode may be closed. Most are not, and need no further check.
     pub(crate) fn may_be(&self, inode: u64) -> bool {
         self.ends.iter().chain(&self.way).any(|(_, known)| *known == inode)
     }
 
-    /// Whether an open directory is itself closed.
+    /// Whether an open directory is closed, or on the way to something closed.
     pub(crate) fn is_open(&self, dir: impl AsFd) -> Result<bool, Errno> {
         Ok(!self.is_empty() && self.contains_identity(stat_identity(&rustix::fs::fstat(dir)?)))
     }
@@ -117,7 +118,7 @@ fn identity_at(path: &Path) -> Option<Identity> {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(stat_identity)
 }
 
-/// The first missing name of a path, with its existing parent directory.
+/// The first name of a path that does not exist, with its parent directory, which does.
 fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
     path.ancestors().find_map(|path| {
         let parent = identity_at(path.parent()?)?;
@@ -125,17 +126,17 @@ fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
     })
 }
 
-/// The resolution of a path.
+/// Where a path leads.
 #[derive(Debug)]
 pub(crate) struct PathTrace {
-    /// The final path, without links, whether it exists or not.
+    /// The target, without links, whether it exists or not.
     pub(crate) end: PathBuf,
-    /// The links that were followed and the directories passed by `..`, each path without links.
+    /// The links that were followed, and the directories that a `..` passed; each path is without links.
     pub(crate) way: Vec<PathBuf>,
 }
 
-/// Follows a path like the operating system. Only for the operator's paths and a user's links, which guests
-/// cannot make; guests' paths are resolved by `walk`.
+/// Follows a path as the operating system does. Only for paths of the operator and for links of users, which
+/// guests cannot make; a guest's path is resolved by `walk`.
 pub(crate) fn trace_path(path: &Path) -> PathTrace {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let (mut end, mut way) = (PathBuf::new(), Vec::new());
@@ -147,7 +148,7 @@ pub(crate) fn trace_path(path: &Path) -> PathTrace {
             end.pop();
             continue;
         }
-        // An absolute target restarts at the root.
+        // The target of an absolute link starts at the root.
         let next = end.join(part);
         match std::fs::read_link(&next) {
             Ok(target) => {
@@ -160,7 +161,7 @@ pub(crate) fn trace_path(path: &Path) -> PathTrace {
     PathTrace { end, way }
 }
 
-/// The names of a path, in reverse.
+/// The names of a path, the last one first.
 fn reversed_names(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev().filter(|part| !matches!(part, Component::CurDir));
     parts.map(|part| part.as_os_str().to_owned()).collect()

@@ -1,16 +1,16 @@
-//! Counts of open objects, decremented on drop.
+//! Counts open objects against a limit; each stops counting when it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A limit on open objects, with their present number.
+/// A limit of open objects, with the number that are open now.
 #[derive(Debug)]
 pub(crate) struct OpenCounter {
     open: Arc<AtomicU64>,
     limit: u64,
 }
 
-/// One place in an [`OpenCounter`], for one open object; freed on drop.
+/// One open object, counted in an [`OpenCounter`] until dropped.
 #[derive(Debug)]
 pub(crate) struct OpenSlot(Arc<AtomicU64>);
 
@@ -23,7 +23,7 @@ impl OpenCounter {
         self.limit
     }
 
-    /// Counts one more object; `None` = the limit is reached.
+    /// Counts one more open object; `None`: the limit is reached.
     pub(crate) fn acquire_slot(&self) -> Option<OpenSlot> {
         let fits = |open: u64| (open < self.limit).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;

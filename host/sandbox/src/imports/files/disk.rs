@@ -1,4 +1,4 @@
-//! Operations in the host's own directories.
+//! Operations on the host's own directories, for mounts without an overlay.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -124,20 +124,21 @@ impl FileTree for DiskTree {
     }
 }
 
-/// Permission bits copied to a replacing file, without set-user-id and the like.
+/// The permission bits that a replacing file takes over from the replaced one; set-user-id and the like are
+/// not among them.
 const KEPT_MODE: u32 = 0o777;
 
-/// Sets a file's permissions to those of the file that is about to be replaced. Best effort: a file that
-/// cannot be opened keeps its own.
+/// Before a file replaces another one, gives it the other's permissions. If the file cannot be opened, it
+/// keeps its own.
 fn keep_mode(from: &PathEnd, onto: &PathEnd) {
     let Ok(replaced) = onto.stat_entry() else { return };
     if !has_file_type(&replaced, FileType::RegularFile) {
         return;
     }
-    // Neither following links nor blocking, in case the file was swapped.
+    // Neither follows a link nor blocks, in case another program put something else there.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(from.parent_fd(), from.name_arg(), flags, Mode::empty()) else { return };
-    // A file with another name may be outside the mount under that name.
+    // A file with several hard links may also be outside of the mount.
     if fstat(&file)
         .is_ok_and(|stat| file_type(&stat) == FileType::RegularFile && stat.st_nlink == 1)
     {

@@ -1,4 +1,4 @@
-//! The traits of `wasi:filesystem`; each function counts the call, checks it, and acts.
+//! Implements the traits of `wasi:filesystem`. Each function counts the call, checks it, and then acts.
 
 use std::sync::Arc;
 
@@ -24,11 +24,12 @@ use types::{
     MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 
-/// Listings with more entries run on a blocking thread, because each entry needs a system call.
+/// A listing with more entries than this is read on a blocking thread, because each entry takes a system
+/// call.
 const SHORT_LISTING: u64 = 512;
 
-/// Bytes of one `write`, because a write runs on the calling thread, and this many need well under a
-/// millisecond. The guest gets the number written.
+/// The most bytes of one `write`, because it runs on the calling thread: so many take well under a
+/// millisecond. The guest learns how many were written.
 const MAX_WRITE: usize = 1 << 20;
 
 impl preopens::Host for FilesView<'_> {
@@ -52,7 +53,8 @@ impl types::Host for FilesView<'_> {
 }
 
 impl types::HostDescriptor for FilesView<'_> {
-    /// Ignores advice, as the interface allows, because it could drop or fill shared caches.
+    /// Ignores advice about caching, which the interface allows, because it could drop or fill caches that
+    /// others use.
     async fn advise(
         &mut self,
         fd: Resource<Descriptor>,
@@ -158,8 +160,7 @@ impl types::HostDescriptor for FilesView<'_> {
             return Err(self.too_many(&base));
         }
         if odd {
-            // INV-501: a name that is not text needs a spelling, which only belljar's own listings
-            // have.
+            // INV-501: a name that is not text gets a spelling, which only belljar's own listings have.
             let names = all_entries(&*base.start.dir, free)?;
             let held = (names.len() as u64).max(1);
             return self.listing_of(names, held);
@@ -169,7 +170,7 @@ impl types::HostDescriptor for FilesView<'_> {
         } else {
             self.read_long_directory(&base.start.dir).await?
         };
-        // An empty listing counts too, so that the number of listings is bounded.
+        // An empty listing counts as one entry, so that the number of listings is bounded too.
         let held = count.max(1);
         self.ctx.listings.insert(listing.rep(), OpenListing { held, merged: None });
         self.ctx.listed += held;
@@ -360,7 +361,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         loop {
             let borrowed = Resource::new_borrow(stream.rep());
             match self.wasi_view().read_directory_entry(borrowed).await {
-                // The entry was added after the names were checked. Later entries are returned.
+                // An entry that is not text was added after the names were checked; it is left out.
                 Err(error)
                     if matches!(error.downcast_ref(), Some(ErrorCode::IllegalByteSequence)) => {}
                 other => return other,
@@ -382,7 +383,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
 }
 
 impl FilesView<'_> {
-    /// The status of an open file or directory.
+    /// The status of an open file or directory, as the overlay shows it if there is one.
     pub(super) fn stat_descriptor(&self, fd: &Resource<Descriptor>) -> FsResult<Stat> {
         let (file, opened) = self.find_object(fd)?;
         match self.status_over(fd, &opened)? {
@@ -391,7 +392,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// The handle of a stream over this file.
+    /// Opens a stream over a file, counted against the limit of streams.
     fn stream_handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<StreamHandle> {
         self.ctx.record.host_call();
         let (content, opened) = self.find_file(fd)?;
@@ -419,7 +420,8 @@ impl FilesView<'_> {
         Ok(self.table.push(writer)?)
     }
 
-    /// Waits for the disk, on a blocking thread. A read-only descriptor has nothing to flush.
+    /// Waits on a blocking thread until the disk has the data. A descriptor without written data needs no
+    /// wait.
     async fn flush_to_disk(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -443,7 +445,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// Like `read_directory`, on a blocking thread, which needs a separate descriptor.
+    /// Lists a directory on a blocking thread, which needs a descriptor of its own.
     async fn read_long_directory(
         &mut self,
         dir: &std::fs::File,

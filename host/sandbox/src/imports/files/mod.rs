@@ -1,22 +1,22 @@
-//! `wasi:filesystem`: belljar's own host over wasmtime-wasi's types.
+//! `wasi:filesystem`: belljar's own implementation, with wasmtime-wasi's types.
 //!
-//! wasmtime-wasi checks access for each preopen, but not the amount written, names, or kinds of file. This
-//! host checks on every call
+//! wasmtime-wasi checks the access of each preopened directory, but no names, no kinds of file, and no
+//! amounts. This implementation checks on every call
 //!
 //! - the mount's access, so that read-only and read-write mounts can share a store;
 //! - the protected names, on the path as resolved ([`resolve_path`]) and not as spelled;
 //! - that only regular files and directories are opened;
-//! - bytes, open files, files made, entries listed.
+//! - the limits of bytes, open files, new files and listed entries.
 //!
 //! For example, writing `/workspace/belljar.toml` is refused although the mount is writable.
 //!
-//! A guest cannot make symbolic links, whatever its grants, because other programs of the user follow links
-//! without checking mounts. For the same reason a guest cannot move links, nor write to a file with several
-//! hard links, which may lead outside the mount.
+//! A guest cannot make symbolic links, whatever its grants, because the user's other programs follow links
+//! without checking mounts. For the same reason it cannot move a link, nor write to a file with several hard
+//! links, one of which may be outside of the mount.
 //!
-//! File operations run on the calling thread (another thread would cost several times the operation on a
-//! local disk). [`FilesView::pace_call`] lets other tasks and timers run in between; slow operations (`sync`, long
-//! listings) go to a blocking thread.
+//! File operations run on the calling thread: on a local disk, another thread would cost several times as
+//! much as the operation. [`FilesView::pace_call`] lets other tasks and timers run in between. Slow
+//! operations (`sync`, long listings) run on a blocking thread.
 
 mod alias;
 mod closed;
@@ -61,20 +61,20 @@ use crate::overlay::{ChangeFault, DirRef, FoundEntry, LowerReader, UpperFile};
 use crate::receipt::Denial;
 use crate::receipt::record::{CallRecord, clip_text};
 
-/// Files, directories and hard links that one store may make. Bounded because an empty file uses an inode
-/// without metered bytes.
+/// The most files, directories and hard links that one store may make: an empty file uses an inode of the
+/// disk, but no bytes that are billed.
 pub(crate) const MAX_MADE: u64 = 10_000;
-/// Directory entries of all open listings of one store. A listing is read as a whole, about 100 bytes an
-/// entry.
+/// The most entries in all open listings of one store. A listing is read as a whole, and an entry takes
+/// about 100 bytes of memory.
 pub(crate) const MAX_LISTED: u64 = 32_768;
-/// Simultaneous streams of one store: one for each open file.
+/// The most open streams of one store: one for each open file.
 pub(crate) const MAX_STREAMS: u64 = 256;
-/// Calls between two pauses in which other tasks run: usually some ten microseconds, and some milliseconds
-/// for the longest paths.
+/// The number of calls after which other tasks may run: usually some ten microseconds of work, for the
+/// longest paths some milliseconds.
 const CALLS_PER_PAUSE: u32 = 16;
-/// The workspace's other name, for programs without a concept of another current directory.
+/// The workspace's second name for commands, which resolve relative paths at it.
 const HERE: &str = ".";
-/// Characters of a path shown in a refusal.
+/// The most characters of a path that a refusal shows.
 const SHOWN_PATH: usize = 256;
 
 /// The files of one store: mounts and open descriptors.
@@ -82,68 +82,69 @@ pub(crate) struct FilesCtx {
     mounts: Vec<OpenMount>,
     record: Arc<CallRecord>,
     inner: WasiFilesystemCtx,
-    /// The facts about each descriptor, by its number in the resource table. Added and removed with the
-    /// resource; a descriptor without an entry is useless.
+    /// What is known about each open descriptor, by its number in the resource table. A descriptor without an
+    /// entry here is refused.
     open: HashMap<u32, OpenDescriptor>,
-    /// Open listings, by number in the resource table.
+    /// The open listings, by their number in the resource table.
     listings: HashMap<u32, OpenListing>,
     listed: u64,
     files: OpenCounter,
     streams: OpenCounter,
     made: u64,
     calls: u32,
-    /// The secret salt that hides the host's inode numbers in `metadata-hash`.
+    /// A random salt, so that `metadata-hash` does not reveal the host's inode numbers.
     salt: RandomState,
-    /// The workspace's names among the preopened directories.
+    /// The names under which a guest opens the workspace.
     workspace_names: Vec<String>,
 }
 
-/// The facts about an open descriptor.
+/// What is known about an open descriptor.
 #[derive(Clone)]
 struct OpenDescriptor {
     mount: Arc<MountInfo>,
-    /// The path below the mount, with links resolved.
+    /// The path relative to the mount, with links resolved.
     real: Arc<str>,
     protected: bool,
-    /// The object in an overlay, if the mount has one.
+    /// What the descriptor refers to in the overlay, if the mount has one.
     over: Option<OverlayTarget>,
-    /// The place in the count of open files; freed with the descriptor and the last of its streams.
+    /// Counts as one open file, until the descriptor and its streams are dropped.
     slot: Arc<OpenSlot>,
 }
 
-/// The object of an overlay that a descriptor refers to.
+/// What a descriptor refers to in an overlay.
 #[derive(Clone)]
 enum OverlayTarget {
     Dir(Arc<OverDir>),
-    /// A file of the lower directory.
+    /// A file of the lower directory, open for reading.
     Reader(Arc<LowerReader>),
     /// A file of the layer.
     Upper(Arc<UpperFile>),
 }
 
-/// A directory of an overlay.
+/// A directory in an overlay.
 struct OverDir {
     dir: DirRef,
-    /// Whether the descriptor's own directory is the lower one; otherwise no lower directory exists.
+    /// Whether the host has this directory below the overlay, so that the descriptor holds it open.
     lower: bool,
 }
 
-/// An open file, whether its content is in the lower directory or the layer.
+/// An open file, whose content is in the lower directory or in the layer.
 #[derive(Clone)]
 pub(crate) struct FileContent {
     file: Arc<File>,
     over: Option<OverlayTarget>,
 }
 
-/// An open listing.
+/// An open listing of a directory.
 struct OpenListing {
-    /// The count of the listing's entries.
+    /// How many entries the listing counts as, for [`MAX_LISTED`].
     held: u64,
-    /// The remaining entries of an overlay's listing; other listings are in the resource table.
+    /// The entries that were not read yet, if belljar made the listing; otherwise the resource table has
+    /// them.
     merged: Option<std::vec::IntoIter<types::DirectoryEntry>>,
 }
 
-/// A store's files together with its resource table.
+/// The files of a store with its resource table, which the host functions need together.
 pub(crate) struct FilesView<'a> {
     /// The files.
     pub(crate) ctx: &'a mut FilesCtx,
@@ -151,9 +152,9 @@ pub(crate) struct FilesView<'a> {
     pub(crate) table: &'a mut ResourceTable,
 }
 
-/// The data of a store that has files.
+/// A store's data that has files.
 pub(crate) trait HasFiles: Send + 'static {
-    /// The files with the table.
+    /// The files and the table, borrowed together.
     fn files_view(&mut self) -> FilesView<'_>;
 }
 
@@ -170,7 +171,7 @@ impl HasData for FilesMarker {
 }
 
 impl FilesCtx {
-    /// The files of a new store. No system call is made.
+    /// Makes the files of a new store, without a system call.
     pub(crate) fn new(mounts: &[OpenMount], limits: &Limits, record: Arc<CallRecord>) -> Self {
         Self {
             mounts: mounts.to_vec(),
@@ -188,9 +189,9 @@ impl FilesCtx {
         }
     }
 
-    /// Sets the workspace's names for a command: `path`, and `.`, because programs of preview 1 have no other
-    /// current directory, and resolve relative names there. If `path` is `/`, it is the only name, as with
-    /// `--dir .::/`. INV-502: both names refer to the same mount with the same access, and to no other.
+    /// Sets the names of the workspace for a command: `path`, and `.`, at which programs of preview 1
+    /// resolve relative names. If `path` is `/`, it is the only name, as with `--dir .::/`. INV-502: both
+    /// names mean the same mount with the same access, and no other.
     pub(crate) fn open_at(&mut self, path: &str) {
         self.workspace_names = match path {
             "/" => vec![path.to_owned()],
@@ -198,26 +199,26 @@ impl FilesCtx {
         };
     }
 
-    /// Records a refusal and returns the guest's error.
+    /// Records a refusal, and returns the guest's error for it.
     fn refuse_operation(&self, what: &str, code: DenyCode, facts: String) -> FsError {
         record_refusal(&self.record, what, code, facts);
         guest_error(code).into()
     }
 
-    /// Reserves one of the store's open files.
+    /// Counts one more open file of the store, or refuses it.
     fn acquire_slot(&self, what: &str) -> Result<Arc<OpenSlot>, FsError> {
         match self.files.acquire_slot() {
             Some(slot) => Ok(Arc::new(slot)),
             None => {
                 let facts = format!("{} files are open already", self.files.limit());
                 record_refusal(&self.record, what, DenyCode::LimitReached, facts);
-                // The interface has no error for too many open files.
+                // The interface has no error code for too many open files.
                 Err(ErrorCode::InsufficientMemory.into())
             }
         }
     }
 
-    /// Counts one more file, directory or link.
+    /// Counts one more file, directory or link that the guest makes, or refuses it.
     fn count_made(&mut self, what: &str) -> Result<(), FsError> {
         if self.made >= MAX_MADE {
             let facts = format!("{MAX_MADE} files and directories were made already");
@@ -227,7 +228,8 @@ impl FilesCtx {
         Ok(())
     }
 
-    /// Resolves a path. A path that leaves the starting directory is refused and recorded.
+    /// Resolves a path. If it leads out of the directory in which it starts, refuses it and records the
+    /// refusal.
     fn resolve_path<T: FileTree>(
         &self,
         tree: &T,
@@ -239,7 +241,7 @@ impl FilesCtx {
         let first = tree.base_dir(from);
         #[cfg(test)]
         if seam::allows_all() {
-            // The only case in which the operating system gets a whole path.
+            // The only case in which the operating system gets a whole path, which a test wants.
             return Ok(PathEnd::from_name(first, path.into()));
         }
         match walk_by(tree, first, &from.start, path, follow) {
@@ -256,8 +258,9 @@ impl FilesCtx {
         }
     }
 
-    /// Checks that a path may be written: the mount's access, then protected names, then closed directories.
-    /// Returns the path's relation to protected links, for [`Self::may_move`].
+    /// Checks that a path may be written: first the mount's access, then protected names, then closed
+    /// directories, then links with protected names. Returns the path's relation to such links, for
+    /// [`Self::may_move`].
     fn may_write<D: HostDir>(
         &self,
         what: &str,
@@ -274,8 +277,8 @@ impl FilesCtx {
         Ok(meant)
     }
 
-    /// Checks that a writable name may also be removed, replaced, or the target of a move, because these acts
-    /// can change the meaning of a protected link.
+    /// Checks that a path that may be written may also be removed, moved or replaced: not if a link with a
+    /// protected name leads through it, because the link would then mean something else.
     fn may_move<D>(
         &self,
         what: &str,
@@ -297,7 +300,7 @@ impl FilesCtx {
         self.refuse_operation(what, DenyCode::PathNotAllowed, facts)
     }
 
-    /// Checks like [`Self::may_write`], for an open file.
+    /// Checks like [`Self::may_write`], for a file that is open already.
     fn may_write_open(&self, what: &str, opened: &OpenDescriptor) -> Result<(), FsError> {
         self.may_write_real(what, &opened.mount, &opened.real, opened.protected)
     }
@@ -332,7 +335,7 @@ impl FilesCtx {
         }
     }
 
-    /// Refuses to change a file with several hard links, which may lead outside the mount.
+    /// Refuses to change a file that has several hard links, because one may be outside of the mount.
     fn check_single_name(
         &self,
         what: &str,
@@ -349,13 +352,13 @@ impl FilesCtx {
         Err(self.refuse_operation(what, DenyCode::PathNotAllowed, facts))
     }
 
-    /// Reserves bytes for a write.
+    /// Bills bytes to the budget before a write, or refuses the write.
     fn reserve_write(&self, what: &str, bytes: u64) -> Result<(), FsError> {
         reserve_bytes(&self.record, what, Meter::Write, bytes)
             .map_err(|()| ErrorCode::InsufficientSpace.into())
     }
 
-    /// The guest's error for a failed change.
+    /// The guest's error for a change that failed.
     fn change_error(&self, what: &str, fault: ChangeFault) -> FsError {
         match fault {
             ChangeFault::Errno(errno) => to_fs_error(errno),
@@ -376,7 +379,7 @@ impl FilesCtx {
         self.record.path_written(&mount.guest_path(real));
     }
 
-    /// A number for a file, constant in this store, that reveals nothing about the host.
+    /// Two numbers that identify a file within this store, and reveal nothing about the host.
     fn metadata_hash(&self, stat: &Stat) -> types::MetadataHashValue {
         let of = |part: u8| self.salt.hash_one((part, stat.st_dev, stat.st_ino));
         types::MetadataHashValue { lower: of(0), upper: of(1) }
@@ -389,20 +392,20 @@ impl OpenDescriptor {
     }
 }
 
-/// An open directory at which a path begins.
+/// The open directory in which a path starts.
 struct BaseDir {
     start: WalkStart,
     opened: OpenDescriptor,
 }
 
 impl FilesView<'_> {
-    /// wasmtime-wasi's own host, for calls that need no check here.
+    /// wasmtime-wasi's own implementation, for calls that need no check of belljar's.
     fn wasi_view(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.ctx.inner, table: self.table }
     }
 
-    /// Counts a call into the host, and regularly lets other tasks run. A guest that calls in a loop uses
-    /// little fuel, so fuel alone would not make it yield.
+    /// Counts a call into the host, and now and then lets other tasks run. Fuel alone would not do that,
+    /// because a guest that calls in a loop uses little.
     async fn pace_call(&mut self) {
         self.ctx.record.host_call();
         self.ctx.calls = self.ctx.calls.wrapping_add(1);
@@ -411,7 +414,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// Makes the next call yield, because this call was slow.
+    /// Lets other tasks run at the next call, because this one took long.
     fn yield_next(&mut self) {
         self.ctx.calls = u32::MAX;
     }
@@ -420,7 +423,7 @@ impl FilesView<'_> {
         self.ctx.open.get(&fd.rep()).cloned().ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
-    /// The directory behind a descriptor.
+    /// The directory that a descriptor refers to.
     fn find_directory(&self, fd: &Resource<Descriptor>) -> Result<BaseDir, FsError> {
         let opened = self.find_descriptor(fd)?;
         match self.table.get(fd)? {
@@ -436,7 +439,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// The regular file behind a descriptor.
+    /// The regular file that a descriptor refers to.
     fn find_file(
         &self,
         fd: &Resource<Descriptor>,
@@ -452,7 +455,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// The file or directory behind a descriptor.
+    /// The file or directory that a descriptor refers to.
     fn find_object(
         &self,
         fd: &Resource<Descriptor>,
@@ -466,7 +469,8 @@ impl FilesView<'_> {
 }
 
 impl FileContent {
-    /// The file with the present content: a lower file may have been copied to the layer since it was opened.
+    /// The file to read or write now: a file of the lower directory may have been copied to the layer since
+    /// it was opened.
     pub(crate) fn current_file(&self) -> &Arc<File> {
         match &self.over {
             Some(OverlayTarget::Reader(reader)) => {
@@ -476,7 +480,7 @@ impl FileContent {
         }
     }
 
-    /// The layer's file whose growth the quota limits, if the content is in the layer.
+    /// The file of the layer, whose growth counts against the overlay's quota; `None` outside of a layer.
     pub(crate) fn upper_file(&self) -> Option<&UpperFile> {
         match &self.over {
             Some(OverlayTarget::Upper(upper)) => Some(upper),
@@ -485,7 +489,7 @@ impl FileContent {
     }
 }
 
-/// Runs code with the tree of a directory: a locked overlay, or the host's own file system.
+/// Runs code on the files of a mount: on its overlay, locked, or else on the host's own directories.
 macro_rules! on_tree {
     ($base:expr, |$tree:ident| $act:expr) => {
         match &$base.opened.mount.overlay {
@@ -502,12 +506,12 @@ macro_rules! on_tree {
 }
 use on_tree;
 
-/// Records a refusal.
+/// Records a refusal in the call's record.
 fn record_refusal(record: &CallRecord, what: &str, code: DenyCode, facts: String) {
     record.add_denial(Denial::new(code, what, clip_text(&facts)));
 }
 
-/// Reserves bytes from the budget, or records its exhaustion.
+/// Bills bytes to the budget; if it has not so many left, records that and fails.
 fn reserve_bytes(record: &CallRecord, what: &str, meter: Meter, bytes: u64) -> Result<(), ()> {
     record.reserve_bytes(meter, bytes).map_err(|exhausted| {
         record_refusal(
@@ -519,7 +523,7 @@ fn reserve_bytes(record: &CallRecord, what: &str, meter: Meter, bytes: u64) -> R
     })
 }
 
-/// The `wasi:filesystem` error of a refusal.
+/// The guest's error code for a refusal.
 fn guest_error(code: DenyCode) -> ErrorCode {
     match code {
         DenyCode::ReadOnly => ErrorCode::ReadOnly,
@@ -537,7 +541,7 @@ fn guest_error(code: DenyCode) -> ErrorCode {
     }
 }
 
-/// The `wasi:filesystem` error of an operating system's error.
+/// The guest's error for an error of the operating system.
 fn to_fs_error(errno: Errno) -> FsError {
     FsError::from(std::io::Error::from(errno))
 }

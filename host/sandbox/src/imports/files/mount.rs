@@ -1,4 +1,4 @@
-//! Mounts: open directories, with the permitted access below.
+//! Mounts: the directories that a guest sees, opened, each with its permitted access.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,7 +16,7 @@ use super::names;
 use super::walk::{HostDir, PathEnd};
 use crate::overlay::Overlay;
 
-/// A mount with its open directory. Clones share the directory, so opening a store needs no system call.
+/// A mount with its open directory. Clones share the directory, so a new store needs no system call for it.
 #[derive(Clone)]
 pub(crate) struct OpenMount {
     pub(super) info: Arc<MountInfo>,
@@ -25,21 +25,22 @@ pub(crate) struct OpenMount {
 pub(super) struct MountInfo {
     pub(super) guest: GuestPath,
     pub(super) access: MountAccess,
-    /// The guest's first descriptor; also the start of searches from the mount's top.
+    /// The guest's first descriptor of the mount.
     pub(super) root: Dir,
-    /// Whether the mount's own directory has a protected name, is below one, or is in a closed directory.
+    /// Whether nothing in the mount may be written, because its directory has a protected name, is below
+    /// one, or is in a closed directory.
     pub(super) protected: bool,
-    /// Closed paths anywhere in the mount.
+    /// The paths that are closed to all guests, wherever they are in the mount.
     pub(super) closed: ClosedPaths,
     /// The host's path of the directory, without links.
     real: PathBuf,
-    /// The overlay that receives writes instead of the directory.
+    /// The overlay to which writes go; `None`: they change the directory.
     pub(super) overlay: Option<Overlay>,
 }
 
 impl OpenMount {
-    /// Opens the directory of a mount. For `work_directories` see [`crate::Sandbox::with_work_directories`];
-    /// inside one of them nothing is closed.
+    /// Opens the directory of a mount. `work_directories`: see [`crate::Sandbox::with_work_directories`]; in
+    /// a mount inside one of them nothing is closed.
     pub(crate) fn open(
         mount: &Mount,
         work_directories: &[PathBuf],
@@ -51,7 +52,7 @@ impl OpenMount {
     }
 
     /// Opens a mount like [`Self::open`], with an overlay of its directory. Writes go to the overlay, even if
-    /// the access is wider than [`MountAccess::Overlay`].
+    /// the mount's access is wider than [`MountAccess::Overlay`].
     pub(crate) fn open_over(
         mount: &Mount,
         overlay: &Overlay,
@@ -92,7 +93,7 @@ impl OpenMount {
         Ok(Self { info: Arc::new(info) })
     }
 
-    /// The same open directory, with `access` at most.
+    /// Returns this mount, with `access` at most.
     pub(crate) fn at_most(&self, access: MountAccess) -> Self {
         let here = &self.info;
         if here.access <= access {
@@ -107,7 +108,7 @@ impl OpenMount {
         Self { info: Arc::new(info) }
     }
 
-    /// The path in the guest.
+    /// The path at which the guest sees the mount.
     pub(crate) fn guest_path(&self) -> &GuestPath {
         &self.info.guest
     }
@@ -117,14 +118,14 @@ impl OpenMount {
         &self.info.real
     }
 
-    /// The device and inode of the directory: its identity, whatever the path.
+    /// The device and inode of the directory, which identify it whatever its path is.
     pub(crate) fn dir_identity(&self) -> std::io::Result<(u64, u64)> {
         let found = self.info.root.dir.metadata()?;
         Ok((found.dev(), found.ino()))
     }
 }
 
-/// An access, in wasmtime-wasi's types.
+/// An access as wasmtime-wasi's permissions and mode.
 fn access_modes(access: MountAccess, protected: bool) -> (FsPerms, OpenMode) {
     match (access, protected) {
         (MountAccess::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
@@ -136,8 +137,8 @@ fn access_modes(access: MountAccess, protected: bool) -> (FsPerms, OpenMode) {
     }
 }
 
-/// The path of an open directory, without links. Linux returns the present path of the handle, whatever the
-/// original path means by now; elsewhere, and without `/proc`, the original path is resolved again.
+/// The path of an open directory, without links. On Linux it is the directory's present path, even if `host`
+/// leads elsewhere by now. On other systems, and without `/proc`, `host` is resolved again.
 fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
     let held = format!("/proc/self/fd/{}", dir.as_raw_fd());
     if cfg!(target_os = "linux")
@@ -148,8 +149,8 @@ fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(host)
 }
 
-/// Whether a part of the path is a protected name. INV-151: the path above a work directory does not count;
-/// its own name and the paths below do.
+/// Whether a name in the path is protected. INV-151: for a path in a work directory, only that directory's
+/// own name and the names below it count.
 fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
     let above = work_directories.iter().find(|directory| host.starts_with(directory));
     let above = above.and_then(|directory| directory.parent());
@@ -162,7 +163,7 @@ impl MountInfo {
         alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
     }
 
-    /// The guest's path of an object below the mount, without links.
+    /// The guest's path of the object at `real`, which is relative to the mount and without links.
     pub(super) fn guest_path(&self, real: &str) -> String {
         if real.is_empty() { self.guest.to_string() } else { format!("{}/{real}", self.guest) }
     }

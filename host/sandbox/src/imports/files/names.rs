@@ -1,19 +1,19 @@
-//! Names that no guest may write, compared like a file system compares them.
+//! The names that no guest may write, compared as file systems compare names.
 
 use belljar_policy::PROTECTED_NAMES;
 
-/// Whether a file name equals one of [`PROTECTED_NAMES`] on some file system. Letter case is ignored, and so
-/// are characters that HFS+ ignores and suffixes that Windows ignores, for example in `AGENTS.md::$DATA`,
+/// Whether some file system takes this name for one of [`PROTECTED_NAMES`]. Ignored are letter case,
+/// characters that HFS+ ignores, and endings that Windows ignores, as in `AGENTS.md::$DATA` and
 /// `AGENTS.md.`. In doubt, a name is protected.
 pub fn is_protected(name: &str) -> bool {
     let name = name.split(':').next().unwrap_or(name);
     let name = name.trim_end_matches(['.', ' ']);
-    // The protected names are ASCII, so normalization is needed only for other spellings.
+    // The protected names are ASCII, so folding is needed only for names that are not.
     let means = |name: &str| PROTECTED_NAMES.iter().any(|it| it.eq_ignore_ascii_case(name));
     if name.is_ascii() { means(name) } else { means(&fold_case(name)) }
 }
 
-/// Upper case comes first: `ſ` has no lower case other than itself, but its upper case is `S`.
+/// Folds letter case. To upper case first: `ſ` has no other lower case, but its upper case is `S`.
 fn fold_case(name: &str) -> String {
     name.chars()
         .filter(|c| !is_ignorable(*c))
@@ -49,7 +49,7 @@ mod tests {
         }
     }
 
-    /// Comparing without folding rests on it.
+    /// [`is_protected`] compares without folding if the name is ASCII, which needs this.
     #[test]
     fn the_protected_names_are_ascii() {
         assert!(super::PROTECTED_NAMES.iter().all(|name| name.is_ascii()));

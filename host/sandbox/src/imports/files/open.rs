@@ -1,4 +1,4 @@
-//! `open-at` and the preopened directories.
+//! Opening of files and directories (`open-at`), and the directories that a guest starts with.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::overlay::{FoundEntry, OverlayView};
 
-/// The options of a guest's open request.
+/// The options of a guest's request to open something.
 pub(super) struct OpenRequest {
     follow: FollowMode,
     read: bool,
@@ -60,7 +60,7 @@ impl OpenRequest {
         })
     }
 
-    /// The flags for reading, writing, or both.
+    /// The operating system's flag for reading, writing, or both.
     pub(super) fn access_flags(&self) -> OFlags {
         match (self.read, self.write) {
             (true, true) => OFlags::RDWR,
@@ -70,7 +70,8 @@ impl OpenRequest {
     }
 
     pub(super) fn file_flags(&self, create: bool) -> OFlags {
-        // Nonblocking, because opening a swapped-in FIFO would wait for its other end.
+        // Does not block: if another program put a FIFO there meanwhile, opening it would wait for its other
+        // end.
         let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags |= self.access_flags();
         if create {
@@ -137,7 +138,7 @@ impl FilesView<'_> {
                 Err(ErrorCode::NotDirectory.into())
             }
             FileType::RegularFile => self.open_file(tree, base, &place, Some(&found), ask, slot),
-            // Only reached if the open must not follow links.
+            // A link is found here only if the guest asked not to follow links.
             FileType::Symlink => Err(ErrorCode::Loop.into()),
             _ => Err(self.ctx.refuse_special(&base.opened, &place.real)),
         }
@@ -200,7 +201,8 @@ impl FilesView<'_> {
         Ok(fd)
     }
 
-    /// The mounts as preopened directories, as many as may be open.
+    /// Opens the mounts for the guest, each with its guest path. If the limit of open files is reached, the
+    /// rest is left out.
     pub(crate) fn preopen_mounts(
         &mut self,
     ) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
@@ -236,7 +238,7 @@ impl FilesView<'_> {
 }
 
 impl FilesCtx {
-    /// Refuses a FIFO, a device, a socket.
+    /// Refuses to open a FIFO, a device or a socket, and records the refusal.
     pub(super) fn refuse_special(&self, opened: &OpenDescriptor, real: &str) -> FsError {
         let path = opened.mount.guest_path(real);
         let shown = ShownText::clip_line(&path, SHOWN_PATH);
@@ -245,8 +247,9 @@ impl FilesCtx {
     }
 }
 
-/// wasmtime-wasi's permissions on the descriptor, a second layer below belljar's own checks; and whether the
-/// directory is reported as writable.
+/// The permissions that wasmtime-wasi checks, a second time after belljar's own checks, and whether the
+/// guest sees the directory as writable. Overlays are read-only for wasmtime-wasi, because writes go through
+/// belljar.
 fn descriptor_perms<D>(base: &BaseDir, place: &PathEnd<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
         MountAccess::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),

@@ -1,4 +1,4 @@
-//! Operations on paths and open files in overlays.
+//! Operations on paths and open files in mounts with an overlay.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -33,7 +33,7 @@ impl FileTree for OverlayView<'_> {
             Some(OverlayTarget::Dir(dir)) => {
                 self.resolve_dir(&dir.dir, dir.lower.then_some(&base.start.dir))
             }
-            // A descriptor of a directory always refers to a directory.
+            // Does not happen: a descriptor of a directory refers to a directory.
             Some(OverlayTarget::Reader(_) | OverlayTarget::Upper(_)) | None => {
                 self.resolve_dir(&OverlayView::removed_ref(), None)
             }
@@ -45,7 +45,7 @@ impl FileTree for OverlayView<'_> {
     }
 
     fn link_target(&self, place: &PathEnd<DirAt>) -> FsResult<CString> {
-        // A slash after the name makes no difference.
+        // Looked up first, because a path that ends in `/` must be a directory.
         self.look_up(place).map_err(to_fs_error)?;
         let name = place.name.as_deref().ok_or(ErrorCode::Invalid)?;
         let target = self
@@ -86,7 +86,8 @@ impl FileTree for OverlayView<'_> {
                 }
             }
             Some(found) => {
-                // Only the overlay's own names of the file count: lower names keep the old content.
+                // Hard links count only among the overlay's own files, because a write does not change the
+                // lower file.
                 ctx.check_single_name("open", &base.opened.mount, &place.real, found)?;
                 let keep =
                     if ask.truncate { 0 } else { self.to_copy(place, found).map_err(fault)? };
@@ -160,7 +161,7 @@ impl FileTree for OverlayView<'_> {
     }
 }
 
-/// Searches like `alias::search_directory`, in both directories together.
+/// Searches a directory like `alias::search_directory`, with the overlay's changes applied.
 fn search_merged(
     view: &OverlayView<'_>,
     dir: &DirAt,
@@ -205,7 +206,7 @@ fn search_merged(
 }
 
 impl FilesView<'_> {
-    /// The status of an open descriptor, if inside an overlay.
+    /// The status of an open descriptor; `None`: it is not in an overlay.
     pub(super) fn status_over(
         &self,
         fd: &Resource<Descriptor>,
@@ -229,8 +230,8 @@ impl FilesView<'_> {
         Ok(Some(stat.map_err(to_fs_error)?))
     }
 
-    /// Whether two descriptors refer to the same file, if one is inside an overlay. False if a status is
-    /// unavailable.
+    /// Whether two descriptors refer to the same file. `None`: neither is in an overlay. False if the status
+    /// of one is unavailable.
     pub(super) fn is_same_over(
         &self,
         a: &Resource<Descriptor>,
@@ -244,7 +245,7 @@ impl FilesView<'_> {
         Some(identity(a).is_some_and(|of_a| identity(b) == Some(of_a)))
     }
 
-    /// Sets times of a writable file or directory that is open in an overlay.
+    /// Sets the times of a file or directory that is open for writing in an overlay.
     pub(super) fn set_times_over(
         &self,
         overlay: &Overlay,
@@ -266,12 +267,13 @@ impl FilesView<'_> {
                 self.ctx.check_single_name("set-times", &opened.mount, &opened.real, &found)?;
                 futimens(&**file, &times()?).map_err(to_fs_error)
             }
-            // The file is open only for reading.
+            // A file of the lower directory is open for reading only.
             OverlayTarget::Reader(_) => Err(ErrorCode::BadDescriptor.into()),
         }
     }
 
-    /// A listing of a changed directory. `None` = unchanged, so the host's own is used.
+    /// The listing of a directory that the overlay changed. `None`: it is unchanged, so the host's own
+    /// listing will do.
     pub(super) fn list_over(
         &mut self,
         base: &BaseDir,
@@ -293,7 +295,7 @@ impl FilesView<'_> {
         self.listing_of(names, held).map(Some)
     }
 
-    /// A listing of these names.
+    /// Makes a listing of these names, which counts as `held` entries.
     pub(super) fn listing_of(
         &mut self,
         names: Vec<(std::ffi::OsString, FileType)>,
@@ -304,7 +306,7 @@ impl FilesView<'_> {
             name: spell_name(&name).into_owned(),
         };
         let entries: Vec<DirectoryEntry> = names.into_iter().map(entry).collect();
-        // The table needs a resource whose number identifies the listing.
+        // The guest refers to the listing by a number of the resource table.
         let listing = self.table.push(MergedListing)?;
         let merged = Some(entries.into_iter());
         self.ctx.listings.insert(listing.rep(), OpenListing { held, merged });
@@ -318,5 +320,5 @@ impl FilesView<'_> {
     }
 }
 
-/// The resource of a listing whose entries are in [`FilesCtx`].
+/// Stands in the resource table for a listing whose entries are in [`FilesCtx`].
 pub(super) struct MergedListing;

@@ -1,4 +1,4 @@
-//! Operations on paths other than opening: make, remove, rename, link, read the status.
+//! Operations on paths other than opening: make, remove, rename, link, set times, read the status.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -22,7 +22,8 @@ use super::walk::{FollowMode, PathEnd, file_type};
 use super::{BaseDir, FilesView, OpenDescriptor, OverlayTarget, SHOWN_PATH, on_tree, to_fs_error};
 
 impl FilesView<'_> {
-    /// Resolves a path that is about to be written. The last name is not followed.
+    /// Resolves a path that will be written, and checks that it may be. A link as the last name is not
+    /// followed.
     fn resolve_writable<T: FileTree>(
         &self,
         tree: &T,
@@ -35,7 +36,7 @@ impl FilesView<'_> {
         Ok((place, meant))
     }
 
-    /// Resolves a path whose last name is about to be removed, replaced, or the target of a move.
+    /// Resolves a path whose last name will be removed, moved or replaced, and checks that it may be.
     fn resolve_movable<T: FileTree>(
         &self,
         tree: &T,
@@ -60,8 +61,8 @@ impl FilesView<'_> {
         self.ctx.refuse_operation(what, DenyCode::PathNotAllowed, facts)
     }
 
-    /// Whether the descriptor was opened for writing, with all checks; for a directory, whether writing is
-    /// allowed now.
+    /// Checks that a descriptor may be written: a file was opened for writing, with all checks then; a
+    /// directory is not closed now.
     pub(super) fn is_for_writing(
         &self,
         what: &str,
@@ -70,7 +71,8 @@ impl FilesView<'_> {
     ) -> Result<(), FsError> {
         let may = match (self.table.get(fd)?, &opened.over) {
             (Descriptor::File(file), _) => file.open_mode.contains(OpenMode::WRITE),
-            // The directory exists only in the overlay, so no directory of the host can be closed.
+            // A directory that is only in the overlay cannot be closed, because closed directories are the
+            // host's.
             (Descriptor::Dir(_), Some(OverlayTarget::Dir(dir))) if !dir.lower => true,
             (Descriptor::Dir(dir), _) => !opened.mount.closed.contains_dir(dir.dir.as_fd()),
         };
@@ -127,7 +129,8 @@ impl FilesView<'_> {
         })
     }
 
-    /// Refuses a link. The access is checked first, only for the better message.
+    /// Refuses to make a symbolic link. The path is checked first, so that the guest gets the error that fits
+    /// best.
     pub(crate) fn refuse_symlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
@@ -233,8 +236,8 @@ impl FilesView<'_> {
         if !has_file_type(&found.stat, FileType::RegularFile) {
             return Err(self.refuse_place("link", base, old, "is not a regular file"));
         }
-        // Another name would change the file's link count, and would keep the file after its owner
-        // removes the first name.
+        // A second hard link would change the file's link count, and keep the file after its owner removes
+        // the first.
         self.ctx.check_single_name("link", &base.opened.mount, &old.real, &found)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());
@@ -279,7 +282,7 @@ impl FilesView<'_> {
         })
     }
 
-    /// A link's target. An absolute target is a path of the host, so it is refused.
+    /// Reads the target of a symbolic link. An absolute target is refused, because it is a path of the host.
     pub(crate) fn read_link(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<String> {
         let base = self.find_directory(fd)?;
         on_tree!(base, |tree| {
@@ -294,7 +297,7 @@ impl FilesView<'_> {
     }
 }
 
-/// The second directory, if it is in another mount than the first. One directory in two mounts counts as two.
+/// Returns `new` if it is in another mount than `old`. Two mounts of one directory count as two.
 fn other_mount<'a>(old: &BaseDir, new: &'a FsResult<BaseDir>) -> Option<&'a BaseDir> {
     new.as_ref().ok().filter(|new| !Arc::ptr_eq(&old.opened.mount, &new.opened.mount))
 }
@@ -303,7 +306,7 @@ fn follow_mode(flags: PathFlags) -> FollowMode {
     if flags.contains(PathFlags::SYMLINK_FOLLOW) { FollowMode::Yes } else { FollowMode::No }
 }
 
-/// Times for the operating system.
+/// Converts two new times for the operating system.
 pub(crate) fn to_timestamps(access: NewTimestamp, change: NewTimestamp) -> FsResult<Timestamps> {
     Ok(Timestamps { last_access: to_timespec(access)?, last_modification: to_timespec(change)? })
 }
@@ -322,7 +325,7 @@ fn to_timespec(time: NewTimestamp) -> FsResult<Timespec> {
     })
 }
 
-/// A file's status for the guest.
+/// Converts the status of a file for the guest.
 #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
 pub(crate) fn descriptor_stat(stat: &Stat) -> DescriptorStat {
     let time = |seconds: i64, nanoseconds: u64| {
@@ -352,15 +355,15 @@ pub(super) fn descriptor_type(kind: FileType) -> DescriptorType {
     }
 }
 
-/// The entries of a directory of the host.
+/// What a listing has to know about a directory before it reads the entries.
 pub(crate) struct EntryCount {
-    /// The number of entries without `.` and `..`, counted up to one past a limit.
+    /// The number of entries without `.` and `..`. Counting stops at one more than the limit.
     pub(crate) count: u64,
-    /// Whether a name is spelled differently for the guest.
+    /// Whether the guest gets another spelling for a name, for example because it is not text.
     pub(crate) odd: bool,
 }
 
-/// Counts the entries of a directory, up to one past the bound.
+/// Counts the entries of a directory, up to `bound` and one more.
 pub(crate) fn count_entries(dir: impl AsFd, bound: u64) -> FsResult<EntryCount> {
     let (mut count, mut odd) = (0_u64, false);
     for entry in rustix::fs::Dir::read_from(dir).map_err(to_fs_error)? {
@@ -374,7 +377,7 @@ pub(crate) fn count_entries(dir: impl AsFd, bound: u64) -> FsResult<EntryCount> 
     Ok(EntryCount { count: count.saturating_sub(2), odd })
 }
 
-/// The entries of a directory of the host, up to a bound.
+/// Reads the entries of a directory, without `.` and `..`. Fails if there are more than `bound`.
 pub(crate) fn all_entries(dir: impl AsFd, bound: u64) -> FsResult<Vec<(OsString, FileType)>> {
     let mut all = Vec::new();
     for entry in rustix::fs::Dir::read_from(&dir).map_err(to_fs_error)? {
@@ -387,7 +390,7 @@ pub(crate) fn all_entries(dir: impl AsFd, bound: u64) -> FsResult<Vec<(OsString,
             return Err(ErrorCode::InsufficientSpace.into());
         }
         let file_type = match entry.file_type() {
-            // Some file systems do not return the type.
+            // Some file systems do not return the type with the name.
             FileType::Unknown => statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| file_type(&stat)),
             told => told,

@@ -1,11 +1,11 @@
-//! A switch for tests, in no other build: it makes checks of rights allow everything, so that only the OS
-//! sandbox refuses.
+//! A switch that exists in tests only: all checks of rights then allow everything, so that a test sees what
+//! the OS sandbox alone refuses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ALLOWS_ALL: AtomicBool = AtomicBool::new(false);
 
-/// Disables the checks of rights in this process, for a test in a child.
+/// Makes all checks of rights in this process pass; for a test that runs in a child process.
 pub(crate) fn allow_all() {
     ALLOWS_ALL.store(true, Ordering::Relaxed);
 }

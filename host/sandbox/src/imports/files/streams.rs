@@ -1,7 +1,7 @@
-//! Streams over files: billed per operation, on the calling thread, without buffers.
+//! Streams over files. Each read or write is billed, and runs on the calling thread without a buffer.
 //!
-//! wasmtime-wasi's own streams instead pass each read to a blocking thread and buffer up to 64 KiB of its
-//! result, for any number of streams.
+//! wasmtime-wasi's own streams would pass each read to a blocking thread and buffer up to 64 KiB, for any
+//! number of streams.
 
 use std::fs::File;
 use std::io;
@@ -18,17 +18,17 @@ use super::{FileContent, record_refusal, reserve_bytes};
 use crate::overlay::{GrowthGuard, QuotaFull, UpperFile};
 use crate::receipt::record::CallRecord;
 
-/// The most bytes of one read or write through a stream, because the guest chooses the size and the host
+/// The most bytes of one read or write of a stream, because the guest chooses the size and the host
 /// allocates it.
 pub(crate) const MAX_CHUNK: usize = 64 << 10;
-/// Chunks between two pauses in which other tasks may run.
+/// The number of reads or writes of a stream after which other tasks may run.
 const CHUNKS_PER_PAUSE: u32 = 16;
 
-/// The parts that both kinds of stream have.
+/// The file of a stream, and what a read or write is billed and recorded with.
 pub(crate) struct StreamHandle {
     pub(crate) content: FileContent,
     pub(crate) record: Arc<CallRecord>,
-    /// The guest's path, for the receipt.
+    /// The guest's path of the file, for the receipt.
     pub(crate) path: String,
     /// Counts the file against the limit of open files, until dropped.
     pub(crate) _file: Arc<OpenSlot>,
@@ -36,21 +36,22 @@ pub(crate) struct StreamHandle {
     pub(crate) _stream: OpenSlot,
 }
 
-/// Reads a file from an offset.
+/// An input stream that reads a file from an offset.
 pub(crate) struct FileReader {
     handle: StreamHandle,
     at: u64,
     pace: YieldPace,
 }
 
-/// Writes to a file, from an offset or at its end.
+/// An output stream that writes to a file, from an offset or at its end.
 pub(crate) struct FileWriter {
     handle: StreamHandle,
-    /// `None` = append.
+    /// The offset of the next write; `None`: each write is appended.
     at: Option<u64>,
     pace: YieldPace,
 }
 
+/// Counts reads or writes, and lets other tasks run after some of them.
 #[derive(Default)]
 struct YieldPace(u32);
 
@@ -75,8 +76,8 @@ impl FileWriter {
     }
 }
 
-/// Reads up to `size` bytes from an offset, and bills them to the budget. If the budget is too small for the
-/// bytes read, returns an error and no bytes.
+/// Reads up to `size` bytes at an offset, and bills them. If the budget has not so many bytes left, the
+/// bytes are not returned, but an error.
 pub(crate) fn read_billed(
     file: &File,
     record: &CallRecord,
@@ -97,8 +98,8 @@ pub(crate) fn read_billed(
     Ok(buffer.freeze())
 }
 
-/// Bills and writes. The hole of a write past the end is billed like bytes, so that no file grows past the
-/// budget. `at` = `None` appends.
+/// Bills bytes and writes them at an offset; `at` = `None` appends. If the offset is beyond the file's end,
+/// the gap is billed too, so that no file grows beyond the budget.
 pub(crate) fn write_billed(
     content: &FileContent,
     record: &CallRecord,
@@ -112,7 +113,7 @@ pub(crate) fn write_billed(
         Some(at) => {
             let end = at.checked_add(length).ok_or(Errno::FBIG)?;
             i64::try_from(end).map_err(|_| Errno::FBIG)?;
-            // An empty write makes no hole.
+            // An empty write does not lengthen the file.
             if length == 0 { 0 } else { at.saturating_sub(file.metadata()?.len()) }
         }
         None => 0,
@@ -146,8 +147,8 @@ pub(crate) fn write_billed(
     if let Err(error) = &result
         && is_full(error)
     {
-        // The guest gets the error for too little space, as at its own limit; only the operator
-        // learns that the disk is full.
+        // The guest sees the same error as at its own limit; only the operator learns that the machine's
+        // disk is full.
         let facts = format!("the disk that holds `{path}` is full: {error}");
         record_refusal(record, "write", DenyCode::LimitReached, facts);
     }
@@ -157,7 +158,7 @@ pub(crate) fn write_billed(
     }
 }
 
-/// Bills a file's growth, and sets its length.
+/// Sets the length of a file, and bills its growth.
 pub(crate) fn resize_billed(
     content: &FileContent,
     record: &CallRecord,
@@ -184,7 +185,7 @@ pub(crate) fn resize_billed(
     done
 }
 
-/// Reserves room in an overlay for a file of this length, or records that the quota is used up.
+/// Reserves quota of an overlay for a file of this length; if there is not enough, records that and fails.
 fn make_room(
     record: &CallRecord,
     what: &str,
@@ -197,13 +198,13 @@ fn make_room(
     })
 }
 
-/// Whether the machine's disk is full, regardless of the guest's limits.
+/// Whether the machine's disk is full, which is no limit of the guest's.
 fn is_full(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::NOSPC | Errno::DQUOT))
 }
 
-/// Writes all bytes, or until an error; returns how many were written.
+/// Writes bytes until all are written or an error occurs; returns how many were written.
 fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<()>) {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -221,7 +222,7 @@ fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<(
     (written, Ok(()))
 }
 
-/// Appends at the file's present end.
+/// Appends bytes at the present end of the file.
 #[cfg(target_os = "linux")]
 fn append_bytes(file: &File, bytes: &[u8]) -> io::Result<usize> {
     use rustix::io::{ReadWriteFlags, pwritev2};
@@ -234,7 +235,7 @@ fn append_bytes(file: &File, bytes: &[u8]) -> io::Result<usize> {
 }
 
 fn stream_error(error: io::Error) -> StreamError {
-    // `filesystem-error-code` extracts the `io::Error`.
+    // The guest's `filesystem-error-code` finds the `io::Error` inside.
     StreamError::LastOperationFailed(error.into())
 }
 

@@ -1,6 +1,6 @@
-//! The trees of files under operations on paths: the host's directories themselves, or an overlay.
+//! The two kinds of file trees under operations on paths: the host's own directories, or an overlay.
 //!
-//! The checks of a guest's operations are written once, above this trait; see `paths.rs` and `open.rs`.
+//! A guest's operations are checked above this trait, once for both kinds; see `paths.rs` and `open.rs`.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use super::walk::{DirStepper, HostDir, PathEnd};
 use super::{BaseDir, FilesCtx, OverlayTarget};
 use crate::overlay::{ChangeFault, FoundEntry};
 
-/// A tree of files. No method follows a link as the last name.
+/// A file tree. Its methods do not check rights, and do not follow a link as the last name.
 pub(super) trait FileTree: DirStepper<Dir: HostDir> {
-    /// The directory of a descriptor.
+    /// The directory that a descriptor refers to.
     fn base_dir(&self, base: &BaseDir) -> Self::Dir;
 
-    /// Looks up the object at a path.
+    /// Looks up the object at the end of a path.
     fn find_at(&self, place: &PathEnd<Self::Dir>) -> Result<FoundEntry, Errno>;
 
-    /// The target of a link.
+    /// The target of a symbolic link.
     fn link_target(&self, place: &PathEnd<Self::Dir>) -> FsResult<std::ffi::CString>;
 
-    /// Opens a directory that a lookup returned, for listing.
+    /// Opens a directory for listing; `found` is the result of its lookup.
     fn open_dir(
         &self,
         place: &PathEnd<Self::Dir>,
         found: &FoundEntry,
     ) -> Result<(Arc<File>, Option<OverlayTarget>), Errno>;
 
-    /// Opens a file that a lookup returned, or makes one. The file itself is checked after it is open and
-    /// before any change; truncation comes last.
+    /// Opens a file, or makes it if `found`, the result of its lookup, is `None`. What was opened is checked
+    /// before anything changes; truncation comes last.
     fn open_file(
         &mut self,
         ctx: &FilesCtx,
@@ -58,15 +58,16 @@ pub(super) trait FileTree: DirStepper<Dir: HostDir> {
         found: &FoundEntry,
     ) -> Result<(), ChangeFault>;
 
-    /// Searches a directory for content that must not be moved.
+    /// Searches a directory for protected names and closed directories, which must not be moved with it.
     fn search_content(
         &self,
         place: &PathEnd<Self::Dir>,
         closed: &ClosedPaths,
     ) -> Result<DirContent, Errno>;
 
-    /// Moves an object. A file gets the replaced file's permissions, because a guest cannot set permissions:
-    /// a tool that writes to a temporary name and renames would otherwise remove a script's executable bit.
+    /// Moves an object. A file takes over the permissions of the file that it replaces, because guests
+    /// cannot set permissions: a tool that writes to a temporary name and renames it would otherwise make a
+    /// script not executable.
     fn rename_at(
         &mut self,
         old: &PathEnd<Self::Dir>,
@@ -74,7 +75,7 @@ pub(super) trait FileTree: DirStepper<Dir: HostDir> {
         found: &FoundEntry,
     ) -> Result<(), ChangeFault>;
 
-    /// Adds a name to a regular file.
+    /// Adds a hard link to a regular file.
     fn link_at(
         &mut self,
         old: &PathEnd<Self::Dir>,
@@ -91,7 +92,7 @@ pub(super) trait FileTree: DirStepper<Dir: HostDir> {
     ) -> Result<(), ChangeFault>;
 }
 
-/// Whether a status is of this type.
+/// Whether the object with this status is of this type.
 pub(super) fn has_file_type(stat: &Stat, kind: rustix::fs::FileType) -> bool {
     super::walk::file_type(stat) == kind
 }

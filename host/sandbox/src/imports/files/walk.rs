@@ -1,10 +1,10 @@
-//! Resolves guest paths, one name at a time.
+//! Resolves the paths of guests, one name at a time.
 //!
-//! Each step opens one plain name below a directory that is already open, without following links, so no step
-//! can leave the mount, whatever another process replaces meanwhile. Links are read and expanded here. The
-//! result is an open parent directory and one final name: the checked path (protected names, access) is then
-//! exactly the changed one. Therefore whole paths never reach the operating system or wasmtime-wasi. For
-//! example, `a/../../etc` fails at the second `..`.
+//! Each step opens one name in a directory that is open already, without following links. So no step can
+//! leave the mount, whatever another process replaces meanwhile. Links are read and expanded here. The
+//! result is an open parent directory and one last name, so the path that is changed is exactly the path
+//! that was checked for protected names and access. Therefore neither the operating system nor wasmtime-wasi
+//! ever gets a whole path. For example, `a/../../etc` fails at the second `..`.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,18 +20,18 @@ use rustix::io::Errno;
 
 use super::names::is_protected;
 
-/// The longest path of a guest, in bytes: Linux's own `PATH_MAX`.
+/// The most bytes of a guest's path, as `PATH_MAX` of Linux.
 pub(crate) const MAX_PATH: usize = 4096;
-/// The deepest directory below a descriptor. One file descriptor of the host is open per
-/// level while a path is resolved.
+/// The most directories below a descriptor on a path. The host has one open file for each while it resolves
+/// the path.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// The most links followed in one path, as on Linux.
+/// The most links followed on one path, as on Linux.
 const MAX_LINKS: u32 = 40;
-/// The most names of one path, including expanded links, so that links to long paths cannot multiply into
-/// long work.
+/// The most names on one path, with the names in the targets of links. Bounded, because links to long paths
+/// could multiply into long work.
 const MAX_STEPS: u32 = 1024;
 
-/// Whether a link as the last name is followed.
+/// Whether the last name of a path is followed if it is a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FollowMode {
     Yes,
@@ -43,7 +43,7 @@ pub(crate) enum FollowMode {
 pub(crate) enum WalkError {
     /// An error of the operating system.
     Errno(Errno),
-    /// The path leaves the directory at which it starts; holds the reason.
+    /// The path leads out of the directory in which it starts, for this reason.
     Escape(&'static str),
 }
 
@@ -53,57 +53,57 @@ impl From<Errno> for WalkError {
     }
 }
 
-/// The directory at which a path starts.
+/// The directory in which a path starts.
 #[derive(Debug, Clone)]
 pub(crate) struct WalkStart {
     /// The open directory.
     pub(crate) dir: Arc<File>,
-    /// The path below the mount, without links; empty for the mount itself.
+    /// Its path relative to the mount, without links; empty for the mount itself.
     pub(crate) real: Arc<str>,
-    /// Whether the directory has a protected name or is below one.
+    /// Whether its path contains a protected name.
     pub(crate) protected: bool,
 }
 
-/// Opening of subdirectories and reading of links.
+/// A file tree in which subdirectories can be opened and links read.
 pub(crate) trait DirStepper {
-    /// A directory that was opened.
+    /// An open directory of the tree.
     type Dir;
 
-    /// Opens a subdirectory, without following a link.
+    /// Opens the subdirectory `name` of `top`, without following a link.
     fn enter_dir(&self, top: &Self::Dir, name: &OsStr) -> Result<Self::Dir, Errno>;
 
-    /// The target of the name if it is a link.
+    /// The target of `name` in `top`; `None`: it is not a link.
     fn read_link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
 }
 
-/// A directory that may exist on the host.
+/// A directory that the host may or may not have, for example one that is only in an overlay.
 pub(crate) trait HostDir {
-    /// The host's directory, if it exists.
+    /// The host's open directory, if there is one.
     fn host_dir(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// The end of a path: an open directory, and one name in it.
+/// Where a path ends: an open directory, and one name in it.
 #[derive(Debug)]
 pub(crate) struct PathEnd<D = DiskDir> {
     dir: D,
-    /// The name in the directory; `None` = the directory itself.
+    /// The last name; `None`: the path ends at the directory itself.
     pub(crate) name: Option<OsString>,
-    /// The path below the mount, without links, as guests see it.
+    /// The path relative to the mount, without links, as guests see it.
     pub(crate) real: String,
-    /// Whether the path contains a protected name.
+    /// Whether the path contains a protected name, or went through a link with one.
     pub(crate) protected: bool,
-    /// Whether the path ended in `/`, so that only a directory is valid.
+    /// Whether only a directory will do, because the path ended in `/`.
     pub(crate) must_be_dir: bool,
 }
 
-/// An open directory of the host.
+/// An open directory of the host: the one in which the path started, or one below it.
 #[derive(Debug)]
 pub(crate) enum DiskDir {
     Start(Arc<File>),
     Below(OwnedFd),
 }
 
-/// Steps in the host's own directories.
+/// The host's own directories as a tree.
 pub(crate) struct DiskTree;
 
 impl DirStepper for DiskTree {
@@ -139,12 +139,12 @@ impl HostDir for DiskDir {
 }
 
 impl PathEnd {
-    /// The directory that contains the name.
+    /// The open directory that contains the last name.
     pub(crate) fn parent_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
-    /// The status of the object at the path, without following a link.
+    /// The status of the object at the path. A link is not followed.
     pub(crate) fn stat_entry(&self) -> Result<Stat, Errno> {
         let stat = statat(self.parent_fd(), self.name_arg(), AtFlags::SYMLINK_NOFOLLOW)?;
         if self.must_be_dir && file_type(&stat) != FileType::Directory {
@@ -155,23 +155,23 @@ impl PathEnd {
 }
 
 impl<D> PathEnd<D> {
-    /// A name in a directory, for the host itself, unchecked.
+    /// The end of a path that the host itself made, unchecked.
     pub(crate) fn from_name(dir: D, name: OsString) -> Self {
         let real = spell_name(&name).into_owned();
         Self { dir, name: Some(name), real, protected: false, must_be_dir: false }
     }
 
-    /// The directory that contains the name.
+    /// The open directory that contains the last name.
     pub(crate) fn parent_dir(&self) -> &D {
         &self.dir
     }
 
-    /// The name as an argument for the operating system; `.` for the directory itself.
+    /// The last name for the operating system; `.` if the path ends at the directory itself.
     pub(crate) fn name_arg(&self) -> &OsStr {
         self.name.as_deref().unwrap_or(OsStr::new("."))
     }
 
-    /// The parent's path below the mount, without links.
+    /// The parent's path relative to the mount, without links.
     pub(crate) fn parent_real(&self) -> &str {
         match (&self.name, self.real.rsplit_once('/')) {
             (None, _) => &self.real,
@@ -181,18 +181,18 @@ impl<D> PathEnd<D> {
     }
 }
 
-/// The type in a file's status.
+/// The type of the object with this status.
 pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Flags for passing through a directory, without the right to list it.
+/// Flags to pass through a directory, for which no right to list it is needed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const PASS: OFlags = OFlags::RDONLY;
 
-/// Resolves a path of a directory of the host.
+/// Resolves a path in a directory of the host.
 #[cfg(test)]
 pub(crate) fn walk_path(
     start: &WalkStart,
@@ -202,7 +202,7 @@ pub(crate) fn walk_path(
     walk_by(&DiskTree, DiskDir::Start(Arc::clone(&start.dir)), start, path, follow)
 }
 
-/// Resolves a path that starts at the directory `first` of `start`.
+/// Resolves a path that starts in the directory `start`, which `first` holds open.
 pub(crate) fn walk_by<S: DirStepper>(
     steps: &S,
     first: S::Dir,
@@ -235,7 +235,7 @@ pub(crate) fn walk_by<S: DirStepper>(
     walk.walk_names(follow, must_be_dir)
 }
 
-/// The path with each name as the guest means it, because `\` may escape bytes.
+/// The path with the escapes in its names decoded: `\xE9` stands for a byte that is not text.
 fn meant_path(path: &str) -> Cow<'_, OsStr> {
     if !path.contains('\\') {
         return Cow::Borrowed(OsStr::new(path));
@@ -248,9 +248,9 @@ struct PathWalk<'a, S: DirStepper> {
     steps: &'a S,
     first: S::Dir,
     start: &'a WalkStart,
-    /// The opened directories, each with its name.
+    /// The directories that were entered and not left again, each with its name.
     stack: Vec<(S::Dir, OsString)>,
-    /// The remaining names.
+    /// The names that are still to be followed.
     queue: VecDeque<OsString>,
     links: u32,
     /// Whether a link with a protected name was followed.
@@ -291,7 +291,7 @@ impl<S: DirStepper> PathWalk<'_, S> {
         Ok(self.into_path_end(None, must_be_dir))
     }
 
-    /// Opens a subdirectory, or replaces a link by its target.
+    /// Opens a subdirectory; if the name is a link, follows it instead.
     fn enter_name(&mut self, name: OsString) -> Result<(), WalkError> {
         match self.steps.enter_dir(self.current_dir(), &name) {
             Ok(dir) if self.stack.len() < MAX_DEPTH => {
@@ -307,12 +307,12 @@ impl<S: DirStepper> PathWalk<'_, S> {
         }
     }
 
-    /// The target if the name is a link.
+    /// The target of the name in the current directory; `None`: it is not a link.
     fn link_at(&self, name: &OsStr) -> Result<Option<OsString>, WalkError> {
         Ok(self.steps.read_link(self.current_dir(), name)?)
     }
 
-    /// Puts a link's target before the remaining names. Returns whether the target must be a directory.
+    /// Puts the target of a link in front of the names to follow. Returns whether it must be a directory.
     fn expand_link(&mut self, name: &OsStr, target: &OsStr) -> Result<bool, WalkError> {
         self.links += 1;
         self.by_protected_link |= is_protected(&name.to_string_lossy());
@@ -325,7 +325,8 @@ impl<S: DirStepper> PathWalk<'_, S> {
         Ok(self.enqueue_names(target))
     }
 
-    /// Puts the names of a path before the remaining ones. Returns whether the path must be a directory.
+    /// Puts the names of a path in front of the names to follow. Returns whether the path must be a
+    /// directory, because it ends in `/` or `.`.
     fn enqueue_names(&mut self, path: &OsStr) -> bool {
         let mut ends_as_dir = false;
         for name in path.as_bytes().split(|b| *b == b'/').rev() {
@@ -337,7 +338,7 @@ impl<S: DirStepper> PathWalk<'_, S> {
         ends_as_dir
     }
 
-    /// The path below the mount of a name in the last opened directory.
+    /// The path, relative to the mount, of a name in the current directory.
     fn real_path(&self, name: Option<&OsStr>) -> String {
         let mut real = self.start.real.to_string();
         for part in self.stack.iter().map(|(_, part)| &**part).chain(name) {

@@ -16,7 +16,8 @@ use super::metered::FaultCell;
 use super::refusal::{broken_error, deny_request};
 use crate::receipt::record::CallRecord;
 
-/// A request's body. Trailers are refused, because these headers come after the check.
+/// The body of a request. Trailers are refused, because they would be headers that come after the check of
+/// headers.
 pub(crate) struct RequestBody {
     pub(crate) inner: WasiBody,
     pub(crate) record: Arc<CallRecord>,
@@ -52,8 +53,8 @@ impl Body for RequestBody {
     }
 }
 
-/// A reply's body, passed on without a search for secrets. A silence of the peer while the reader waits
-/// breaks the connection; a pause of the reader does not.
+/// The body of a reply in a run without secrets, passed on as it comes. If the peer is silent for too long
+/// while the reader waits, the connection breaks; a pause of the reader does not matter.
 pub(crate) struct ReplyBody {
     incoming: Incoming,
     fault: FaultCell,

@@ -1,4 +1,4 @@
-//! Connects to a permitted target.
+//! Connects to the target of a request that the policy permits.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,20 +20,20 @@ use super::options::HttpOptions;
 use super::own::stays_here;
 use crate::receipt::record::CallRecord;
 
-/// The most addresses of one name that are checked.
+/// The most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
-/// The longest time to resolve a name, connect and agree on TLS.
+/// The most time to resolve a name, connect, and negotiate TLS.
 const MAX_CONNECT: Duration = Duration::from_secs(30);
-/// The longest wait for the head of a reply, the sending of the request included. The limit of the tool call
-/// may be shorter.
+/// The most time until a reply's head is there, with the sending of the request. The time limit of the
+/// tool's call may be shorter.
 const MAX_FIRST_BYTE: Duration = Duration::from_secs(600);
-/// The longest silence during a reply's body.
+/// The longest silence of the peer during a reply's body.
 const MAX_BETWEEN_BYTES: Duration = Duration::from_secs(60);
-/// The timeout of a guest that sets it to zero.
+/// The timeout for a guest that sets it to zero.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// The guest's timeouts, within bounds.
+/// The timeouts of one request, as the guest set them, within the bounds above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HttpTimeouts {
     pub(crate) connect: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct HttpTimeouts {
 }
 
 impl HttpTimeouts {
-    /// Reads the timeouts; an unstated one is the longest.
+    /// Reads the timeouts that a guest set; one that it did not set is the longest.
     pub(crate) fn from_options(options: Option<RequestOptions>) -> Self {
         let options = options.unwrap_or_default();
         let clamp = |asked: Option<Duration>, most: Duration| {
@@ -56,14 +56,14 @@ impl HttpTimeouts {
     }
 }
 
-/// A connection to an address that was checked.
+/// A connection to a checked address.
 pub(crate) struct CheckedConnection {
     pub(crate) stream: Box<dyn ConnectionStream>,
     /// Whether the peer is on this machine.
     pub(crate) here: bool,
 }
 
-/// Resolves, checks every address, connects to a checked one, and negotiates TLS.
+/// Resolves the target's name, checks every address, connects to a checked one, and negotiates TLS.
 pub(crate) async fn open_connection(
     options: &HttpOptions,
     permit: &UrlPermit,
@@ -75,11 +75,11 @@ pub(crate) async fn open_connection(
     let permits = resolved.await.map_err(|_| Error::DnsTimeout)??;
     let (tcp, target) = dial_addresses(&permits, deadline).await?;
     let here = stays_here(tcp.local_addr(), tcp.peer_addr());
-    // INV-114: the check comes before a byte is sent.
+    // INV-114: checked before a byte is sent.
     if here && options.own.hold_here(target) {
         return Err(own_listener(permit, record));
     }
-    // Requests are small, and the guest waits for the answers.
+    // Send at once: requests are small, and the guest waits for the reply.
     let _ = tcp.set_nodelay(true);
     let stream: Box<dyn ConnectionStream> = match permit.target().scheme() {
         UrlScheme::Http => Box::new(tcp),
@@ -91,7 +91,7 @@ pub(crate) async fn open_connection(
     Ok(CheckedConnection { stream, here })
 }
 
-/// The permitted addresses of a target.
+/// The target's addresses that the policy permits.
 async fn permitted_addresses(
     options: &HttpOptions,
     permit: &UrlPermit,
@@ -108,7 +108,7 @@ async fn permitted_addresses(
     let mut refusal = None;
     for ip in found.into_iter().take(MAX_ADDRESSES) {
         match permit.check_address(ip) {
-            // INV-114: an own listener is skipped even as one address of several.
+            // INV-114: if one address leads to a listener of this process, the whole request is refused.
             Ok(address) if options.own.contains_address(address.socket_address()) => {
                 return Err(own_listener(permit, record));
             }
@@ -133,7 +133,7 @@ fn own_listener(permit: &UrlPermit, record: &CallRecord) -> Error {
     Error::DestinationIpProhibited
 }
 
-/// Connects to the first address that accepts. Each attempt has an equal share of the remaining time, so that
+/// Connects to the first address that accepts. Each try gets an equal share of the remaining time, so that
 /// the first cannot use up all of it.
 async fn dial_addresses(
     permits: &[AddressPermit],
@@ -188,7 +188,7 @@ fn tls_error(error: &io::Error) -> Error {
     }
 }
 
-/// Makes TLS with the trusted roots of this machine.
+/// Makes the TLS settings with the trusted root certificates of this machine.
 pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -198,8 +198,8 @@ pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     Ok(prepare_tls(config))
 }
 
-/// Restricts TLS to HTTP/1.1, the gate's protocol, without resumed sessions, because subagents must not share
-/// sessions.
+/// Restricts TLS settings to HTTP/1.1, which is the gate's protocol, and without resumed sessions, because
+/// subagents must not share sessions.
 pub(crate) fn prepare_tls(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::disabled();

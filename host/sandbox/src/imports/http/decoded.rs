@@ -1,8 +1,8 @@
-//! Decodes a reply that is compressed although the guest did not request it.
+//! Decodes a reply that the server compressed although the guest did not ask for it.
 //!
-//! The gate decodes for tools in every language and for the host's own clients, because none of them expects
-//! compression without a request. A guest that requests a coding gets the bytes unchanged. If secrets are
-//! searched for, such replies are refused instead (INV-103).
+//! The gate does this for tools in every language and for the host's own clients, because none of them
+//! expects compression that it did not ask for. A guest that asks for a coding gets the bytes unchanged. In
+//! a run with secrets, compressed replies are refused instead (INV-103).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::metered::MAX_REPLY;
 use super::refusal::deny_request;
 use crate::receipt::record::CallRecord;
 
-/// Whether a request's headers accept a coding.
+/// Whether a request asks for a coding other than `identity`.
 pub(crate) fn has_coding_request(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter();
     values.into_iter().any(|value| {
@@ -33,11 +33,12 @@ pub(crate) fn has_coding_request(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The decoded reply. INV-476: output is billed beside input, and no layer is longer than [`MAX_REPLY`].
+/// Decodes a reply. INV-476: the decoded bytes are billed too, and no layer of coding may yield more than
+/// [`MAX_REPLY`] bytes.
 ///
 /// # Errors
 ///
-/// A coding is unsupported.
+/// The reply has a coding that is not supported.
 pub(crate) fn decode_reply(
     mut reply: Response<WasiBody>,
     record: &Arc<CallRecord>,
@@ -54,7 +55,7 @@ pub(crate) fn decode_reply(
     Ok(reply.map(|inner| DecodedBody { inner, decoder, record, ended: false }.boxed_unsync()))
 }
 
-/// The guest's error.
+/// The guest's error for a coding that fails.
 fn coding_error(error: CodingError) -> Error {
     match error {
         CodingError::Unknown(name) => Error::HttpResponseContentCoding(Some(name)),
@@ -64,7 +65,7 @@ fn coding_error(error: CodingError) -> Error {
     }
 }
 
-/// The body of [`decode_reply`]. Trailers are dropped, because they are about the encoded bytes.
+/// The body that [`decode_reply`] returns. Trailers are dropped, because they are about the encoded bytes.
 struct DecodedBody {
     inner: WasiBody,
     decoder: BodyDecoder,

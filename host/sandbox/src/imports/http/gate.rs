@@ -1,5 +1,5 @@
-//! The gate checks every request of a guest, in this order: form, allowlist, address, budget, secret. Every
-//! reply is checked too.
+//! The gate, which every request of a guest passes. It checks, in this order: the request's form, the
+//! allowed hosts, the address, the budget, the secrets. It checks every reply too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +29,8 @@ use super::secrets::{JarSecrets, Secret};
 use super::whole;
 use crate::receipt::record::CallRecord;
 
-/// Permitted methods. `CONNECT` and `TRACE` are excluded, because they are about connections, which the host
-/// controls.
+/// The permitted methods. `CONNECT` and `TRACE` are missing, because they are about connections, which the
+/// host controls.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::HEAD,
@@ -42,27 +42,27 @@ const METHODS: [Method; 7] = [
 ];
 /// The most headers of a request, and of a reply.
 const MAX_HEADERS: usize = 100;
-/// Bytes of all headers of a request, and of the whole head of a reply.
+/// The most bytes of all headers of a request, and of the whole head of a reply.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 << 10;
-/// How long a connection may take to close after a complete reply. Only a connection that is still sending
-/// the request takes longer, and no caller needs the rest.
+/// How long a connection may take to close after a complete reply. Only a connection that still sends the
+/// request takes longer, and nobody needs the rest.
 const MAX_CLOSING: Duration = Duration::from_secs(1);
 
-/// The background part of a request, driven while its reply is read.
+/// A future that drives the connection of a request while its reply is read.
 pub(crate) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// The gate for every request of one store.
+/// The gate for all requests of one store.
 pub(crate) struct HttpGate {
     pub(crate) scope: HostScope,
     pub(crate) secrets: JarSecrets,
     pub(crate) forbidden: ForbiddenHeaderFilter,
     pub(crate) record: Arc<CallRecord>,
     pub(crate) options: HttpOptions,
-    /// The limits of the store and of the jar.
+    /// The free connections of the store, and those of the jar.
     pub(crate) connections: [ConnectionLimit; 2],
 }
 
-/// A request that passed every check except those of the network.
+/// A request that passed all checks that need no network.
 #[derive(Debug)]
 pub(crate) struct CheckedRequest {
     permit: UrlPermit,
@@ -70,20 +70,20 @@ pub(crate) struct CheckedRequest {
     joined: JoinedSecrets,
 }
 
-/// One of the open connections of the store and of the jar, released when dropped.
+/// One connection, counted in the store and in the jar until dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     _store: OwnedSemaphorePermit,
     _jar: OwnedSemaphorePermit,
 }
 
-/// The secrets that are added to one request. The reply is searched for all secrets of the run.
+/// The secrets to add to one request. The reply is searched for all secrets of the run, not only for these.
 #[derive(Debug, Clone, Default)]
 struct JoinedSecrets(Vec<(SecretName, Arc<Secret>)>);
 
 impl HttpGate {
-    /// Sends a request. The future in the result drives the connection, and holds its slot, until the reply
-    /// is read or dropped.
+    /// Checks and sends a request. The returned future drives the connection, which counts as open until the
+    /// reply is read or dropped.
     pub(crate) async fn send_request(
         self: Arc<Self>,
         request: Request<WasiBody>,
@@ -97,7 +97,7 @@ impl HttpGate {
         self.exchange_messages(request, checked, connected, times, place).await
     }
 
-    /// Makes all checks that need no name resolution.
+    /// Makes all checks of a request that need no network.
     pub(crate) fn check_request(
         &self,
         uri: &Uri,
@@ -124,15 +124,15 @@ impl HttpGate {
         let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.as_str();
         let url = format!("{scheme}://{authority}/");
         let shown = ShownText::clip_line(&url, 256);
-        // A URL parser treats an empty user name like a missing one.
+        // Checked here, because a URL parser accepts an empty user name.
         if authority.contains('@') {
             return Err(self.deny_form(format!("`{shown}`: a user name in the URL")));
         }
         RequestTarget::parse(&url).map_err(|error| self.deny_form(format!("`{shown}`: {error}")))
     }
 
-    /// Checks the headers. A guest's own `host` is refused, because the host writes it: a second value could
-    /// lead a proxy to another server than the checked one.
+    /// Checks the headers. A guest's own `host` is refused, because the host writes that header: a second
+    /// value could lead a proxy to another server than the checked one.
     fn check_headers(&self, headers: &HeaderMap) -> Result<(), Error> {
         if let Some(name) = headers.keys().find(|name| (self.forbidden)(name)) {
             return Err(
@@ -147,7 +147,8 @@ impl HttpGate {
         Ok(())
     }
 
-    /// Selects the secrets bound to the target.
+    /// Selects the secrets that are bound to the target. Refuses requests that would make a secret hard to
+    /// find in the reply.
     fn join_secrets(
         &self,
         target: &RequestTarget,
@@ -163,7 +164,7 @@ impl HttpGate {
             taken.push(secret.header_name());
         }
         let watch = self.secrets.secret_watch();
-        // A partial reply could contain half a secret, which the search would miss.
+        // Half of a secret might be in each of two partial replies, and the search would miss it.
         let part = headers.contains_key(RANGE) || headers.contains_key(IF_RANGE);
         if part && !watch.is_empty() {
             return Err(
@@ -191,6 +192,8 @@ impl HttpGate {
         }
     }
 
+    /// Sends a checked request over a connection, receives the reply's head, and checks it. In a run with
+    /// secrets, also receives and searches the body.
     pub(crate) async fn exchange_messages(
         &self,
         request: Request<WasiBody>,
@@ -207,8 +210,8 @@ impl HttpGate {
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
-            // The limit of the buffer is only where it stops growing: a somewhat longer head may
-            // fit.
+            // The limit of the buffer alone would not do: it only stops the buffer's growth, so a somewhat
+            // longer head might fit.
             .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(metered))
             .await
@@ -219,7 +222,7 @@ impl HttpGate {
         let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
         let (answer, connection) = match select(answer, Box::pin(connection)).await {
             Either::Left((answer, connection)) => (answer, Some(connection)),
-            // The connection has ended, so the answer is complete or will never come.
+            // The connection has ended: the reply is complete, or will never come.
             Either::Right((_, answer)) => (answer.await, None),
         };
         let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
@@ -235,7 +238,7 @@ impl HttpGate {
         let io = async move {
             let _place = place;
             if let Some(connection) = connection {
-                // An error of the connection also reaches the reader of the body.
+                // The reader of the body gets an error of the connection too.
                 let _ = connection.await;
             }
             Ok(())
@@ -243,9 +246,8 @@ impl HttpGate {
         Ok((reply, Box::new(io)))
     }
 
-    /// Receives and searches a whole reply in a run with secrets. The result, the reply or the refusal of a
-    /// reply with a secret in it, is returned only after the connection has closed or [`MAX_CLOSING`] has
-    /// passed.
+    /// Receives and searches a whole reply, in a run with secrets. Returns the reply, or its refusal if it
+    /// contains a secret, only after the connection has closed or [`MAX_CLOSING`] has passed.
     async fn read_whole_reply<C: Future + Unpin>(
         &self,
         reply: Response<Incoming>,
@@ -265,8 +267,8 @@ impl HttpGate {
             },
         };
         let searched = taken?;
-        // The peer sees how and when its connection closes, so this must not depend on the reply's
-        // content.
+        // The peer sees how and when the connection closes, so this must be the same whatever the reply
+        // contains.
         drop(sender);
         if let Some(connection) = connection {
             let _ = timeout(MAX_CLOSING, connection).await;
@@ -274,8 +276,9 @@ impl HttpGate {
         searched.into_reply(watch, &self.record)
     }
 
-    /// The request as sent: only path and query, the host's own `Host` header, and the secrets last. A
-    /// request to this machine gets the mark of a guest (INV-114), because another belljar may receive it.
+    /// Makes the request as it is sent: the URL reduced to path and query, the host's own `Host` header, and
+    /// the secrets last. A request to this machine gets the mark of a guest (INV-114), because another
+    /// belljar may receive it.
     fn finish_request(
         &self,
         request: Request<WasiBody>,
@@ -302,7 +305,7 @@ impl HttpGate {
         Ok(Request::from_parts(parts, RequestBody { inner, record }))
     }
 
-    /// Checks the head of a reply before the search. The result must not depend on secrets, and no part of
+    /// Checks the head of a reply before the search. The result must not depend on secrets, and no text of
     /// the head is recorded.
     fn check_reply(&self, reply: &Response<Incoming>, target: &str) -> Result<(), Error> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -317,7 +320,7 @@ impl HttpGate {
         if self.secrets.secret_watch().is_empty() {
             return Ok(());
         }
-        // The name of the coding is not repeated, because it may be a part of a secret.
+        // The facts do not name the coding, because the name may be a part of a secret.
         if reply_codings(reply.headers())
             .any(|coding| !matches!(&*coding, "identity" | "chunked" | ""))
         {
@@ -332,13 +335,13 @@ impl HttpGate {
         Ok(())
     }
 
-    /// Records the refusal of a request's form.
+    /// Records that a request's form is not allowed, and returns the guest's error.
     fn deny_form(&self, facts: String) -> Error {
         deny_request(&self.record, DenyCode::RequestNotAllowed, facts)
     }
 }
 
-/// The path and query, for the request line.
+/// The path and query of a URL, for the request line.
 fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     if path.len() > MAX_PATH {
@@ -348,7 +351,7 @@ fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
     path.parse().map_err(|_| Error::HttpRequestUriInvalid)
 }
 
-/// All codings named by a reply's headers, in lower case.
+/// All codings that a reply's headers name, in lower case, for example `gzip`.
 fn reply_codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
     let all = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
     all.flat_map(|value| {

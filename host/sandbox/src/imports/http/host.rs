@@ -1,5 +1,5 @@
-//! Implements the traits of `wasi:http` by wasmtime-wasi-http's own host, with calls counted and with limits
-//! on the resources that a guest fills without sending.
+//! Implements the traits of `wasi:http` with wasmtime-wasi-http's own host. Added here: calls are counted,
+//! and what a guest makes without sending it is limited.
 
 use std::collections::HashSet;
 
@@ -20,12 +20,12 @@ use super::refusal::{MAX_PATH, deny_request};
 
 use types::{ErrorCode, HeaderError as BadHeader, Method, Scheme, StatusCode};
 
-/// Header lists and unsent requests of one store. Each list may have `MAX_HEADER_BYTES`, and each request a
-/// piece of its body.
+/// The most header lists and unsent requests of one store at one time. Each list may have
+/// `MAX_HEADER_BYTES`, and each request one piece of its body.
 pub(crate) const MAX_HELD: usize = 128;
-/// The longest method that is stored; the gate permits only the common ones anyway.
+/// The most bytes of a method's name; the gate permits only the common ones anyway.
 const MAX_METHOD: usize = 32;
-/// The longest `host:port`, because a DNS name has at most 253 bytes.
+/// The most bytes of `host:port`, because a DNS name has at most 253.
 const MAX_AUTHORITY: usize = 300;
 
 type Fields = Resource<FieldMap>;
@@ -33,8 +33,8 @@ type Request = Resource<HostOutgoingRequest>;
 type Options = Resource<RequestOptions>;
 type Nanoseconds = Option<types::Duration>;
 
-/// The header lists and requests of a store, by number in the resource table. An entry whose end was missed
-/// is replaced when its number is reused.
+/// The header lists and unsent requests of a store, by their number in the resource table. If the end of one
+/// was missed, its entry is replaced when the number is used again.
 #[derive(Debug, Default)]
 pub(crate) struct HeldResources(HashSet<u32>);
 
@@ -53,13 +53,14 @@ impl HeldResources {
 }
 
 impl HttpView<'_> {
-    /// Counts a call, and returns wasmtime-wasi-http's own host.
+    /// Counts a call into the host, and returns wasmtime-wasi-http's own host.
     fn wasi_view(&mut self) -> WasiHttpCtxView<'_> {
         self.ctx.hooks.gate.record.host_call();
         WasiHttpCtxView { hooks: &mut self.ctx.hooks, table: self.table, ctx: &mut self.ctx.inner }
     }
 
-    /// Refuses a resource beyond the limit. The functions that make resources have no error, so this traps.
+    /// Refuses to make another resource when the limit is reached. The functions that make them have no error
+    /// for this, so the guest traps.
     fn check_room(&self) -> wasmtime::Result<()> {
         if !self.ctx.held.is_full() {
             return Ok(());
@@ -75,8 +76,8 @@ impl HttpView<'_> {
     }
 }
 
-/// Drops a request that was refused before any check. Returns its target; `None` = no target that a host rule
-/// could name.
+/// Drops a request that was refused before any check, and returns its target for the receipt. `None`: no
+/// rule for hosts could name the target.
 pub(crate) fn take_refused(
     view: &mut HttpView<'_>,
     request: Request,
@@ -96,7 +97,8 @@ fn target_of(request: &HostOutgoingRequest) -> Option<RequestTarget> {
     RequestTarget::parse(&format!("{scheme}://{authority}/")).ok()
 }
 
-/// Passes functions on unchanged: `Trait: function(arguments) -> result; ...`.
+/// Defines functions that call wasmtime-wasi-http's own with the same arguments: `Trait: function(arguments)
+/// -> result; ...`.
 macro_rules! hand_on {
     ($trait:ident: $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&mut self, $($arg: $type),*) -> $result {
@@ -111,7 +113,7 @@ impl types::Host for HttpView<'_> {
         convert_header_error(err: HeaderError) -> wasmtime::Result<BadHeader>;
     }
 
-    /// Returns to a guest why a body broke off.
+    /// Tells a guest why a body broke off.
     fn http_error_code(
         &mut self,
         err: Resource<wasmtime::Error>,
@@ -123,7 +125,7 @@ impl types::Host for HttpView<'_> {
     }
 }
 
-/// The errors with which the gate ends a body.
+/// The error code for an error with which the gate ends a body; `None` for other errors.
 fn stream_error(error: &Error) -> Option<ErrorCode> {
     Some(match error {
         Error::HttpRequestDenied => ErrorCode::HttpRequestDenied,
@@ -344,8 +346,8 @@ impl types::HostFutureTrailers for HttpView<'_> {
     }
 }
 
-// A tool serves no requests: these resources cannot be made, except for a useless outgoing
-// response.
+// The resources below are for serving requests, which a tool does not do. None of them can be made, except
+// an outgoing response, which is useless.
 
 impl types::HostIncomingRequest for HttpView<'_> {
     hand_on! { HostIncomingRequest:
@@ -391,7 +393,7 @@ impl types::HostOutgoingResponse for HttpView<'_> {
         Ok(self.count_resource(made))
     }
 
-    /// The bytes would have no reader.
+    /// Refuses the body, because nobody would read it.
     fn body(
         &mut self,
         _response: Resource<HostOutgoingResponse>,

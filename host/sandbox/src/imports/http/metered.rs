@@ -1,5 +1,5 @@
-//! Counts the bytes of a connection: request lines, headers, framing and bodies alike, whatever the layer
-//! above does.
+//! Counts all bytes of a connection: request lines, headers, framing and bodies, whatever the HTTP library
+//! does.
 
 use std::io;
 use std::pin::Pin;
@@ -13,25 +13,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::receipt::Denial;
 use crate::receipt::record::CallRecord;
 
-/// The most bytes of one reply, headers included, because one reply must not use up the whole budget.
+/// The most bytes of one reply with its headers, so that one reply cannot use up the whole budget.
 pub(crate) const MAX_REPLY: u64 = 32 << 20;
 
-/// Both directions of a connection.
+/// A connection that can be read and written, for example TCP or TLS.
 pub(crate) trait ConnectionStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ConnectionStream for T {}
 
-/// Why a metered connection broke. Stored here, because the layer above loses the reason.
+/// Why the meter broke a connection. Stored, because the HTTP library drops the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {
-    /// The egress budget is used up.
+    /// The budget for bytes sent is used up.
     Egress,
-    /// The ingress budget is used up.
+    /// The budget for bytes received is used up.
     Ingress,
     /// The reply is longer than [`MAX_REPLY`].
     Reply,
 }
 
-/// The first fault of a connection, if any occurred.
+/// The first fault of a connection; all clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FaultCell(Arc<AtomicU8>);
 
@@ -45,7 +45,7 @@ impl FaultCell {
         }
     }
 
-    /// Stores a fault unless one is stored; returns whether it was the first.
+    /// Stores a fault, unless there is one already; returns whether it was stored.
     fn set_first(&self, fault: BodyFault) -> bool {
         let code = match fault {
             BodyFault::Egress => 1,
@@ -56,7 +56,7 @@ impl FaultCell {
     }
 }
 
-/// See the module.
+/// A connection whose bytes are billed to a call's budget.
 pub(crate) struct MeteredStream {
     inner: Box<dyn ConnectionStream>,
     record: Arc<CallRecord>,
@@ -110,7 +110,7 @@ impl AsyncRead for MeteredStream {
 }
 
 impl AsyncWrite for MeteredStream {
-    /// Reserves the bytes of the budget before writing, so that no byte beyond it is sent.
+    /// Bills the bytes before they are written, so that no byte beyond the budget is sent.
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,12 +1,12 @@
-//! The network gate: `wasi:http/outgoing-handler` with every request checked, every connection made to an
-//! address that was checked, every byte billed, and secrets added by the host.
+//! The network gate: `wasi:http/outgoing-handler`, with every request checked, every connection made to a
+//! checked address, every byte billed, and secrets added by the host.
 //!
-//! The gate implements HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest gets the reply
-//! and sends the next request, which is checked like the first), decodes compression that was not requested,
-//! and uses no proxy.
+//! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect: the guest gets the reply,
+//! and its next request is checked like the first. It decodes a reply that is compressed without having been
+//! asked to be, and uses no proxy.
 //!
-//! In a run without secrets a reply reaches the guest as it arrives. In a run with secrets the whole reply is
-//! searched first, so an endless reply never reaches the guest.
+//! In a run without secrets, a reply reaches the guest as it arrives. In a run with secrets, the whole reply
+//! is searched first, so an endless reply never reaches the guest.
 
 mod body;
 mod connect;
@@ -47,18 +47,18 @@ pub use self::resolve::{NameResolver, SystemResolver};
 pub(crate) use self::secrets::{JarSecrets, SecretWatch};
 pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
 
-/// Bytes of one write to a request's body, because the guest chooses the size, and the host buffers the
-/// bytes.
+/// The most bytes of one write to a request's body, because the guest chooses the size and the host buffers
+/// the bytes.
 const BODY_CHUNK: usize = 64 << 10;
 
-/// The network of one store.
+/// The network of one store: wasmtime's part, the gate, and the count of resources.
 pub(crate) struct HttpCtx {
     inner: WasiHttpCtx,
     hooks: GateHooks,
     held: HeldResources,
 }
 
-/// A store's network together with its resource table.
+/// The network of a store with its resource table, which the host functions need together.
 pub(crate) struct HttpView<'a> {
     /// The network.
     pub(crate) ctx: &'a mut HttpCtx,
@@ -66,9 +66,9 @@ pub(crate) struct HttpView<'a> {
     pub(crate) table: &'a mut ResourceTable,
 }
 
-/// The data of a store that has a network.
+/// A store's data that has a network.
 pub(crate) trait HasHttp: Send + 'static {
-    /// The network with the table.
+    /// The network and the table, borrowed together.
     fn http_view(&mut self) -> HttpView<'_>;
 }
 
@@ -86,8 +86,8 @@ impl HasData for HttpMarker {
 }
 
 impl HttpCtx {
-    /// The network of a new store, without a connection. Connections count against the store's own limits and
-    /// the jar's shared ones.
+    /// Makes the network of a new store, without a connection. A connection counts against the limit of the
+    /// store and against that of the jar, which its stores share.
     pub(crate) fn new(
         scope: HostScope,
         secrets: JarSecrets,
@@ -105,7 +105,7 @@ impl HttpCtx {
     }
 }
 
-/// A gate for the host's own requests for one call.
+/// Makes a gate for requests that the host itself sends for one call.
 pub(crate) fn host_gate(
     scope: HostScope,
     secrets: JarSecrets,
@@ -118,6 +118,7 @@ pub(crate) fn host_gate(
     HttpGate { scope, secrets, forbidden, record, options, connections }
 }
 
+/// Puts the gate in place of wasmtime-wasi-http's own sending.
 struct GateHooks {
     gate: Arc<HttpGate>,
 }
@@ -127,7 +128,7 @@ impl WasiHttpHooks for GateHooks {
         Arc::clone(&self.gate.forbidden)
     }
 
-    /// The gate writes `Host` itself, from the checked URL.
+    /// False, because the gate itself writes `Host`, from the checked URL.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -142,7 +143,7 @@ impl WasiHttpHooks for GateHooks {
         let sending = Arc::clone(&self.gate).send_request(request, options);
         Box::new(async move {
             let (response, io) = sending.await?;
-            // Closing the jar waits until the connection is closed.
+            // While the connection is open, closing the jar waits.
             let io: Io = Box::new(async move {
                 let _operation = operation;
                 Box::into_pin(io).await

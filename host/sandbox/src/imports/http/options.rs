@@ -1,4 +1,4 @@
-//! The options of the network gate, and the limit of connections.
+//! The options of the network gate, and the limit of open connections.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use super::connect;
 use super::own::OwnListeners;
 use super::resolve::{NameResolver, SystemResolver};
 
-/// The most open connections of one jar, whatever its limits.
+/// The most open connections of one jar, whatever its limits say.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Options of the network gate, with state shared by clones. Default: the system's resolver and the trusted
-/// roots of this machine.
+/// The options of the network gate; clones share their state. Default: the system's resolver, and the
+/// trusted root certificates of this machine.
 #[derive(Clone)]
 pub struct HttpOptions {
     resolver: Arc<dyn NameResolver>,
-    /// The addresses on which this process listens.
+    /// The ports on which this process listens.
     pub(crate) own: OwnListeners,
     tls: Option<Arc<ClientConfig>>,
-    /// Made when first needed, because reading the machine's root certificates takes longer than a whole
-    /// call.
+    /// The TLS settings with the machine's root certificates. Made when first needed, because reading those
+    /// takes longer than a whole call.
     system_tls: Arc<OnceCell<Arc<ClientConfig>>>,
 }
 
@@ -48,14 +48,14 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets another resolver.
+    /// Sets another resolver of names.
     #[must_use]
     pub fn with_resolver(mut self, resolver: impl NameResolver) -> Self {
         self.resolver = Arc::new(resolver);
         self
     }
 
-    /// Sets another TLS configuration, for example for a private certificate authority. The gate sets its
+    /// Sets other TLS settings, for example for a private certificate authority. The gate still sets its
     /// protocol (HTTP/1.1) and switches session resumption off.
     #[must_use]
     pub fn with_tls(mut self, config: ClientConfig) -> Self {
@@ -63,8 +63,8 @@ impl HttpOptions {
         self
     }
 
-    /// INV-114: sets the listening addresses of this process. No guest can connect to a listener, by any
-    /// address of this machine, whatever the grants. Default: none.
+    /// INV-114: sets the addresses on which this process listens. No guest can connect to these ports on this
+    /// machine, whatever its grants. Default: none.
     #[must_use]
     pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.own = OwnListeners::new(listeners);
@@ -89,16 +89,16 @@ impl HttpOptions {
     }
 }
 
-/// Work of the operator, because the certificates are the machine's, and are read once.
+/// Counts as work of the operator, because the certificates are the machine's and are read once.
 const CERTIFICATES: WorkKind =
     WorkKind { name: "reading the system's certificates", time: Duration::from_secs(60) };
 
-/// The free slots for open connections.
+/// A limit of open connections: the ones that are still free.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimit(pub(crate) Arc<Semaphore>);
 
 impl ConnectionLimit {
-    /// Makes the slots for connections within these limits, all of them free.
+    /// Makes the limit, with all connections free.
     pub(crate) fn from_limits(limits: &Limits) -> Self {
         let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self(Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS))))

@@ -1,14 +1,14 @@
-//! The addresses on which this process itself listens, which no guest may reach, whatever the grants.
+//! The ports on which this process listens. No guest may connect to them, whatever its grants.
 //!
-//! `http://127.0.0.1:*` in a grant means the operator's other services. A server that runs the guest would
-//! treat the guest's request like one of the operator's, because both come from this machine, or like one of
-//! a key's owner, if the guest knows the key.
+//! A grant of `http://127.0.0.1:*` means the operator's other services, not the server that runs the guest.
+//! That server would take a guest's request for one of the operator's, because both come from this machine;
+//! or for one of a user's, if the guest knows the user's key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The ports of this process's listeners. A port is closed on all addresses of this machine, because the
-/// addresses that lead to a listener change with routes and interfaces.
+/// The ports on which this process listens. A port is closed on all addresses of this machine, because
+/// routes and interfaces decide which addresses lead to a listener, and they change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnListeners(Arc<[u16]>);
 
@@ -17,12 +17,12 @@ impl OwnListeners {
         Self(listeners.into_iter().map(|address| address.port()).collect())
     }
 
-    /// Whether an address leads to a listener, judged by the address itself.
+    /// Whether this address leads to a listener of this process, as far as the address itself tells.
     pub(crate) fn contains_address(&self, target: SocketAddr) -> bool {
         self.contains_port(target.port()) && is_this_machine(target.ip())
     }
 
-    /// Whether a connection that stays on this machine ([`stays_here`]) would reach a listener.
+    /// Whether a connection leads to a listener, if it stays on this machine ([`stays_here`]).
     pub(crate) fn hold_here(&self, target: SocketAddr) -> bool {
         self.contains_port(target.port())
     }
@@ -32,7 +32,7 @@ impl OwnListeners {
     }
 }
 
-/// Whether a new connection leads to this machine, by any address.
+/// Whether a new connection ends on this machine, whatever address it was made to.
 pub(crate) fn stays_here(
     local: std::io::Result<SocketAddr>,
     peer: std::io::Result<SocketAddr>,
@@ -41,15 +41,15 @@ pub(crate) fn stays_here(
         (Ok(local), Ok(peer)) => {
             is_this_machine(peer.ip()) || local.ip().to_canonical() == peer.ip().to_canonical()
         }
-        // The connection has failed already, so its peer is unknown.
+        // The connection has failed, so its peer is unknown.
         (Err(_), _) | (_, Err(_)) => true,
     }
 }
 
-/// Whether an address belongs to this machine on every machine, unspecified addresses included.
+/// Whether every machine takes this address for its own, for example loopback and unspecified addresses.
 fn is_this_machine(ip: IpAddr) -> bool {
     let embedded = match ip {
-        // `::a.b.c.d`, which some systems still treat as the IPv4 address.
+        // `::a.b.c.d`, which some systems still take for the IPv4 address.
         IpAddr::V6(v6) => v6.to_ipv4().map(IpAddr::from),
         IpAddr::V4(_) => None,
     };
@@ -59,7 +59,7 @@ fn is_this_machine(ip: IpAddr) -> bool {
         .any(|ip| ip.is_loopback() || ip.is_unspecified() || zero_net(ip))
 }
 
-/// Whether an address is in `0.0.0.0/8`: on some systems every such address leads to this machine.
+/// Whether an address is in `0.0.0.0/8`, which leads to this machine on some systems.
 fn zero_net(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V4(v4) if v4.octets()[0] == 0)
 }

@@ -1,4 +1,4 @@
-//! The errors of a refused or failed request.
+//! The errors that a guest gets for a refused or failed request.
 
 use belljar_policy::DenyCode;
 use wasmtime_wasi_http::Error;
@@ -7,7 +7,7 @@ use super::metered::{BodyFault, FaultCell};
 use crate::receipt::Denial;
 use crate::receipt::record::{CallRecord, clip_text};
 
-/// The longest path with its query, in bytes, because servers accept about as much.
+/// The most bytes of a path with its query, because servers accept about as much.
 pub(crate) const MAX_PATH: usize = 8 << 10;
 /// Records a refusal and returns the guest's error.
 pub(crate) fn deny_request(record: &CallRecord, code: DenyCode, facts: String) -> Error {
@@ -15,7 +15,7 @@ pub(crate) fn deny_request(record: &CallRecord, code: DenyCode, facts: String) -
     Error::HttpRequestDenied
 }
 
-/// The error of a broken connection, with the meter's reason if known.
+/// The error for a broken connection. If the byte meter broke it, the error says so.
 pub(crate) fn broken_error(fault: &FaultCell, error: &hyper::Error) -> Error {
     match fault.get() {
         Some(BodyFault::Egress) => return Error::HttpRequestBodySize(None),

@@ -1,17 +1,17 @@
-//! Resolves names to addresses.
+//! Resolves names of hosts to addresses.
 
 use std::io;
 use std::net::IpAddr;
 
-/// Resolves names. Every address in an answer is checked before a connection, and the connection goes to a
-/// checked address.
+/// Resolves names of hosts. The gate checks every address of the answer before it connects, and connects to
+/// a checked one.
 #[async_trait::async_trait]
 pub trait NameResolver: Send + Sync + 'static {
-    /// The addresses of a name (lower case, ASCII form, no final dot).
+    /// The addresses of a name, which is in lower case and ASCII, without a final dot.
     async fn resolve_name(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The system's own resolver.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

@@ -1,17 +1,22 @@
-//! Finds a secret's value in a server's reply, or in a tool's text.
+//! Finds the value of a secret in a server's reply or in a tool's text.
 //!
-//! Known forms, each in any letter case: the value itself, with each byte plain or in an escape of JSON, of a
-//! URL or of HTML, in any mix (see [`spelled`]); if the value is base64, the decoded value, likewise; base64
-//! in both alphabets, at each of the three positions in a longer text, with escapes if the value is not long;
-//! hexadecimal. A server that deliberately transforms the value in another way is not stopped, because the
-//! secret was entrusted to that server.
+//! The forms that are found, each in any letter case:
 //!
-//! The sender of the text may measure the time of the search. So the search does the same steps for the same
-//! text, whatever the value (INV-103): a set of states that moves as a whole for each byte and each escape,
-//! and a sum over each window of a form's length, compared with the form's sum. No branch and no address
-//! depends on how much of a form the text contains; a window is only compared byte by byte if its sum equals
-//! a form's, which happens where the whole form occurs. The work depends on the text and the lengths of the
-//! forms.
+//! - the value itself, with each byte plain or escaped as in JSON, a URL or HTML, in any mix (see
+//!   [`spelled`]);
+//! - if the value is base64, the decoded value, likewise;
+//! - the value in base64, in both alphabets, at each of the three positions within a longer text, and with
+//!   escapes if the value is not long;
+//! - the value in hexadecimal.
+//!
+//! A server that changes the value on purpose in another way is not stopped, because the secret was
+//! entrusted to that server.
+//!
+//! Whoever sends the text may measure how long the search takes. So the search makes the same steps for the
+//! same text, whatever the value is (INV-103): it moves a set of states as a whole for each byte and each
+//! escape, and keeps a sum over each window of a form's length. No branch and no address depends on how much
+//! of a form the text contains. A window is compared byte by byte only if its sum equals that of a form,
+//! which happens where the whole form is. The work depends on the text and on the lengths of the forms.
 
 mod escapes;
 mod spelled;
@@ -25,14 +30,14 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use self::spelled::{SpelledTexts, TextMatcher};
 use self::sums::RollingSums;
 
-/// The shortest searched form, because a shorter one would be found by chance.
+/// The least bytes of a searched form, because a shorter one would be found by chance.
 const MIN_FORM: usize = 6;
 
-/// The longest value whose base64 is also found in escapes and across line ends. The forms have eight times
-/// the value's bytes, and each byte costs time for every byte of text.
+/// The most bytes of a value whose base64 is also found with escapes and across line ends. These forms have
+/// eight times the value's bytes, and each byte of a form costs time for every byte of text.
 const MAX_SPELLED: usize = 128;
 
-/// All forms of one value.
+/// All searched forms of one value.
 pub(crate) struct SecretForms {
     spelled: SpelledTexts,
     sums: RollingSums,
@@ -46,31 +51,32 @@ impl SecretForms {
     }
 }
 
-/// The forms whose bytes may be escaped.
+/// The forms that are found with plain or escaped bytes.
 fn spelled_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let inner = STANDARD.decode(value).or_else(|_| URL_SAFE_NO_PAD.decode(value));
     let coded = if value.len() <= MAX_SPELLED { base64_forms(value) } else { Vec::new() };
     long_enough([value.to_vec()].into_iter().chain(inner.ok()).chain(coded))
 }
 
-/// The forms that are found only unescaped.
+/// The forms that are found without escapes only.
 fn coded_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let hex = value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
     let coded = if value.len() <= MAX_SPELLED { Vec::new() } else { base64_forms(value) };
     long_enough(coded.into_iter().chain([hex]))
 }
 
-/// The forms that are long enough, in lower case.
+/// Drops forms that are too short, and converts the others to lower case.
 fn long_enough(forms: impl Iterator<Item = Vec<u8>>) -> BTreeSet<Vec<u8>> {
     let forms = forms.filter(|form| form.len() >= MIN_FORM);
     forms.map(|form| form.to_ascii_lowercase()).collect()
 }
 
-/// Searches a text piece by piece, so that a value across two pieces is found too. The result is available
-/// only at the end.
+/// A search for several values in a text that comes in pieces; a value across two pieces is found too. Ask
+/// for the result at the end only.
 pub(crate) struct SecretScanner<'a> {
     searches: Vec<SecretSearch<'a>>,
-    /// The last bytes, in lower case, as many as the longest coded form has; zeros before the text.
+    /// The end of the text so far, in lower case: as many bytes as the longest form of [`coded_forms`] has.
+    /// Before the text, zeros.
     tail: Vec<u8>,
     seen: usize,
     found: bool,
@@ -90,7 +96,7 @@ impl<'a> SecretScanner<'a> {
         Self { searches, tail: vec![0; longest], seen: 0, found: false }
     }
 
-    /// Searches a piece. Each call copies the tail, so pieces should not be small.
+    /// Searches the next piece of the text. Each call copies the tail, so pieces should not be small.
     pub(crate) fn push_piece(&mut self, piece: &[u8]) {
         let from = self.tail.len();
         self.tail.extend(piece.iter().map(u8::to_ascii_lowercase));
@@ -101,7 +107,7 @@ impl<'a> SecretScanner<'a> {
         self.tail.drain(..piece.len());
     }
 
-    /// Searches a text that is unrelated to the pieces and to other texts.
+    /// Searches a text of its own, for example a header, which does not continue the pieces.
     pub(crate) fn search_apart(&mut self, text: &[u8]) {
         let mut scanner =
             SecretScanner::for_forms(self.searches.iter().map(|search| search.forms).collect());
@@ -119,7 +125,7 @@ impl<'a> SecretSearch<'a> {
         Self { forms, reading: forms.spelled.to_matcher(), windows: forms.sums.zero_windows() }
     }
 
-    /// Searches the text beginning at `from`; `seen` bytes before it were searched already.
+    /// Searches `text` from the position `from` on. `seen` bytes of the stream were searched before.
     fn search_text(&mut self, text: &[u8], from: usize, seen: usize) -> bool {
         self.reading.push_text(&self.forms.spelled, text.get(from..).unwrap_or_default());
         let coded = self.forms.sums.move_windows(&mut self.windows, text, from, seen);
@@ -127,7 +133,8 @@ impl<'a> SecretSearch<'a> {
     }
 }
 
-/// The base64 characters of the value that do not depend on the bytes before and after.
+/// The base64 of a value at each of the three positions, without the characters that depend on the bytes
+/// before and after it.
 fn base64_forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for (before, dropped) in [(0, 0), (1, 2), (2, 3)] {

@@ -1,4 +1,4 @@
-//! Secrets: values that the host adds to requests and never shows to a guest. For example, `authorization:
+//! Secrets: values that the host adds to requests, and that no guest sees. For example `authorization:
 //! Bearer ...` for `https://api.test`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,51 +13,51 @@ use secrecy::{ExposeSecret, SecretString};
 use super::forbidden::is_always_forbidden;
 use super::scan::{SecretForms, SecretScanner};
 
-/// The shortest value, in bytes, because replies are searched for the value, and a short one would be found
-/// by chance.
+/// The least bytes of a value: replies are searched for it, and a shorter one would be found by chance.
 pub const MIN_VALUE: usize = 8;
-/// The longest value, in bytes, because servers accept headers of 8 KiB.
+/// The most bytes of a value, because servers accept headers of 8 KiB.
 pub const MAX_VALUE: usize = 4096;
 
-/// The most withheld replies of one run; after that its tools can send no more requests. Each withheld reply
-/// confirms a guess at the value, and guessing needs many; a server that occasionally repeats its key stays
-/// below the limit.
+/// How many replies and texts of one run may be withheld before its tools can send no more requests. Each
+/// one confirms a guess at the value, and guessing takes many. A server that now and then repeats its key
+/// stays below the limit.
 const MAX_ECHOES: u32 = 16;
 
-/// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
+/// A secret: a value, with the hosts, the header and the prefix that it is bound to. `Debug` does not show
+/// the value.
 pub struct Secret {
     value: SecretString,
-    /// Prefix and value in the form of a header.
+    /// The prefix and the value, as sent in the header.
     header_value: HeaderValue,
     header: HeaderName,
-    /// The bound hosts, for requests over TLS.
+    /// The hosts to which the value is sent over TLS.
     https: HostScope,
-    /// The bound hosts whose rule has `http://` itself.
+    /// The hosts to which the value may be sent in clear text, because their rule begins with `http://`.
     http: HostScope,
     forms: SecretForms,
 }
 
-/// Why a secret is invalid. Never contains the value.
+/// Why a secret is not valid. The texts never contain the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Too short to be distinguished from other text.
+    /// The value is too short to be told from other text.
     #[error(
         "the value has less than {MIN_VALUE} bytes; replies are searched for it, and a short one would be found by chance"
     )]
     TooShort,
-    /// Too long for a header.
+    /// The value is too long for a header.
     #[error("the value has more than {MAX_VALUE} bytes, too long for a header")]
     TooLong,
-    /// Not a header value.
+    /// The prefix or the value has characters that a header cannot have.
     #[error("the prefix or the value holds characters that no header can carry")]
     NotAHeaderValue,
-    /// Not a header that a secret may use.
+    /// The header cannot carry a secret, for example `host`.
     #[error("`{0}` is not a header that can carry a secret; write one such as `Authorization`")]
     Header(String),
-    /// Not bound to a host.
+    /// The secret is bound to no host.
     #[error("the secret is bound to no host")]
     Unbound,
-    /// Bound to every host.
+    /// A rule binds the secret to every host.
     #[error("`{0}` binds the secret to every host; name the host that needs it")]
     AnyHost(HostRule),
 }
@@ -66,19 +66,20 @@ pub enum SecretError {
 #[derive(Debug, Clone, Default)]
 pub struct SecretStore {
     secrets: BTreeMap<SecretName, Arc<Secret>>,
-    /// The secrets searched for in every jar, whatever the jar's own rights.
+    /// The secrets for which the texts of every jar are searched, whatever the rights of the jar.
     watched: BTreeSet<SecretName>,
     echoes: Arc<AtomicU32>,
 }
 
-/// The secrets for one tool's requests, and the secrets withheld from its replies.
+/// The secrets that requests of one tool may use, and the secrets that are withheld from its replies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JarSecrets {
     secrets: Vec<(SecretName, Arc<Secret>)>,
     watch: SecretWatch,
 }
 
-/// The secrets withheld from all tools of a run. Empty by default. Clones share the count of withheld texts.
+/// The secrets that are withheld from all tools of a run, with the number of withheld texts, which clones
+/// share. The default has none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SecretWatch {
     secrets: Vec<(SecretName, Arc<Secret>)>,
@@ -86,8 +87,9 @@ pub(crate) struct SecretWatch {
 }
 
 impl Secret {
-    /// Binds a value to hosts and a header. `prefix` precedes the value in the header, for example `Bearer `.
-    /// Sent over TLS only, except for a rule with `http://` itself.
+    /// Makes a secret from its value, the hosts that it is bound to, and its header. `prefix` goes before
+    /// the value in the header, for example `Bearer `. The value is sent over TLS only, except to hosts
+    /// whose rule begins with `http://`.
     pub fn new(
         value: &SecretString,
         hosts: Vec<HostRule>,
@@ -105,7 +107,7 @@ impl Secret {
         let shown =
             || SecretError::Header(belljar_policy::ShownText::clip_line(header, 64).to_string());
         let name: HeaderName = header.parse().map_err(|_| shown())?;
-        // The host itself sets the length of requests and the encoding of replies.
+        // The host itself sets these two: the length of requests, and the encoding of replies.
         let taken = [http::header::CONTENT_LENGTH, http::header::ACCEPT_ENCODING];
         if is_always_forbidden(&name) || taken.contains(&name) {
             return Err(shown());
@@ -170,44 +172,45 @@ impl fmt::Debug for Secret {
 }
 
 impl SecretStore {
-    /// Adds a secret, or replaces the one of the same name.
+    /// Adds a secret, or replaces the one with that name.
     pub fn insert(&mut self, name: SecretName, secret: Secret) {
         self.secrets.insert(name, Arc::new(secret));
     }
 
-    /// The names, in order.
+    /// The names of all secrets, in order.
     pub fn names(&self) -> impl Iterator<Item = &SecretName> {
         self.secrets.keys()
     }
 
-    /// The value of a secret for the host's own request, in a protocol with secrets outside of headers;
-    /// `None` = unknown, or not bound to this target.
+    /// The value of a secret, for a request of the host itself in a protocol that passes secrets outside of
+    /// headers. `None`: there is no such secret, or it is not bound to this target.
     pub fn value_for(&self, name: &SecretName, target: &RequestTarget) -> Option<SecretString> {
         let secret = self.secrets.get(name).filter(|secret| secret.is_for(target));
         secret.map(|secret| secret.value.clone())
     }
 
-    /// The same secrets for one run: every reply to a tool of a jar made from the result is searched for
-    /// these, and so is every text of a tool. Pass the secrets of all agents of the run. The count of
-    /// withheld texts begins anew.
+    /// Returns these secrets for one run, whose agents' secrets are `names`. Every reply to a tool, and every
+    /// text of a tool, is then searched for `names`, in all jars made from the result. The count of withheld
+    /// texts starts at zero.
     #[must_use]
     pub fn for_run(&self, names: &BTreeSet<SecretName>) -> Self {
         Self { secrets: self.secrets.clone(), watched: names.clone(), echoes: Arc::default() }
     }
 
-    /// The same secrets within the same run, with more of them searched for.
+    /// Returns these secrets for the same run, with `names` added to those searched for.
     pub(crate) fn with_watched(mut self, names: &BTreeSet<SecretName>) -> Self {
         self.watched.extend(names.iter().cloned());
         self
     }
 
-    /// The secrets that a tool may use, without unknown names. Replies are searched for them too.
+    /// The secrets that a tool may use; names without a secret are ignored. Its replies are searched for them
+    /// too.
     pub(crate) fn allowed_secrets(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
         let watch = self.clone().with_watched(names).secret_watch();
         JarSecrets { secrets: self.find_secrets(names), watch }
     }
 
-    /// The secrets to search for.
+    /// The secrets for which texts are searched.
     pub(crate) fn secret_watch(&self) -> SecretWatch {
         SecretWatch { secrets: self.find_secrets(&self.watched), echoes: Arc::clone(&self.echoes) }
     }
@@ -223,54 +226,54 @@ impl SecretWatch {
         self.secrets.is_empty()
     }
 
-    /// A search for all these secrets.
+    /// Starts a search for all these secrets.
     pub(crate) fn to_scanner(&self) -> SecretScanner<'_> {
         SecretScanner::for_forms(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
     }
 
-    /// Whether a text contains a secret in any of the searched forms.
+    /// Whether a text contains a secret, in any form that the search knows.
     pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
         let mut scanner = self.to_scanner();
-        // Piece by piece, because a scanner copies each piece.
+        // In pieces, because the scanner copies each piece.
         text.chunks(PIECE).for_each(|piece| scanner.push_piece(piece));
         scanner.has_match()
     }
 
-    /// Counts a withheld text, and returns the secrets' names for the operator.
+    /// Counts a withheld text, and returns a text for the operator that names the secrets.
     pub(crate) fn count_withheld(&self) -> String {
-        // The count saturates instead of wrapping to zero.
+        // At its maximum the count stays, instead of beginning at zero again.
         let more = |count: u32| count.checked_add(1);
         let _ = self.echoes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let names: Vec<&str> = self.secrets.iter().map(|(name, _)| name.as_str()).collect();
         format!("the value of `{}`", names.join("` or `"))
     }
 
-    /// Whether so many texts were withheld that no more requests are sent.
+    /// Whether too many texts were withheld, so that no more requests are sent.
     pub(crate) fn is_used_up(&self) -> bool {
         self.echoes.load(Ordering::Relaxed) >= MAX_ECHOES
     }
 }
 
-/// Bytes that are searched in one step.
+/// How many bytes are searched in one step.
 pub(crate) const PIECE: usize = 64 << 10;
 
 impl JarSecrets {
-    /// The names, in order.
+    /// The names of the secrets that requests may use, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &SecretName> {
         self.secrets.iter().map(|(name, _)| name)
     }
 
-    /// The secrets to search replies for.
+    /// The secrets for which replies are searched.
     pub(crate) fn secret_watch(&self) -> &SecretWatch {
         &self.watch
     }
 
-    /// The secrets bound to a target.
+    /// The secrets that are bound to a target.
     pub(crate) fn bound_to(&self, target: &RequestTarget) -> Vec<(SecretName, Arc<Secret>)> {
         self.secrets.iter().filter(|(_, secret)| secret.is_for(target)).cloned().collect()
     }
 
-    /// The headers that only the host sets.
+    /// The headers in which the host sends secrets, so that no guest may set them.
     pub(crate) fn secret_headers(&self) -> Vec<HeaderName> {
         self.secrets.iter().map(|(_, secret)| secret.header.clone()).collect()
     }

@@ -1,9 +1,10 @@
-//! Receives a reply in a run with secrets: the whole reply is received and searched before the guest gets it.
+//! Receives a reply in a run with secrets: the guest gets it only after the whole reply was received and
+//! searched.
 //!
-//! The sender of the reply may cooperate with the receiving tool, and both may count and measure. So no part
-//! of a reply is passed on before its last byte was searched; a match has an effect only at the end, wherever
-//! it is; and the guest gets the whole reply in blocks of one size, or one error (INV-103). A reply that
-//! breaks off returns that error, whatever its content.
+//! The server may cooperate with the tool that reads the reply, and both can count bytes and measure times.
+//! So no part of a reply is passed on before its last byte was searched, a match has no effect before the
+//! end, and the guest gets either the whole reply, in blocks of one size, or one error (INV-103). A reply
+//! that breaks off has the same error, whatever it contains.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,10 +27,10 @@ use super::scan::SecretScanner;
 use super::secrets::{PIECE, SecretWatch};
 use crate::receipt::record::CallRecord;
 
-/// Bytes of a block, which is searched in one step and is one frame for the guest.
+/// The bytes of a block. A block is searched in one step, and is one frame for the guest.
 const BLOCK: usize = PIECE;
 
-/// A reply that is being received.
+/// A reply while it is received and searched.
 struct ReplyReader<'a> {
     scanner: SecretScanner<'a>,
     record: &'a Arc<CallRecord>,
@@ -37,27 +38,27 @@ struct ReplyReader<'a> {
     trailers: Option<HeaderMap>,
 }
 
-/// Up to [`BLOCK`] bytes, counted as memory of the jar, because the host must not hold more for a guest than
-/// the guest may hold itself.
+/// Up to [`BLOCK`] bytes of a reply. They count as memory of the jar, because the host must not use more
+/// memory for a guest than the guest may use itself.
 struct ReplyBlock {
     bytes: Vec<u8>,
     _memory: ReservedMemory,
 }
 
-/// A reservation of the jar's memory, released when dropped.
+/// A reservation of the jar's memory; dropping it releases the memory.
 struct ReservedMemory {
     record: Arc<CallRecord>,
     bytes: u64,
 }
 
-/// The body of a searched reply.
+/// The body of a reply that was searched.
 struct WholeBody {
     blocks: VecDeque<ReplyBlock>,
     trailers: Option<HeaderMap>,
 }
 
-/// Receives a reply to its end. Returns the reply if it contains no secret. `broken` makes the error for a
-/// body that breaks off; a silence of the length `silence` breaks it too.
+/// Receives a reply to its end and searches it. `broken` makes the error for a body that breaks off; a
+/// silence of the peer for `silence` breaks it off too.
 pub(crate) async fn read_reply<B>(
     reply: Response<B>,
     watch: &SecretWatch,
@@ -83,14 +84,14 @@ where
     Ok(taking.finish_search(parts))
 }
 
-/// A complete searched reply.
+/// A complete reply, and whether a secret was found in it.
 pub(crate) struct SearchedReply {
     reply: Response<WasiBody>,
     found: bool,
 }
 
 impl SearchedReply {
-    /// The reply, or its refusal.
+    /// Returns the reply, or refuses it if it contains a secret.
     pub(crate) fn into_reply(
         self,
         watch: &SecretWatch,
@@ -131,7 +132,8 @@ impl ReplyReader<'_> {
         }
     }
 
-    /// Copies a piece into blocks, so that many small pieces use no more memory than one large piece.
+    /// Copies a piece of the body into blocks, so that many small pieces use no more memory than one large
+    /// one.
     fn push_data(&mut self, mut piece: &[u8]) -> Result<(), Error> {
         while !piece.is_empty() {
             let free =
@@ -152,7 +154,7 @@ impl ReplyReader<'_> {
         Ok(())
     }
 
-    /// Searches the full block, or the last one.
+    /// Searches the last block. Called when it is full, and at the end.
     fn search_block(&mut self) {
         if let Some(block) = self.blocks.back() {
             self.scanner.push_piece(&block.bytes);

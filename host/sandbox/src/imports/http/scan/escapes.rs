@@ -1,41 +1,41 @@
-//! Parses the escapes of a byte, one byte at a time.
+//! Parses the escape of one byte, for example `%26`, `\u0026` or `&amp;`, input byte by input byte.
 //!
-//! Independent of all secrets: the escapes depend on the text alone, and so does the parsing time.
+//! Nothing here depends on a secret: the input alone decides the steps, and so the time.
 
-/// An unfinished escape, in lower case.
+/// An escape of which some bytes are missing, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartialEscape {
-    /// `\`: the next byte may be escaped.
+    /// `\`, after which a byte may be escaped.
     Backslash,
-    /// `\u`: four digits, or any number of digits in braces.
+    /// `\u`: four hexadecimal digits follow, or any number of them in braces.
     Unicode,
-    /// `\u{`, and the number so far.
+    /// `\u{`, with the value of the digits so far.
     Braced(u32),
-    /// `%`, `\x` or `\u`: the number of missing digits, and the value so far.
+    /// `%`, `\x` or `\u`: the number of digits that are missing, and the value of the digits so far.
     Digits(u8, u32),
-    /// `&`, and the letters of a name so far, the last one in the lowest byte.
+    /// `&`, with the letters of a name so far, the last letter in the lowest byte.
     Name(u64),
     /// `&#`.
     Number,
-    /// `&#`, and the number so far.
+    /// `&#`, with the value of the decimal digits so far.
     Decimal(u32),
-    /// `&#x`, and the number so far.
+    /// `&#x`, with the value of the hexadecimal digits so far.
     Hexadecimal(u32),
 }
 
-/// The effect of a byte on an escape.
+/// What the next input byte does to an unfinished escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EscapeEffect {
-    /// The escape continues.
+    /// The escape goes on.
     Open(PartialEscape),
-    /// The escape ends with this byte, and means this value.
+    /// The escape ends with this input byte, and stands for this value.
     Is(u8),
-    /// Not an escape.
+    /// The bytes are no escape.
     Nothing,
 }
 
 impl PartialEscape {
-    /// The escape that begins with a byte.
+    /// The escape that begins with this byte; `None`: no escape does.
     pub(crate) fn begun_by(byte: u8) -> Option<Self> {
         match byte {
             b'\\' => Some(Self::Backslash),
@@ -58,7 +58,7 @@ impl PartialEscape {
             | (Self::Decimal(number) | Self::Hexadecimal(number), b';') => byte_effect(number),
             (Self::Name(0), b'#') => EscapeEffect::Open(Self::Number),
             (Self::Name(name), b';') => entity_effect(name),
-            // At most eight letters, because no known name has more.
+            // At most eight letters fit, and no known name has more.
             (Self::Name(name), b'a'..=b'z') if name >> 56 == 0 => {
                 EscapeEffect::Open(Self::Name(name << 8 | u64::from(byte)))
             }
@@ -79,7 +79,7 @@ impl PartialEscape {
     }
 }
 
-/// The escape with one more digit.
+/// Adds a digit to the value of an escape; any other byte ends it without a meaning.
 fn push_digit(
     number: u32,
     byte: u8,
@@ -87,7 +87,7 @@ fn push_digit(
     more: impl Fn(u32) -> PartialEscape,
 ) -> EscapeEffect {
     match char::from(byte).to_digit(radix) {
-        // An overflowing value saturates, so it stays too large.
+        // A value that is too large saturates, so it stays too large.
         Some(digit) => EscapeEffect::Open(more(number.saturating_mul(radix).saturating_add(digit))),
         None => EscapeEffect::Nothing,
     }
@@ -97,7 +97,7 @@ fn byte_effect(number: u32) -> EscapeEffect {
     u8::try_from(number).map_or(EscapeEffect::Nothing, EscapeEffect::Is)
 }
 
-/// HTML's names for characters that headers may contain, except letters and digits.
+/// HTML's names for characters that a header may have, without letters and digits.
 const NAMES: &[(&str, u8)] = &[
     ("amp", b'&'),
     ("quot", b'"'),

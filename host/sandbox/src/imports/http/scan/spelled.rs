@@ -1,50 +1,50 @@
-//! Finds texts whose bytes are plain or escaped, in any mix. For example, `a%62c` and `\u0061bc` both match
-//! `abc`.
+//! Finds texts in which each byte may be plain or escaped, in any mix. For example `a%62c` and `\u0061bc`
+//! both match `abc`.
 //!
-//! A set of states has one bit for each byte of the texts: the bit is set if the input so far ends with a
-//! spelling of the text's beginning up to that byte. Every input byte moves the whole set by one row of a
-//! table, and so does every escape, from the set before the escape. So all readings of an input are followed
-//! at once: a possible escape is also searched unescaped.
+//! The search keeps a set of states: one bit for each byte of the texts. A bit is set if the input so far
+//! ends with the text's beginning up to that byte, in some spelling. Each input byte moves the whole set by
+//! one row of a table; so does each escape, from the set as it was before the escape. In this way all
+//! readings of an input are followed at once: what may be an escape is also searched as plain text.
 //!
-//! INV-103: which rows are used, and how often, depends on the input and never on the set. No bit of the set
-//! decides a branch or an address.
+//! INV-103: the input alone decides which rows are used and how often. No bit of the set decides about a
+//! branch or an address.
 
 use super::escapes::{EscapeEffect, PartialEscape};
 
-/// The most open escapes. A byte of an escape may be escaped itself, for example in `%26quot%3B`, a quote for
-/// HTML in a URL. More layers than this are not decoded.
+/// How many escapes may be open at one time. A byte of an escape may be escaped itself: in `%26quot%3B`, an
+/// HTML quote is inside a URL. More layers than this are not decoded.
 const MAX_OPEN: usize = 4;
 
-/// The searched texts, concatenated.
+/// The texts to find, one after the other, as a table of bits.
 pub(crate) struct SpelledTexts {
-    /// For each byte value, its positions in the texts: as many words as the set has.
+    /// For each byte value, the positions at which the texts have that byte: one bit per byte of the texts.
     rows: Vec<u64>,
-    /// The first and the last bytes of the texts.
+    /// The positions of the texts' first bytes, and of their last bytes.
     first: Vec<u64>,
     last: Vec<u64>,
 }
 
-/// The progress of a search.
+/// A running search for [`SpelledTexts`].
 pub(crate) struct TextMatcher {
     set: Vec<u64>,
-    /// The set before the last byte.
+    /// The set as it was before the last input byte.
     before: Vec<u64>,
-    /// The unfinished escapes, the innermost last. Slots of finished ones are reused.
+    /// The unfinished escapes, the innermost last; only the first `count` are in use.
     open: [OpenEscape; MAX_OPEN],
     count: usize,
-    /// The last bytes of texts that were found.
+    /// The last bytes of the texts that were found so far.
     met: Vec<u64>,
 }
 
-/// An escape that began.
+/// An escape that has begun and not ended.
 struct OpenEscape {
     escape: PartialEscape,
-    /// The set before the escape.
+    /// The set as it was before the escape.
     before: Vec<u64>,
 }
 
 impl SpelledTexts {
-    /// Prepares the search; the texts must be in lower case.
+    /// Prepares the search. The texts must be in lower case.
     pub(crate) fn from_texts<'a>(texts: impl IntoIterator<Item = &'a [u8]> + Clone) -> Self {
         let bytes = texts.clone().into_iter().map(<[u8]>::len).sum::<usize>();
         let words = bytes.div_ceil(64);
@@ -56,7 +56,7 @@ impl SpelledTexts {
             for byte in text {
                 set_bit(row_mut(&mut rows, words, *byte), at);
                 if *byte == b' ' {
-                    // Forms and queries write a blank as `+`.
+                    // Forms and queries of URLs write a blank as `+`.
                     set_bit(row_mut(&mut rows, words, b'+'), at);
                 }
                 at = at.saturating_add(1);
@@ -92,7 +92,7 @@ fn set_bit(words: &mut [u64], bit: usize) {
 }
 
 impl TextMatcher {
-    /// Searches further input, in lower case.
+    /// Searches further input, which must be in lower case.
     pub(crate) fn push_text(&mut self, spelled: &SpelledTexts, text: &[u8]) {
         for byte in text {
             std::mem::swap(&mut self.set, &mut self.before);
@@ -109,14 +109,15 @@ impl TextMatcher {
         self.met.iter().any(|met| *met != 0)
     }
 
-    /// Applies a byte to the open escapes, or begins new ones.
+    /// Passes a byte to the open escapes, and opens a new one if the byte begins an escape.
     fn advance_escapes(&mut self, spelled: &SpelledTexts, mut byte: u8) {
-        // The slot of the escape that ended with this byte; `None` for a plain byte.
+        // The slot of the escape that ended with this byte; `None`: the byte is plain.
         let mut ended = None;
         loop {
             if matches!(byte, b'\\' | b'\r' | b'\n') {
-                // A backslash may escape the next byte (several do, in JSON inside JSON), and a
-                // line end may be inside base64, so the states before such a byte are kept.
+                // A backslash may belong to the escape of the next byte (in JSON inside JSON there are
+                // several), and a line end may be inside base64. So the states before this byte stay
+                // possible.
                 let ended = ended.and_then(|place: usize| self.open.get(place));
                 or_words(&mut self.set, ended.map_or(&self.before, |open| &open.before));
             }
@@ -137,16 +138,16 @@ impl TextMatcher {
         }
     }
 
-    /// Opens an escape that begins with the last byte, or with the escape in slot `ended` whose meaning is
-    /// such a byte.
+    /// Opens an escape. It begins with the last input byte, or with the escape in the slot `ended`, which
+    /// stands for such a byte, for example `%5C` for a backslash.
     fn begin_escape(&mut self, escape: PartialEscape, ended: Option<usize>) {
         let innermost = self.count.checked_sub(1).and_then(|place| self.open.get(place));
         let again = escape == PartialEscape::Backslash
             && innermost.is_some_and(|open| open.escape == PartialEscape::Backslash);
         let place = match self.count {
-            // The second backslash was the escaped byte of the first.
+            // The second of two backslashes was the byte that the first escapes.
             count if again => count.saturating_sub(1),
-            // All open escapes are abandoned.
+            // There are too many open escapes, so all are given up.
             MAX_OPEN => 0,
             count => count,
         };
@@ -169,7 +170,7 @@ fn or_words(to: &mut [u64], from: &[u64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
 }
 
-/// Adds the states that a byte reaches from the previous set.
+/// Adds to `to` the states that one byte reaches from the states `before`.
 fn advance_states(
     spelled: &SpelledTexts,
     byte: u8,
@@ -181,8 +182,8 @@ fn advance_states(
     let texts = spelled.byte_row(byte).iter().zip(&spelled.first).zip(&spelled.last);
     let sets = before.iter().zip(to).zip(met);
     for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
-        // The last byte of a text also reaches the first state of the next text, which is always
-        // set anyway.
+        // Shifting also moves the last bit of one text to the first of the next. That does no harm, because
+        // the first bit of every text is set in any case.
         let moved = (before << 1 | carried | first) & row;
         carried = before >> 63;
         *to |= moved;

@@ -1,11 +1,12 @@
-//! Finds plain texts, by a sum over each window of their length.
+//! Finds plain texts in a stream of bytes, by comparing sums: each window of the stream that is as long as a
+//! text has a rolling sum, as in the Rabin-Karp search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// The searched texts, grouped by length.
+/// The texts to find, grouped by their length.
 pub(crate) struct RollingSums {
-    /// The base of the sums: odd, and unknown outside this process.
+    /// The base of the sums: an odd random number, unknown outside of this process.
     base: u64,
     groups: Vec<SumGroup>,
 }
@@ -13,14 +14,14 @@ pub(crate) struct RollingSums {
 /// The texts of one length.
 struct SumGroup {
     length: usize,
-    /// The base to the power of the length: the weight of a byte that leaves the window.
+    /// The base to the power of the length: the factor of the byte that leaves the window.
     leaving: u64,
-    /// Sum and text of each form, in lower case.
+    /// The sum and the bytes of each text, in lower case.
     forms: Vec<(u64, Vec<u8>)>,
 }
 
 impl RollingSums {
-    /// Prepares the search; the texts must be in lower case.
+    /// Prepares the search. The texts must be in lower case.
     pub(crate) fn from_texts(texts: BTreeSet<Vec<u8>>) -> Self {
         let mut by_length = BTreeMap::<usize, Vec<_>>::new();
         let base = RandomState::new().build_hasher().finish() | 1;
@@ -39,13 +40,14 @@ impl RollingSums {
         self.groups.last().map_or(0, |group| group.length)
     }
 
-    /// The sums of windows of zeros, one per group.
+    /// The sums at the start, when every window is zeros: one for each length.
     pub(crate) fn zero_windows(&self) -> Vec<u64> {
         vec![0; self.groups.len()]
     }
 
-    /// Moves the windows over the text beginning at `from`, which is preceded by at least as many bytes as
-    /// the longest text has; `seen` bytes were searched already. Returns whether a text ends in this part.
+    /// Moves the windows over `text` from the position `from` on. Before `from`, `text` has at least as many
+    /// bytes as the longest searched text; `seen` bytes of the stream were searched before. Returns whether a
+    /// searched text ends in this part.
     pub(crate) fn move_windows(
         &self,
         windows: &mut [u64],
@@ -71,14 +73,14 @@ impl SumGroup {
         let (leaves, enters) = (leaves.unwrap_or_default(), enters.unwrap_or_default());
         let mut window = *sum;
         let mut found = false;
-        // Windows that begin before the text do not count.
+        // A window that begins before the stream's start is not a match.
         let early = self.length.saturating_sub(1).saturating_sub(seen);
         for (at, (old, new)) in leaves.iter().zip(enters).enumerate() {
             let left = u64::from(*old).wrapping_mul(self.leaving);
             window = add_byte(window, base, *new).wrapping_sub(left);
             for (sum, form) in &self.forms {
                 if *sum == window && at >= early {
-                    // Texts with equal sums may differ by chance, which this comparison excludes.
+                    // Different bytes can have equal sums by chance, so the bytes are compared.
                     let place = behind.saturating_add(at).saturating_add(1);
                     let end = place.saturating_add(self.length);
                     found |= text.get(place..end).is_some_and(|text| text == form);
